@@ -16,7 +16,7 @@ PIP_INSTALL := -m pip --disable-pip-version-check --quiet install
 
 .DEFAULT_GOAL := help
 .PHONY: help run test prove prove-abuse prove-deep test-cluster test-deploy dist test-dist postgres-release test-clients test-python test-go test-typescript test-java test-rust test-ruby check aio format bench \
-        bench-search load load-report noninterference timing eval trusted schema proto proto-check proto-baseline lock lock-rust clean build-typescript conformance-go conformance-rust conformance-ruby
+        bench-search bench-semantic load load-report noninterference timing eval trusted schema proto proto-check proto-baseline lock lock-rust clean build-typescript conformance-go conformance-rust conformance-ruby
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -147,6 +147,9 @@ bench: .venv/.stamp ## Measure the server: ARGS="--help"
 
 bench-search: .venv/.stamp ## Measure search among up to a million items (needs real texts: tests/README.md): ARGS="--help"
 	$(BIN)/python -m tests.bench_search $(ARGS)
+
+bench-semantic: .venv/.stamp ## Measure semantic search among up to a million embeddings, beside pgvector (needs real texts): ARGS="--help"
+	$(BIN)/python -m tests.bench_search.semantic $(ARGS)
 
 load: .venv/.stamp ## Measure the server under a mixed load, in minutes (needs real texts: tests/README.md): ARGS="--help"
 	$(BIN)/python -m tests.load $(ARGS)

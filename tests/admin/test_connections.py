@@ -24,7 +24,7 @@ def test_a_server_keeps_to_the_connections_it_may_open(workers: int, threads: in
     """And each worker has one for each role, however many there are."""
     config = ServerConfig(DATABASE, workers=workers, threads=threads)
 
-    assert config.connections <= max(80, 10 * (workers + config.replaced_at_once) + 4)
+    assert config.connections <= max(80, 10 * (workers + config.replaced_at_once) + 8)
     assert set(config.worker_connections) == set(roles.SERVING)
     assert min(config.worker_connections.values()) >= 1
     assert config.worker_connections[roles.ERASER] == 2, "calls that erase do not stop the erasing of deleted agents"
@@ -41,9 +41,9 @@ def test_with_enough_connections_each_thread_has_its_own() -> None:
 
 
 def test_too_few_connections_are_refused() -> None:
-    with pytest.raises(ConfigError, match="4 workers need at least 54 connections: raise --max-connections"):
-        ServerConfig(DATABASE, workers=4, max_connections=53)
-    assert ServerConfig(DATABASE, workers=4, max_connections=54).connections <= 54
+    with pytest.raises(ConfigError, match="4 workers need at least 58 connections: raise --max-connections"):
+        ServerConfig(DATABASE, workers=4, max_connections=57)
+    assert ServerConfig(DATABASE, workers=4, max_connections=58).connections <= 58
 
 
 @pytest.mark.skipif(not SYSTEM_POSTGRES, reason="NO SYSTEM POSTGRES in /usr/lib/postgresql: not tested")
@@ -52,7 +52,7 @@ def test_two_servers_that_may_exhaust_the_database_are_warned_of(
 ) -> None:
     """And the first serves many calls at once with the fewest connections."""
     options = ("--database-url", url, "--passfile", str(passfile), "--workers", "1")
-    small = serving(*options, "--max-connections", "24")
+    small = serving(*options, "--max-connections", "28")
     assert "together" not in small.errors.read_text()
     as_admin = {"MUNIMENT_DATABASE_URL": admin_url(url)}
     key = line_of(

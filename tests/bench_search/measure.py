@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple, TypeVar
 
@@ -13,17 +13,19 @@ import psycopg
 from psycopg.rows import RowMaker, namedtuple_row
 
 import muniment
+from muniment_server.domain.budgets import Tier
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import AgentNumber, RandomIds, SessionId
-from muniment_server.domain.items import ItemKind
+from muniment_server.domain.items import ALL_ITEMS, ItemFilter, ItemKind
 from muniment_server.domain.principals import SessionIdentity
 from muniment_server.items import item_store
 from muniment_server.items.item_store import NewVersion
 from muniment_server.monitor.policy import Flow
 from muniment_server.monitor.session_scope import SessionScope
 from muniment_server.postgres.pool import RoleConnection
-from muniment_server.search.embeddings import no_embedder
-from muniment_server.search.search import Searcher
+from muniment_server.search import search
+from muniment_server.search.embeddings import EMBEDDER, no_embedder
+from muniment_server.search.search import Searcher, filter_parameters
 from tests.bench.processes import Service
 
 _R = TypeVar("_R")
@@ -117,6 +119,17 @@ class Bench:
         """Close what it has opened."""
         self._connection.close()
         self._host.close()
+
+    def backend(self) -> int:
+        """The process of the database that runs its statements."""
+        return self._connection.backend()
+
+    def similar(self, vector: Sequence[int], wanted: ItemFilter = ALL_ITEMS) -> list[str]:
+        """The names of the memories most similar to *vector*, best first."""
+        filters = {"kind": ItemKind.MEMORY, "tier": Tier.MEMORY, "authors": None, **filter_parameters(wanted)}
+        found = search._similar(self._scope, vector, {**filters, "embedder": EMBEDDER, "model": None})
+        assert found is not None
+        return list(found.similar)
 
     def search(self, query: str) -> float:
         """Milliseconds of a search through the service."""

@@ -1,6 +1,6 @@
 """Writes the weights of all-MiniLM-L6-v2 to the file $1, in the format that llama.cpp reads.
 
-Run by the Python of `.venv-llama`. The tokenizer is WordPiece, whose tokens llama.cpp wants marked where a word begins,
+Run by the Python of `.venv-llama`. llama.cpp wants tokens marked where a word begins,
 not where it goes on.
 """
 

@@ -74,7 +74,7 @@ PARAMETERS: Mapping[str, object] = {
     "page_bytes": 1 << 20, "owner_agent_id": None, "thread": None, "start_time": None, "end_time": None,
     "any_tag": False, "query": CANARY, "language": "english", "words": [CANARY.lower()], "grams": [],
     "gram_weights": [], "stems": ["'canari'"], "stem_weights": [1e6], "wanted_stems": "'canari'", "wanted_grams": None,
-    "damping": 1.0, "stem_slope": 0.0, "gram_slope": 0.0, "most": 200, "bound": None, "max_lenders": 3,
+    "damping": 1.0, "stem_slope": 0.0, "gram_slope": 0.0, "most": 200, "bound": None, "percent": 15, "max_lenders": 3,
     "most_stems": 64, "max_sampled": 100, "few_sampled": 10, "max_stems_counted": 100, "max_grams_counted": 100,
     "semantic_scores": [1, 1, 1], "threads": [None] * 3, "authors": None,
     "share": 1_000_000, "embedder": EMBEDDER, "model": None,

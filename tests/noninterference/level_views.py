@@ -32,7 +32,8 @@ _ITEMS = 3 * MANY + 10
 _EARLIER, _LATER = ({"seconds": int(BEGINNING.timestamp()) + seconds} for seconds in (-3600, 3600))
 
 FEW = ((search, "MAX_SAMPLED", 4), (search, "FEW_SAMPLED", 2), (search, "MAX_STEMS_COUNTED", 1),
-       (search, "MAX_GRAMS_COUNTED", 1), (search, "_CANDIDATE_LIMITS", (3, None)), (search, "_COMPARED_VECTORS", 2),
+       (search, "MAX_GRAMS_COUNTED", 1), (search, "_CANDIDATE_LIMITS", ((3, 15), (None, 100))),
+       (search, "_COMPARED_VECTORS", 2),
        (ranking, "MIN_FIRST", 2), (ranking, "MAX_FIRST", 4))  # fmt: skip
 """Bounds that a few items reach, in the place of those that only thousands would."""
 

@@ -120,7 +120,7 @@ SELECT ours.name, 'is a window with a write to a column other than its fence: ' 
        CROSS JOIN LATERAL aclexplode(attacl) AS acl
  WHERE relkind = 'v'
    AND (acl.privilege_type, attname) <> ('UPDATE', 'fence')
-   AND NOT (acl.grantee = 'muniment_eraser'::regrole AND relname = 'erasing_embedding') -- clears it, and reads no vector
+   AND NOT (acl.grantee = 'muniment_eraser'::regrole AND relname IN ('erasing_embedding', 'erasing_embedding_list')) -- clears them, and reads no vector
  UNION ALL
 SELECT ours.name, 'has INSERT on columns'
   FROM ours

@@ -143,9 +143,11 @@ def test_what_passes_no_predicate_names_no_level_and_changes_vectors_only():
 
     assert [name for name, text in texts.items() if "muniment_" in text or "vault." in text] == []
     writes = re.compile(
-        "INSERT INTO (?!remote_embedding AS)|DELETE|(?<!NO KEY )UPDATE (?!(meaning|remote_embedding) AS)"
+        "(INSERT INTO|DELETE FROM) (?!(remote_embedding|embedding_list) AS)"
+        "|(?<!NO KEY )UPDATE (?!(meaning|remote_embedding|embedding_list) AS|OF meaning)"
     )
     assert [name for name, text in texts.items() if writes.search(text)] == []
+    assert [name for name, text in texts.items() if "DELETE" in text] == ["drop_lists"]
 
 
 @pytest.mark.parametrize("query", SESSIONS, ids=str)

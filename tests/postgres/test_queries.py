@@ -36,7 +36,7 @@ NO_QUERIES = {
 }
 """The schema as a whole; a statement of the embedded Postgres, which imports nothing of ours; and what prepares only on
 a Citus cluster, where tests/citus runs it."""
-LONG = {"search_items", "search_terms"}
+LONG = {"search_items", "search_terms", "search_embeddings"}
 """Searches: there psycopg's work is less than a hundredth of the whole."""
 
 

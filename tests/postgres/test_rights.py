@@ -65,6 +65,10 @@ def rights_of(role):
     return found
 
 
+_WRITTEN = (".erasing_stat", ".erasing_storage", ".erasing_embedding", ".erasing_embedding_list")
+"""The views through which the eraser writes."""
+
+
 def expected(name, rights, is_table, tried):
     """Whether the matrix allows it. Only the eraser writes through a view; a lock needs both SELECT and an UPDATE."""
     selects = {right for right in rights if right.startswith("SELECT")}
@@ -74,7 +78,7 @@ def expected(name, rights, is_table, tried):
         return bool(selects)
     if tried.startswith("SELECT ("):
         return "SELECT" in rights or tried in rights
-    writes = is_table or tried == "DELETE" or name.endswith((".erasing_stat", ".erasing_storage", ".erasing_embedding"))
+    writes = is_table or tried == "DELETE" or name.endswith(_WRITTEN)
     return writes and tried in rights
 
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Any
 
 import grpc
@@ -20,8 +20,11 @@ from muniment_server.domain import tokens
 from muniment_server.domain.classification import Classification
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
+from muniment_server.runtime.embedding_lists import ListSizes, keep_lists
 from muniment_server.runtime.sealer import Sealer
+from muniment_server.runtime.stop_signal import StopSignal
 from tests.servers.conftest import Servers, session_of
+from tests.support.embedders import Quick, embed_all
 from tests.support.services import Caller
 
 PUBLIC, RESTRICTED = Classification.PUBLIC, Classification.RESTRICTED
@@ -117,6 +120,49 @@ def _doctor(servers: Servers) -> str:
     found = servers.run("doctor").stdout
     assert "b: ✓" not in found  # a finding begins with its sign
     return "\n".join(line for line in found.splitlines() if "b: the ledgers" in line)
+
+
+def test_embeddings_move_with_their_lists(servers: Servers, served: Serve) -> None:
+    """And the lists are kept at the target as they were."""
+    key = servers.key("acme", "a")
+    host = Caller(served({}), key)
+    host.create_agent(agent_id="alice")
+    for level in (PUBLIC, RESTRICTED):
+        session = session_of(host, level)
+        for number in range(24):
+            session.save_memory(key=f"k{number}", content=f"word{number % 6} {number}")
+    embed_all(servers.databases["a"], Quick())
+    _keep_lists(servers, "a")
+    before = _listed(servers, "a")
+
+    _moved(servers)
+
+    assert [len(found) for found in before] == [24, 24]
+    assert _listed(servers, "b") == before
+    _keep_lists(servers, "b")
+    assert _listed(servers, "b") == before
+
+
+def _keep_lists(servers: Servers, server: str) -> None:
+    with closing(RoleDatabase(servers.databases[server].conninfo, pool_sizes=SINGLE)) as pools:
+        for level in (PUBLIC, RESTRICTED):
+            keep_lists(pools, level, StopSignal(), ListSizes(least=20, size=4))
+
+
+def _listed(servers: Servers, server: str) -> list[list[Any]]:
+    """The embeddings in lists at two levels, each with the center of its list."""
+    with servers.databases[server].as_owner() as owner:
+        return [
+            owner.execute(
+                f"SELECT meaning.name, list.number, list.signs::text FROM {level.role}.meaning"
+                f"  JOIN {level.role}.embedding_list AS list"
+                "    ON (list.tenant, list.agent, list.kind, list.embedder, list.number)"
+                "       = (meaning.tenant, meaning.agent, meaning.kind, meaning.embedder, meaning.list)"
+                " WHERE list.signs IS NOT NULL"
+                " ORDER BY meaning.name".encode()
+            ).fetchall()
+            for level in (PUBLIC, RESTRICTED)
+        ]
 
 
 def test_the_audit_log_moves_with_its_seals(servers: Servers, served: Serve) -> None:

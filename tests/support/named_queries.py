@@ -45,8 +45,11 @@ UNSCOPED = {
     ("muniment_server.runtime", "log_settings.sql"): (roles.CONTROL,),
 }
 """The files of what the server asks for itself."""
-EMBEDDER = {("muniment_server.search", "embedding_queue.sql"): roles.LEVELS}
-"""The file of what the embedder does, in no session, for all tenants: without the session predicate."""
+EMBEDDER = {
+    ("muniment_server.search", "embedding_queue.sql"): roles.LEVELS,
+    ("muniment_server.runtime", "embedding_lists.sql"): roles.LEVELS,
+}
+"""The files of what the embedder does, in no session, for all tenants: without the session predicate."""
 ERASER = {("muniment_server.runtime", "eraser.sql"): (roles.ERASER,)}
 """The file of what the eraser does, for all tenants: without the session predicate."""
 SEALER = {("muniment_server.runtime", "sealer.sql"): (roles.AUDITOR,)}
@@ -102,7 +105,9 @@ LITERALS = {
     "wanted_stems": "'whale'", "wanted_grams": "'_wha'", "damping": "0.3", "stem_slope": "0.1", "gram_slope": "0.1",
     "after_label": "''", "after_owner": "''", "overhead": "512", "labels": "'{l}'", "contents": "'{text}'",
     "embedder": "1", "model": "7", "is_missing": "true",
-    "signs": "repeat('1', 384)", "vector": "array_fill(1, '{384}')", "bound": "1000", "most": "200",
+    "signs": "repeat('1', 384)", "vector": "array_fill(1, '{384}')", "bound": "1000", "most": "200", "percent": "15",
+    "least": "20000", "size": "500", "growth": "4", "last": "0", "wanted": "40", "stride": "10", "numbers": "'{1}'",
+    "made": "'[]'", "found": "'[]'", "retired": "'{1}'",
     "number": "1", "time": "now()", "event_id": "'00000000-0000-0000-0000-000000000009'::uuid", "by_host": "true",
     "event_count": "1", "event_ids": "'{00000000-0000-0000-0000-000000000009}'", "events_hash": "'\\x00'::bytea",
     "hash": "'\\x00'::bytea",

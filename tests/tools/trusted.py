@@ -52,6 +52,9 @@ def sql_lines(path: Path) -> int:
     return sum(1 for line in lines if line)
 
 
+_OF_THE_EMBEDDER = ("search/embedding_queue.sql", "runtime/embedding_lists.sql")
+
+
 def monitor() -> list[Path]:
     """The Python of the reference monitor."""
     return sorted((ROOT / "monitor").glob("*.py"))
@@ -71,7 +74,9 @@ def query_files() -> list[Path]:
     """The query files outside the monitor in which an error can mix up agents or tenants, though no role reads above
     its level. `sessions/queries.sql` also decides which level a session has."""
     trusted = [ROOT / package.removeprefix("muniment_server.") / file for package, file in TRUSTED]
-    return sorted([path for path in trusted if path.parent.name != "monitor"] + [ROOT / "search/embedding_queue.sql"])
+    return sorted(
+        [path for path in trusted if path.parent.name != "monitor"] + [ROOT / file for file in _OF_THE_EMBEDDER]
+    )
 
 
 def _docstring_lines(tree: ast.AST) -> Iterator[int]:

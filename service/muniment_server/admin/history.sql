@@ -142,6 +142,14 @@ purged AS (
      UNION
     SELECT old_revision.tenant, old_revision.agent FROM old_revision
 ),
+cleared AS ( -- the texts may have had a part in the centers of lists
+    UPDATE embedding_list AS cleared
+       SET signs   = NULL,
+           version = cleared.version + 1
+      FROM purged
+     WHERE (cleared.tenant, cleared.agent) = (purged.tenant, purged.agent)
+       AND (%(kind)s::smallint IS NULL OR cleared.kind = %(kind)s)
+),
 logged AS (
     INSERT INTO muniment_control.audit AS logged (tenant, event_id, agent, level, method, outcome, kind, reason)
     SELECT purged.tenant, gen_random_uuid(), purged.agent, %(number)s, 'purge', 'OK', %(kind)s, 'by ' || session_user

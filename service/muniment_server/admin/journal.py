@@ -38,7 +38,7 @@ _R = TypeVar("_R")
 _QUERIES = {**queries.load("muniment_server.agents", "erasing.sql"), **queries.load(__package__, "journal.sql")}
 _BATCH_ENTRIES = 10_000
 """How many entries one statement adds: a value of Postgres has at most 1 GiB, a jsonb array 256 MiB."""
-_ERASING_STEPS = ("unindex_erased", "erase_items_of_call", "erase_revisions_of_call")
+_ERASING_STEPS = ("clear_centers", "unindex_erased", "erase_items_of_call", "erase_revisions_of_call")
 _FORMAT = {"format": "muniment journal", "version": 1}
 _OPTIONAL = ("agent", "host_key_id", "kind", "item_id", "revision")
 _ONE_KEY = ({"host_key_id"}, {"host_key_id"})

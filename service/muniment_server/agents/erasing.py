@@ -111,7 +111,7 @@ class _Level:
         """
         change_ids = [scope.new_uuid() for _ in items]
         scope.execute("log_erased", change_ids=change_ids, level=self.level, **self._given(items))
-        for step in ("unindex_erased", "erase_items_of_call"):
+        for step in ("clear_centers", "unindex_erased", "erase_items_of_call"):
             scope.execute(step, change_id=scope.new_uuid(), **self._given(items))
         return self._erase_revisions(scope, items)
 

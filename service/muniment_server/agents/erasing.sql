@@ -97,6 +97,25 @@ SELECT %(tenant)s, erased.change_id, %(agent)s, %(level)s, %(host_key_id)s, %(me
               AND (%(revision)s IS NULL OR revision.revision = %(revision)s)
        );
 
+-- name: clear_centers
+-- Clear the centers of the lists of embeddings: the texts may have had a part in them, also those of earlier versions. Whoever
+-- computes a center meanwhile finds another version, and stores none. Locked in their order, so that two erasures do not deadlock.
+WITH locked AS MATERIALIZED (
+    SELECT list.embedder, list.number
+      FROM erasing_embedding_list AS list
+     WHERE list.tenant = %(tenant)s
+       AND (list.agent, list.kind) = (%(agent)s, %(kind)s)
+     ORDER BY list.embedder, list.number
+       FOR NO KEY UPDATE
+)
+UPDATE erasing_embedding_list AS cleared
+   SET signs   = NULL,
+       version = cleared.version + 1
+  FROM locked
+ WHERE cleared.tenant = %(tenant)s
+   AND (cleared.agent, cleared.kind) = (%(agent)s, %(kind)s)
+   AND (cleared.embedder, cleared.number) = (locked.embedder, locked.number);
+
 -- name: unindex_erased
 -- Remove the chunks of the items, with their part of the statistics. Embeddings that include their text are made again.
 WITH gone AS MATERIALIZED (

@@ -6,7 +6,7 @@ either.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
@@ -21,21 +21,33 @@ from muniment_server.postgres.rows import row_of
 
 _QUERIES = queries.load(__package__, "catalog.sql")
 
-_ITEM_COLUMNS = (
-    "item_id", "revision", "change_id", "content", "tags", "create_time", "update_time", "expire_time", "delete_time",
-)  # fmt: skip
 _AGENT_COLUMNS = (
     "agent_id", "display_name", "language", "memory_enabled", "user_profile_enabled", "memory_char_limit",
     "user_char_limit", "calls_per_second", "max_items", "max_bytes", "max_revisions", "update_time", "delete_time",
 )  # fmt: skip
-_LEVEL_TABLES = ("item", "revision", "shelf", "audit", "chunk", "stat", "meaning", "remote_embedding", "storage")
+_READ = ("item", "chunk", "stat", "meaning", "remote_embedding", "embedding_list")
+_LEVEL_TABLES = (*_READ, "revision", "shelf", "audit", "storage")
 _LEVEL_VIEWS = (
     "session", "agent", "link", "visible", "shared_visible", "visible_chunk", "visible_stat", "visible_meaning",
-    "visible_remote_embedding", "storage_size", "deleted_item",
+    "visible_remote_embedding", "visible_embedding_list", "storage_size", "deleted_item",
 )  # fmt: skip
 LEVEL_RELATIONS = frozenset({*_LEVEL_TABLES, *_LEVEL_VIEWS})
 """The relations that a level's query finds by an unqualified name."""
+_UPDATED: Mapping[str, tuple[str, ...]] = {
+    "item": ("item_id", "revision", "change_id", "content", "tags", "create_time", "update_time", "expire_time",
+             "delete_time"),
+    "meaning": ("prior", "embedder", "signs", "vector", "list"), "remote_embedding": ("prior_name", "signs", "vector"),
+    "embedding_list": ("signs", "version", "is_retired"),
+}  # fmt: skip
+"""The columns that a level may update."""
 _STAT_COLUMNS = ("tenant", "agent", "chunks", "stems", "grams")
+
+
+def _on(right: str, *columns: str) -> tuple[str, ...]:
+    """A right on each of some columns."""
+    return tuple(f"{right} ({column})" for column in columns)
+
+
 _ERASABLE = ("item", "revision", "chunk", "stat", "storage")
 _ERASING = (
     ("item", "item", "SELECT", "DELETE", "UPDATE (fence)"),
@@ -43,11 +55,11 @@ _ERASING = (
     ("chunk", "chunk", "SELECT", "DELETE"),
     ("stat", "stat", "INSERT"),
     ("storage", "storage", "INSERT"),
-    (
-        "embedding", "meaning", *(f"SELECT ({column})" for column in ("tenant", "agent", "kind", "prior")),
-        *(f"UPDATE ({column})" for column in ("prior", "embedder", "signs", "vector")),
-    ),
+    ("embedding", "meaning", *_on("SELECT", "tenant", "agent", "kind", "prior"),
+        *_on("UPDATE", "prior", "embedder", "signs", "vector")),
     ("remote_embedding", "remote_embedding", "SELECT", "DELETE"),
+    ("embedding_list", "embedding_list", *_on("UPDATE", "signs", "version"),
+        *_on("SELECT", "tenant", "agent", "kind", "embedder", "number", "version")),
 )  # fmt: skip
 """The views of what hosts erase, with their tables, and the eraser's rights."""
 _CONTROL_VIEWS = (f"{roles.CONTROL}.session", f"{roles.CONTROL}.host_key")
@@ -195,24 +207,19 @@ def _level(level: Classification) -> Iterator[Fact]:
     yield Fact(role, "schema vault", "USAGE")
     for lower in (lower for lower in Classification if lower.can_flow_to(level)):
         yield Fact(role, f"schema {lower.role}", "USAGE")
-        for table in ("item", "chunk", "stat", "meaning", "remote_embedding"):
+        for table in _READ:
             yield Fact(role, f"{lower.role}.{table}", "SELECT")
     for relation in (*_LEVEL_VIEWS, "shelf", "storage"):
         yield Fact(role, f"{role}.{relation}", "SELECT")
     for locked in ("session", "shelf", "stat", "storage"):
         yield Fact(role, f"{role}.{locked}", "UPDATE (fence)")  # the right to lock rows, and no other
-    for table in ("item", "revision", "audit", "chunk", "stat", "meaning", "remote_embedding", "storage"):
-        yield Fact(role, f"{role}.{table}", "INSERT")
-    for derived in ("chunk", "stat", "remote_embedding", "storage"):  # derived from items: can be rebuilt at any time
+    yield from (Fact(role, f"{role}.{table}", "INSERT") for table in (*_READ, "revision", "audit", "storage"))
+    for derived in ("chunk", "stat", "remote_embedding", "embedding_list", "storage"):  # can be rebuilt at any time
         yield Fact(role, f"{role}.{derived}", "DELETE")
     yield Fact(role, f"{role}.deleted_item", "DELETE")  # to move a deleted item back: no other role sees these rows
-    for column in _ITEM_COLUMNS:
-        yield Fact(role, f"{role}.item", f"UPDATE ({column})")
-    for column in ("prior", "embedder", "signs", "vector"):
-        yield Fact(role, f"{role}.meaning", f"UPDATE ({column})")
-    for column in ("prior_name", "signs", "vector"):
-        yield Fact(role, f"{role}.remote_embedding", f"UPDATE ({column})")
-    for table in ("item", "audit", "chunk", "meaning", "remote_embedding"):
+    for table, columns in _UPDATED.items():
+        yield from (Fact(role, f"{role}.{table}", right) for right in _on("UPDATE", *columns))
+    for table in ("item", "audit", "chunk", "meaning", "remote_embedding", "embedding_list"):
         yield Fact("pinned", f"{role}.{table}", f"CHECK ((level = {level.value}))")
 
 
@@ -228,8 +235,7 @@ def _control() -> Iterator[Fact]:
         yield Fact(role, f"vault.{name}", "INSERT")
     for name in ("shared_block", "block_link", "erasure"):
         yield Fact(role, f"vault.{name}", "DELETE")
-    for column in _AGENT_COLUMNS:
-        yield Fact(role, "vault.agent", f"UPDATE ({column})")
+    yield from (Fact(role, "vault.agent", right) for right in _on("UPDATE", *_AGENT_COLUMNS))
     yield Fact(role, "vault.conversation", "UPDATE (taint)")
     yield Fact(role, "vault.session", "UPDATE (close_time)")
     for level in roles.LEVELS:
@@ -301,9 +307,8 @@ def _views() -> Iterator[Fact]:
 
 def _level_views(level: Classification) -> Iterator[Fact]:
     role = level.role
-    items, chunks, stats, embeddings, remote = (
-        [f"reads {lower.role}.{table}" for lower in Classification if lower.can_flow_to(level)]
-        for table in ("item", "chunk", "stat", "meaning", "remote_embedding")
+    items, chunks, stats, embeddings, remote, lists = (
+        [f"reads {lower.role}.{table}" for lower in Classification if lower.can_flow_to(level)] for table in _READ
     )
     yield from _view(role, "session", _BARRIER, *_OPEN_SESSIONS, f"where taint = {level.value}")
     yield from _view(role, "agent", _BARRIER, f"reads {role}.session", "reads vault.agent")
@@ -314,6 +319,7 @@ def _level_views(level: Classification) -> Iterator[Fact]:
     yield from _view(role, "storage_size", _INVOKER, f"reads {role}.stat", f"reads {role}.storage")
     yield from _view(role, "visible_meaning", _INVOKER, *embeddings)
     yield from _view(role, "visible_remote_embedding", _INVOKER, *remote)
+    yield from _view(role, "visible_embedding_list", _INVOKER, *lists)
     yield from _view(role, "deleted_item", _BARRIER, f"reads {role}.item", "where delete_time IS NOT NULL")
     yield from _view(role, "shared_visible", _INVOKER, _BARRIER, f"reads {role}.link", f"reads {role}.visible")
 

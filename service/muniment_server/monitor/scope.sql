@@ -96,3 +96,10 @@ SELECT visible_remote_embedding.*
   FROM visible_remote_embedding
  WHERE visible_remote_embedding.tenant = %(tenant)s
    AND visible_remote_embedding.agent = (SELECT session.agent FROM session);
+
+-- name: visible_embedding_list
+-- The lists of the agent's embeddings.
+SELECT visible_embedding_list.*
+  FROM visible_embedding_list
+ WHERE visible_embedding_list.tenant = %(tenant)s
+   AND visible_embedding_list.agent = (SELECT session.agent FROM session);

@@ -32,6 +32,8 @@ GRANT SELECT (ctid, tenant, agent, kind, name, change_id, sample, language, stem
 GRANT SELECT (ctid, tenant, agent, kind, language, change_id), INSERT, DELETE ON muniment_{level}.stat TO muniment_eraser;
 GRANT SELECT (ctid, tenant, agent, change_id), INSERT, DELETE ON muniment_{level}.storage TO muniment_eraser;
 GRANT SELECT (tenant, agent, kind, prior), UPDATE (prior, embedder, signs, vector) ON muniment_{level}.meaning TO muniment_eraser;
+GRANT SELECT (tenant, agent, kind, embedder, number, signs, version), UPDATE (signs, version)
+   ON muniment_{level}.embedding_list TO muniment_eraser;
 GRANT SELECT (tenant, agent, kind, prior_name), DELETE ON muniment_{level}.remote_embedding TO muniment_eraser;
 
 ALTER VIEW muniment_{level}.erasable_item SET (security_invoker = true);
@@ -42,3 +44,4 @@ ALTER VIEW muniment_{level}.erasable_storage SET (security_invoker = true);
 ALTER VIEW muniment_{level}.erasing_item SET (security_invoker = true);
 ALTER VIEW muniment_{level}.erasing_revision SET (security_invoker = true);
 ALTER VIEW muniment_{level}.erasing_chunk SET (security_invoker = true);
+ALTER VIEW muniment_{level}.erasing_embedding_list SET (security_invoker = true);

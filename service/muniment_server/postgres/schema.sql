@@ -564,6 +564,20 @@ CREATE VIEW muniment_confidential.deleted_item WITH (security_barrier='true') AS
    FROM muniment_confidential.item
   WHERE (delete_time IS NOT NULL);
 
+CREATE TABLE muniment_confidential.embedding_list (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    level smallint DEFAULT 3 NOT NULL,
+    embedder smallint NOT NULL,
+    number integer NOT NULL,
+    signs bit(384),
+    version integer DEFAULT 0 NOT NULL,
+    is_retired boolean DEFAULT false NOT NULL,
+    CONSTRAINT embedding_list_is_confidential CHECK ((level = 3)),
+    CONSTRAINT no_other_level_has_the_number CHECK (((number % 4) = (3 % 4)))
+);
+
 CREATE VIEW muniment_confidential.erasable_chunk WITH (security_barrier='true') AS
  SELECT ctid AS address,
     tenant,
@@ -689,6 +703,7 @@ CREATE TABLE muniment_confidential.meaning (
     embedder smallint,
     signs bit(384),
     vector smallint[],
+    list integer,
     CONSTRAINT meaning_is_confidential CHECK ((level = 3)),
     CONSTRAINT meaning_waits_or_is_whole CHECK ((num_nulls(embedder, signs, vector) = ANY (ARRAY[0, 3])))
 );
@@ -705,6 +720,19 @@ CREATE VIEW muniment_confidential.erasing_embedding WITH (security_barrier='true
   WHERE (EXISTS ( SELECT
            FROM vault.erasure
           WHERE (((erasure.tenant = meaning.tenant) AND (erasure.agent = meaning.agent) AND (erasure.kind = meaning.kind)) AND (erasure.ceiling >= 3))));
+
+CREATE VIEW muniment_confidential.erasing_embedding_list WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    embedder,
+    number,
+    signs,
+    version
+   FROM muniment_confidential.embedding_list
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = embedding_list.tenant) AND (erasure.agent = embedding_list.agent) AND (erasure.kind = embedding_list.kind)) AND (erasure.ceiling >= 3))));
 
 CREATE VIEW muniment_confidential.erasing_item WITH (security_barrier='true') AS
  SELECT tenant,
@@ -1143,6 +1171,68 @@ CREATE VIEW muniment_confidential.visible_chunk WITH (security_invoker='true') A
            FROM muniment_confidential.chunk chunk_1) chunk
   WHERE ((expire_time IS NULL) OR (expire_time > vault.clock()));
 
+CREATE TABLE muniment_internal.embedding_list (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    level smallint DEFAULT 2 NOT NULL,
+    embedder smallint NOT NULL,
+    number integer NOT NULL,
+    signs bit(384),
+    version integer DEFAULT 0 NOT NULL,
+    is_retired boolean DEFAULT false NOT NULL,
+    CONSTRAINT embedding_list_is_internal CHECK ((level = 2)),
+    CONSTRAINT no_other_level_has_the_number CHECK (((number % 4) = (2 % 4)))
+);
+
+CREATE TABLE muniment_public.embedding_list (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    level smallint DEFAULT 1 NOT NULL,
+    embedder smallint NOT NULL,
+    number integer NOT NULL,
+    signs bit(384),
+    version integer DEFAULT 0 NOT NULL,
+    is_retired boolean DEFAULT false NOT NULL,
+    CONSTRAINT embedding_list_is_public CHECK ((level = 1)),
+    CONSTRAINT no_other_level_has_the_number CHECK (((number % 4) = (1 % 4)))
+);
+
+CREATE VIEW muniment_confidential.visible_embedding_list WITH (security_invoker='true') AS
+ SELECT embedding_list.tenant,
+    embedding_list.agent,
+    embedding_list.kind,
+    embedding_list.level,
+    embedding_list.embedder,
+    embedding_list.number,
+    embedding_list.signs,
+    embedding_list.version,
+    embedding_list.is_retired
+   FROM muniment_public.embedding_list
+UNION ALL
+ SELECT embedding_list.tenant,
+    embedding_list.agent,
+    embedding_list.kind,
+    embedding_list.level,
+    embedding_list.embedder,
+    embedding_list.number,
+    embedding_list.signs,
+    embedding_list.version,
+    embedding_list.is_retired
+   FROM muniment_internal.embedding_list
+UNION ALL
+ SELECT embedding_list.tenant,
+    embedding_list.agent,
+    embedding_list.kind,
+    embedding_list.level,
+    embedding_list.embedder,
+    embedding_list.number,
+    embedding_list.signs,
+    embedding_list.version,
+    embedding_list.is_retired
+   FROM muniment_confidential.embedding_list;
+
 CREATE TABLE muniment_internal.meaning (
     tenant bigint NOT NULL,
     agent bigint NOT NULL,
@@ -1155,6 +1245,7 @@ CREATE TABLE muniment_internal.meaning (
     embedder smallint,
     signs bit(384),
     vector smallint[],
+    list integer,
     CONSTRAINT meaning_is_internal CHECK ((level = 2)),
     CONSTRAINT meaning_waits_or_is_whole CHECK ((num_nulls(embedder, signs, vector) = ANY (ARRAY[0, 3])))
 );
@@ -1171,6 +1262,7 @@ CREATE TABLE muniment_public.meaning (
     embedder smallint,
     signs bit(384),
     vector smallint[],
+    list integer,
     CONSTRAINT meaning_is_public CHECK ((level = 1)),
     CONSTRAINT meaning_waits_or_is_whole CHECK ((num_nulls(embedder, signs, vector) = ANY (ARRAY[0, 3])))
 );
@@ -1186,7 +1278,8 @@ CREATE VIEW muniment_confidential.visible_meaning WITH (security_invoker='true')
     meaning.prior,
     meaning.embedder,
     meaning.signs,
-    meaning.vector
+    meaning.vector,
+    meaning.list
    FROM muniment_public.meaning
 UNION ALL
  SELECT meaning.tenant,
@@ -1199,7 +1292,8 @@ UNION ALL
     meaning.prior,
     meaning.embedder,
     meaning.signs,
-    meaning.vector
+    meaning.vector,
+    meaning.list
    FROM muniment_internal.meaning
 UNION ALL
  SELECT meaning.tenant,
@@ -1212,7 +1306,8 @@ UNION ALL
     meaning.prior,
     meaning.embedder,
     meaning.signs,
-    meaning.vector
+    meaning.vector,
+    meaning.list
    FROM muniment_confidential.meaning;
 
 CREATE TABLE muniment_internal.remote_embedding (
@@ -1579,6 +1674,19 @@ CREATE VIEW muniment_internal.erasing_embedding WITH (security_barrier='true') A
            FROM vault.erasure
           WHERE (((erasure.tenant = meaning.tenant) AND (erasure.agent = meaning.agent) AND (erasure.kind = meaning.kind)) AND (erasure.ceiling >= 2))));
 
+CREATE VIEW muniment_internal.erasing_embedding_list WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    embedder,
+    number,
+    signs,
+    version
+   FROM muniment_internal.embedding_list
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = embedding_list.tenant) AND (erasure.agent = embedding_list.agent) AND (erasure.kind = embedding_list.kind)) AND (erasure.ceiling >= 2))));
+
 CREATE VIEW muniment_internal.erasing_item WITH (security_barrier='true') AS
  SELECT tenant,
     agent,
@@ -1833,6 +1941,29 @@ CREATE VIEW muniment_internal.visible_chunk WITH (security_invoker='true') AS
            FROM muniment_internal.chunk chunk_1) chunk
   WHERE ((expire_time IS NULL) OR (expire_time > vault.clock()));
 
+CREATE VIEW muniment_internal.visible_embedding_list WITH (security_invoker='true') AS
+ SELECT embedding_list.tenant,
+    embedding_list.agent,
+    embedding_list.kind,
+    embedding_list.level,
+    embedding_list.embedder,
+    embedding_list.number,
+    embedding_list.signs,
+    embedding_list.version,
+    embedding_list.is_retired
+   FROM muniment_public.embedding_list
+UNION ALL
+ SELECT embedding_list.tenant,
+    embedding_list.agent,
+    embedding_list.kind,
+    embedding_list.level,
+    embedding_list.embedder,
+    embedding_list.number,
+    embedding_list.signs,
+    embedding_list.version,
+    embedding_list.is_retired
+   FROM muniment_internal.embedding_list;
+
 CREATE VIEW muniment_internal.visible_meaning WITH (security_invoker='true') AS
  SELECT meaning.tenant,
     meaning.agent,
@@ -1844,7 +1975,8 @@ CREATE VIEW muniment_internal.visible_meaning WITH (security_invoker='true') AS
     meaning.prior,
     meaning.embedder,
     meaning.signs,
-    meaning.vector
+    meaning.vector,
+    meaning.list
    FROM muniment_public.meaning
 UNION ALL
  SELECT meaning.tenant,
@@ -1857,7 +1989,8 @@ UNION ALL
     meaning.prior,
     meaning.embedder,
     meaning.signs,
-    meaning.vector
+    meaning.vector,
+    meaning.list
    FROM muniment_internal.meaning;
 
 CREATE VIEW muniment_internal.visible_remote_embedding WITH (security_invoker='true') AS
@@ -2063,6 +2196,19 @@ CREATE VIEW muniment_public.erasing_embedding WITH (security_barrier='true') AS
   WHERE (EXISTS ( SELECT
            FROM vault.erasure
           WHERE (((erasure.tenant = meaning.tenant) AND (erasure.agent = meaning.agent) AND (erasure.kind = meaning.kind)) AND (erasure.ceiling >= 1))));
+
+CREATE VIEW muniment_public.erasing_embedding_list WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    embedder,
+    number,
+    signs,
+    version
+   FROM muniment_public.embedding_list
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = embedding_list.tenant) AND (erasure.agent = embedding_list.agent) AND (erasure.kind = embedding_list.kind)) AND (erasure.ceiling >= 1))));
 
 CREATE VIEW muniment_public.erasing_item WITH (security_barrier='true') AS
  SELECT tenant,
@@ -2274,6 +2420,18 @@ CREATE VIEW muniment_public.visible_chunk WITH (security_invoker='true') AS
            FROM muniment_public.chunk chunk_1) chunk
   WHERE ((expire_time IS NULL) OR (expire_time > vault.clock()));
 
+CREATE VIEW muniment_public.visible_embedding_list WITH (security_invoker='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    level,
+    embedder,
+    number,
+    signs,
+    version,
+    is_retired
+   FROM muniment_public.embedding_list;
+
 CREATE VIEW muniment_public.visible_meaning WITH (security_invoker='true') AS
  SELECT tenant,
     agent,
@@ -2285,7 +2443,8 @@ CREATE VIEW muniment_public.visible_meaning WITH (security_invoker='true') AS
     prior,
     embedder,
     signs,
-    vector
+    vector,
+    list
    FROM muniment_public.meaning;
 
 CREATE VIEW muniment_public.visible_remote_embedding WITH (security_invoker='true') AS
@@ -2419,6 +2578,20 @@ CREATE VIEW muniment_restricted.deleted_item WITH (security_barrier='true') AS
    FROM muniment_restricted.item
   WHERE (delete_time IS NOT NULL);
 
+CREATE TABLE muniment_restricted.embedding_list (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    level smallint DEFAULT 4 NOT NULL,
+    embedder smallint NOT NULL,
+    number integer NOT NULL,
+    signs bit(384),
+    version integer DEFAULT 0 NOT NULL,
+    is_retired boolean DEFAULT false NOT NULL,
+    CONSTRAINT embedding_list_is_restricted CHECK ((level = 4)),
+    CONSTRAINT no_other_level_has_the_number CHECK (((number % 4) = (4 % 4)))
+);
+
 CREATE VIEW muniment_restricted.erasable_chunk WITH (security_barrier='true') AS
  SELECT ctid AS address,
     tenant,
@@ -2535,6 +2708,7 @@ CREATE TABLE muniment_restricted.meaning (
     embedder smallint,
     signs bit(384),
     vector smallint[],
+    list integer,
     CONSTRAINT meaning_is_restricted CHECK ((level = 4)),
     CONSTRAINT meaning_waits_or_is_whole CHECK ((num_nulls(embedder, signs, vector) = ANY (ARRAY[0, 3])))
 );
@@ -2551,6 +2725,19 @@ CREATE VIEW muniment_restricted.erasing_embedding WITH (security_barrier='true')
   WHERE (EXISTS ( SELECT
            FROM vault.erasure
           WHERE (((erasure.tenant = meaning.tenant) AND (erasure.agent = meaning.agent) AND (erasure.kind = meaning.kind)) AND (erasure.ceiling >= 4))));
+
+CREATE VIEW muniment_restricted.erasing_embedding_list WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    embedder,
+    number,
+    signs,
+    version
+   FROM muniment_restricted.embedding_list
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = embedding_list.tenant) AND (erasure.agent = embedding_list.agent) AND (erasure.kind = embedding_list.kind)) AND (erasure.ceiling >= 4))));
 
 CREATE VIEW muniment_restricted.erasing_item WITH (security_barrier='true') AS
  SELECT tenant,
@@ -2911,6 +3098,51 @@ CREATE VIEW muniment_restricted.visible_chunk WITH (security_invoker='true') AS
            FROM muniment_restricted.chunk chunk_1) chunk
   WHERE ((expire_time IS NULL) OR (expire_time > vault.clock()));
 
+CREATE VIEW muniment_restricted.visible_embedding_list WITH (security_invoker='true') AS
+ SELECT embedding_list.tenant,
+    embedding_list.agent,
+    embedding_list.kind,
+    embedding_list.level,
+    embedding_list.embedder,
+    embedding_list.number,
+    embedding_list.signs,
+    embedding_list.version,
+    embedding_list.is_retired
+   FROM muniment_public.embedding_list
+UNION ALL
+ SELECT embedding_list.tenant,
+    embedding_list.agent,
+    embedding_list.kind,
+    embedding_list.level,
+    embedding_list.embedder,
+    embedding_list.number,
+    embedding_list.signs,
+    embedding_list.version,
+    embedding_list.is_retired
+   FROM muniment_internal.embedding_list
+UNION ALL
+ SELECT embedding_list.tenant,
+    embedding_list.agent,
+    embedding_list.kind,
+    embedding_list.level,
+    embedding_list.embedder,
+    embedding_list.number,
+    embedding_list.signs,
+    embedding_list.version,
+    embedding_list.is_retired
+   FROM muniment_confidential.embedding_list
+UNION ALL
+ SELECT embedding_list.tenant,
+    embedding_list.agent,
+    embedding_list.kind,
+    embedding_list.level,
+    embedding_list.embedder,
+    embedding_list.number,
+    embedding_list.signs,
+    embedding_list.version,
+    embedding_list.is_retired
+   FROM muniment_restricted.embedding_list;
+
 CREATE VIEW muniment_restricted.visible_meaning WITH (security_invoker='true') AS
  SELECT meaning.tenant,
     meaning.agent,
@@ -2922,7 +3154,8 @@ CREATE VIEW muniment_restricted.visible_meaning WITH (security_invoker='true') A
     meaning.prior,
     meaning.embedder,
     meaning.signs,
-    meaning.vector
+    meaning.vector,
+    meaning.list
    FROM muniment_public.meaning
 UNION ALL
  SELECT meaning.tenant,
@@ -2935,7 +3168,8 @@ UNION ALL
     meaning.prior,
     meaning.embedder,
     meaning.signs,
-    meaning.vector
+    meaning.vector,
+    meaning.list
    FROM muniment_internal.meaning
 UNION ALL
  SELECT meaning.tenant,
@@ -2948,7 +3182,8 @@ UNION ALL
     meaning.prior,
     meaning.embedder,
     meaning.signs,
-    meaning.vector
+    meaning.vector,
+    meaning.list
    FROM muniment_confidential.meaning
 UNION ALL
  SELECT meaning.tenant,
@@ -2961,7 +3196,8 @@ UNION ALL
     meaning.prior,
     meaning.embedder,
     meaning.signs,
-    meaning.vector
+    meaning.vector,
+    meaning.list
    FROM muniment_restricted.meaning;
 
 CREATE VIEW muniment_restricted.visible_remote_embedding WITH (security_invoker='true') AS
@@ -3115,6 +3351,9 @@ ALTER TABLE ONLY muniment_confidential.audit
 ALTER TABLE ONLY muniment_confidential.chunk
     ADD CONSTRAINT chunk_pkey PRIMARY KEY (tenant, agent, kind, name, change_id, piece);
 
+ALTER TABLE ONLY muniment_confidential.embedding_list
+    ADD CONSTRAINT embedding_list_pkey PRIMARY KEY (tenant, agent, kind, embedder, number);
+
 ALTER TABLE ONLY muniment_confidential.item
     ADD CONSTRAINT item_pkey PRIMARY KEY (tenant, agent, item_id);
 
@@ -3154,6 +3393,9 @@ ALTER TABLE ONLY muniment_internal.audit
 ALTER TABLE ONLY muniment_internal.chunk
     ADD CONSTRAINT chunk_pkey PRIMARY KEY (tenant, agent, kind, name, change_id, piece);
 
+ALTER TABLE ONLY muniment_internal.embedding_list
+    ADD CONSTRAINT embedding_list_pkey PRIMARY KEY (tenant, agent, kind, embedder, number);
+
 ALTER TABLE ONLY muniment_internal.item
     ADD CONSTRAINT item_pkey PRIMARY KEY (tenant, agent, item_id);
 
@@ -3184,6 +3426,9 @@ ALTER TABLE ONLY muniment_public.audit
 ALTER TABLE ONLY muniment_public.chunk
     ADD CONSTRAINT chunk_pkey PRIMARY KEY (tenant, agent, kind, name, change_id, piece);
 
+ALTER TABLE ONLY muniment_public.embedding_list
+    ADD CONSTRAINT embedding_list_pkey PRIMARY KEY (tenant, agent, kind, embedder, number);
+
 ALTER TABLE ONLY muniment_public.item
     ADD CONSTRAINT item_pkey PRIMARY KEY (tenant, agent, item_id);
 
@@ -3213,6 +3458,9 @@ ALTER TABLE ONLY muniment_restricted.audit
 
 ALTER TABLE ONLY muniment_restricted.chunk
     ADD CONSTRAINT chunk_pkey PRIMARY KEY (tenant, agent, kind, name, change_id, piece);
+
+ALTER TABLE ONLY muniment_restricted.embedding_list
+    ADD CONSTRAINT embedding_list_pkey PRIMARY KEY (tenant, agent, kind, embedder, number);
 
 ALTER TABLE ONLY muniment_restricted.item
     ADD CONSTRAINT item_pkey PRIMARY KEY (tenant, agent, item_id);
@@ -3295,7 +3543,7 @@ CREATE INDEX item_passages ON muniment_confidential.item USING btree (tenant, ag
 
 CREATE INDEX meaning_prior ON muniment_confidential.meaning USING btree (tenant, agent, prior) WHERE (prior IS NOT NULL);
 
-CREATE INDEX meaning_signs ON muniment_confidential.meaning USING btree (tenant, agent, kind, embedder) INCLUDE (signs, name, level, change_id, piece) WHERE (embedder IS NOT NULL);
+CREATE INDEX meaning_signs ON muniment_confidential.meaning USING btree (tenant, agent, kind, embedder, list) INCLUDE (signs, name, level, change_id, piece) WHERE (embedder IS NOT NULL);
 
 CREATE INDEX meaning_waiting ON muniment_confidential.meaning USING btree (tenant, agent, kind, name, change_id, piece) WHERE (embedder IS NULL);
 
@@ -3325,7 +3573,7 @@ CREATE INDEX item_passages ON muniment_internal.item USING btree (tenant, agent,
 
 CREATE INDEX meaning_prior ON muniment_internal.meaning USING btree (tenant, agent, prior) WHERE (prior IS NOT NULL);
 
-CREATE INDEX meaning_signs ON muniment_internal.meaning USING btree (tenant, agent, kind, embedder) INCLUDE (signs, name, level, change_id, piece) WHERE (embedder IS NOT NULL);
+CREATE INDEX meaning_signs ON muniment_internal.meaning USING btree (tenant, agent, kind, embedder, list) INCLUDE (signs, name, level, change_id, piece) WHERE (embedder IS NOT NULL);
 
 CREATE INDEX meaning_waiting ON muniment_internal.meaning USING btree (tenant, agent, kind, name, change_id, piece) WHERE (embedder IS NULL);
 
@@ -3353,7 +3601,7 @@ CREATE INDEX item_passages ON muniment_public.item USING btree (tenant, agent, e
 
 CREATE INDEX meaning_prior ON muniment_public.meaning USING btree (tenant, agent, prior) WHERE (prior IS NOT NULL);
 
-CREATE INDEX meaning_signs ON muniment_public.meaning USING btree (tenant, agent, kind, embedder) INCLUDE (signs, name, level, change_id, piece) WHERE (embedder IS NOT NULL);
+CREATE INDEX meaning_signs ON muniment_public.meaning USING btree (tenant, agent, kind, embedder, list) INCLUDE (signs, name, level, change_id, piece) WHERE (embedder IS NOT NULL);
 
 CREATE INDEX meaning_waiting ON muniment_public.meaning USING btree (tenant, agent, kind, name, change_id, piece) WHERE (embedder IS NULL);
 
@@ -3381,7 +3629,7 @@ CREATE INDEX item_passages ON muniment_restricted.item USING btree (tenant, agen
 
 CREATE INDEX meaning_prior ON muniment_restricted.meaning USING btree (tenant, agent, prior) WHERE (prior IS NOT NULL);
 
-CREATE INDEX meaning_signs ON muniment_restricted.meaning USING btree (tenant, agent, kind, embedder) INCLUDE (signs, name, level, change_id, piece) WHERE (embedder IS NOT NULL);
+CREATE INDEX meaning_signs ON muniment_restricted.meaning USING btree (tenant, agent, kind, embedder, list) INCLUDE (signs, name, level, change_id, piece) WHERE (embedder IS NOT NULL);
 
 CREATE INDEX meaning_waiting ON muniment_restricted.meaning USING btree (tenant, agent, kind, name, change_id, piece) WHERE (embedder IS NULL);
 
@@ -3405,8 +3653,14 @@ ALTER TABLE ONLY muniment_auditor.sealed_event
 ALTER TABLE ONLY muniment_confidential.chunk
     ADD CONSTRAINT chunk_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
 
+ALTER TABLE ONLY muniment_confidential.embedding_list
+    ADD CONSTRAINT embedding_list_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
 ALTER TABLE ONLY muniment_confidential.item
     ADD CONSTRAINT item_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_confidential.meaning
+    ADD CONSTRAINT list_exists FOREIGN KEY (tenant, agent, kind, embedder, list) REFERENCES muniment_confidential.embedding_list(tenant, agent, kind, embedder, number);
 
 ALTER TABLE ONLY muniment_confidential.meaning
     ADD CONSTRAINT meaning_tenant_agent_kind_name_change_id_piece_fkey FOREIGN KEY (tenant, agent, kind, name, change_id, piece) REFERENCES muniment_confidential.chunk(tenant, agent, kind, name, change_id, piece) ON DELETE CASCADE;
@@ -3429,8 +3683,14 @@ ALTER TABLE ONLY muniment_control.erased_agent
 ALTER TABLE ONLY muniment_internal.chunk
     ADD CONSTRAINT chunk_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
 
+ALTER TABLE ONLY muniment_internal.embedding_list
+    ADD CONSTRAINT embedding_list_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
 ALTER TABLE ONLY muniment_internal.item
     ADD CONSTRAINT item_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_internal.meaning
+    ADD CONSTRAINT list_exists FOREIGN KEY (tenant, agent, kind, embedder, list) REFERENCES muniment_internal.embedding_list(tenant, agent, kind, embedder, number);
 
 ALTER TABLE ONLY muniment_internal.meaning
     ADD CONSTRAINT meaning_tenant_agent_kind_name_change_id_piece_fkey FOREIGN KEY (tenant, agent, kind, name, change_id, piece) REFERENCES muniment_internal.chunk(tenant, agent, kind, name, change_id, piece) ON DELETE CASCADE;
@@ -3450,8 +3710,14 @@ ALTER TABLE ONLY muniment_internal.stat
 ALTER TABLE ONLY muniment_public.chunk
     ADD CONSTRAINT chunk_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
 
+ALTER TABLE ONLY muniment_public.embedding_list
+    ADD CONSTRAINT embedding_list_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
 ALTER TABLE ONLY muniment_public.item
     ADD CONSTRAINT item_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_public.meaning
+    ADD CONSTRAINT list_exists FOREIGN KEY (tenant, agent, kind, embedder, list) REFERENCES muniment_public.embedding_list(tenant, agent, kind, embedder, number);
 
 ALTER TABLE ONLY muniment_public.meaning
     ADD CONSTRAINT meaning_tenant_agent_kind_name_change_id_piece_fkey FOREIGN KEY (tenant, agent, kind, name, change_id, piece) REFERENCES muniment_public.chunk(tenant, agent, kind, name, change_id, piece) ON DELETE CASCADE;
@@ -3471,8 +3737,14 @@ ALTER TABLE ONLY muniment_public.stat
 ALTER TABLE ONLY muniment_restricted.chunk
     ADD CONSTRAINT chunk_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
 
+ALTER TABLE ONLY muniment_restricted.embedding_list
+    ADD CONSTRAINT embedding_list_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
 ALTER TABLE ONLY muniment_restricted.item
     ADD CONSTRAINT item_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_restricted.meaning
+    ADD CONSTRAINT list_exists FOREIGN KEY (tenant, agent, kind, embedder, list) REFERENCES muniment_restricted.embedding_list(tenant, agent, kind, embedder, number);
 
 ALTER TABLE ONLY muniment_restricted.meaning
     ADD CONSTRAINT meaning_tenant_agent_kind_name_change_id_piece_fkey FOREIGN KEY (tenant, agent, kind, name, change_id, piece) REFERENCES muniment_restricted.chunk(tenant, agent, kind, name, change_id, piece) ON DELETE CASCADE;
@@ -3719,6 +3991,16 @@ GRANT UPDATE(delete_time) ON TABLE muniment_confidential.item TO muniment_confid
 
 GRANT SELECT,DELETE ON TABLE muniment_confidential.deleted_item TO muniment_confidential;
 
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_confidential.embedding_list TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_confidential.embedding_list TO muniment_restricted;
+
+GRANT UPDATE(signs) ON TABLE muniment_confidential.embedding_list TO muniment_confidential;
+
+GRANT UPDATE(version) ON TABLE muniment_confidential.embedding_list TO muniment_confidential;
+
+GRANT UPDATE(is_retired) ON TABLE muniment_confidential.embedding_list TO muniment_confidential;
+
 GRANT SELECT,DELETE ON TABLE muniment_confidential.erasable_chunk TO muniment_eraser;
 
 GRANT SELECT,DELETE ON TABLE muniment_confidential.erasable_item TO muniment_eraser;
@@ -3769,6 +4051,8 @@ GRANT UPDATE(signs) ON TABLE muniment_confidential.meaning TO muniment_confident
 
 GRANT UPDATE(vector) ON TABLE muniment_confidential.meaning TO muniment_confidential;
 
+GRANT UPDATE(list) ON TABLE muniment_confidential.meaning TO muniment_confidential;
+
 GRANT SELECT(tenant) ON TABLE muniment_confidential.erasing_embedding TO muniment_eraser;
 
 GRANT SELECT(agent) ON TABLE muniment_confidential.erasing_embedding TO muniment_eraser;
@@ -3782,6 +4066,20 @@ GRANT UPDATE(embedder) ON TABLE muniment_confidential.erasing_embedding TO munim
 GRANT UPDATE(signs) ON TABLE muniment_confidential.erasing_embedding TO muniment_eraser;
 
 GRANT UPDATE(vector) ON TABLE muniment_confidential.erasing_embedding TO muniment_eraser;
+
+GRANT SELECT(tenant) ON TABLE muniment_confidential.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(agent) ON TABLE muniment_confidential.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(kind) ON TABLE muniment_confidential.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(embedder) ON TABLE muniment_confidential.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(number) ON TABLE muniment_confidential.erasing_embedding_list TO muniment_eraser;
+
+GRANT UPDATE(signs) ON TABLE muniment_confidential.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(version),UPDATE(version) ON TABLE muniment_confidential.erasing_embedding_list TO muniment_eraser;
 
 GRANT SELECT,DELETE ON TABLE muniment_confidential.erasing_item TO muniment_eraser;
 
@@ -3893,6 +4191,34 @@ GRANT SELECT ON TABLE muniment_public.chunk TO muniment_restricted;
 
 GRANT SELECT ON TABLE muniment_confidential.visible_chunk TO muniment_confidential;
 
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_internal.embedding_list TO muniment_internal;
+
+GRANT SELECT ON TABLE muniment_internal.embedding_list TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_internal.embedding_list TO muniment_restricted;
+
+GRANT UPDATE(signs) ON TABLE muniment_internal.embedding_list TO muniment_internal;
+
+GRANT UPDATE(version) ON TABLE muniment_internal.embedding_list TO muniment_internal;
+
+GRANT UPDATE(is_retired) ON TABLE muniment_internal.embedding_list TO muniment_internal;
+
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_public.embedding_list TO muniment_public;
+
+GRANT SELECT ON TABLE muniment_public.embedding_list TO muniment_internal;
+
+GRANT SELECT ON TABLE muniment_public.embedding_list TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_public.embedding_list TO muniment_restricted;
+
+GRANT UPDATE(signs) ON TABLE muniment_public.embedding_list TO muniment_public;
+
+GRANT UPDATE(version) ON TABLE muniment_public.embedding_list TO muniment_public;
+
+GRANT UPDATE(is_retired) ON TABLE muniment_public.embedding_list TO muniment_public;
+
+GRANT SELECT ON TABLE muniment_confidential.visible_embedding_list TO muniment_confidential;
+
 GRANT SELECT,INSERT ON TABLE muniment_internal.meaning TO muniment_internal;
 
 GRANT SELECT ON TABLE muniment_internal.meaning TO muniment_confidential;
@@ -3906,6 +4232,8 @@ GRANT UPDATE(embedder) ON TABLE muniment_internal.meaning TO muniment_internal;
 GRANT UPDATE(signs) ON TABLE muniment_internal.meaning TO muniment_internal;
 
 GRANT UPDATE(vector) ON TABLE muniment_internal.meaning TO muniment_internal;
+
+GRANT UPDATE(list) ON TABLE muniment_internal.meaning TO muniment_internal;
 
 GRANT SELECT,INSERT ON TABLE muniment_public.meaning TO muniment_public;
 
@@ -3922,6 +4250,8 @@ GRANT UPDATE(embedder) ON TABLE muniment_public.meaning TO muniment_public;
 GRANT UPDATE(signs) ON TABLE muniment_public.meaning TO muniment_public;
 
 GRANT UPDATE(vector) ON TABLE muniment_public.meaning TO muniment_public;
+
+GRANT UPDATE(list) ON TABLE muniment_public.meaning TO muniment_public;
 
 GRANT SELECT ON TABLE muniment_confidential.visible_meaning TO muniment_confidential;
 
@@ -4055,6 +4385,20 @@ GRANT UPDATE(signs) ON TABLE muniment_internal.erasing_embedding TO muniment_era
 
 GRANT UPDATE(vector) ON TABLE muniment_internal.erasing_embedding TO muniment_eraser;
 
+GRANT SELECT(tenant) ON TABLE muniment_internal.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(agent) ON TABLE muniment_internal.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(kind) ON TABLE muniment_internal.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(embedder) ON TABLE muniment_internal.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(number) ON TABLE muniment_internal.erasing_embedding_list TO muniment_eraser;
+
+GRANT UPDATE(signs) ON TABLE muniment_internal.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(version),UPDATE(version) ON TABLE muniment_internal.erasing_embedding_list TO muniment_eraser;
+
 GRANT SELECT,DELETE ON TABLE muniment_internal.erasing_item TO muniment_eraser;
 
 GRANT UPDATE(fence) ON TABLE muniment_internal.erasing_item TO muniment_eraser;
@@ -4084,6 +4428,8 @@ GRANT SELECT ON TABLE muniment_internal.storage_size TO muniment_internal;
 GRANT SELECT ON TABLE muniment_internal.storage_size TO muniment_control;
 
 GRANT SELECT ON TABLE muniment_internal.visible_chunk TO muniment_internal;
+
+GRANT SELECT ON TABLE muniment_internal.visible_embedding_list TO muniment_internal;
 
 GRANT SELECT ON TABLE muniment_internal.visible_meaning TO muniment_internal;
 
@@ -4135,6 +4481,20 @@ GRANT UPDATE(signs) ON TABLE muniment_public.erasing_embedding TO muniment_erase
 
 GRANT UPDATE(vector) ON TABLE muniment_public.erasing_embedding TO muniment_eraser;
 
+GRANT SELECT(tenant) ON TABLE muniment_public.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(agent) ON TABLE muniment_public.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(kind) ON TABLE muniment_public.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(embedder) ON TABLE muniment_public.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(number) ON TABLE muniment_public.erasing_embedding_list TO muniment_eraser;
+
+GRANT UPDATE(signs) ON TABLE muniment_public.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(version),UPDATE(version) ON TABLE muniment_public.erasing_embedding_list TO muniment_eraser;
+
 GRANT SELECT,DELETE ON TABLE muniment_public.erasing_item TO muniment_eraser;
 
 GRANT UPDATE(fence) ON TABLE muniment_public.erasing_item TO muniment_eraser;
@@ -4164,6 +4524,8 @@ GRANT SELECT ON TABLE muniment_public.storage_size TO muniment_public;
 GRANT SELECT ON TABLE muniment_public.storage_size TO muniment_control;
 
 GRANT SELECT ON TABLE muniment_public.visible_chunk TO muniment_public;
+
+GRANT SELECT ON TABLE muniment_public.visible_embedding_list TO muniment_public;
 
 GRANT SELECT ON TABLE muniment_public.visible_meaning TO muniment_public;
 
@@ -4200,6 +4562,14 @@ GRANT UPDATE(expire_time) ON TABLE muniment_restricted.item TO muniment_restrict
 GRANT UPDATE(delete_time) ON TABLE muniment_restricted.item TO muniment_restricted;
 
 GRANT SELECT,DELETE ON TABLE muniment_restricted.deleted_item TO muniment_restricted;
+
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_restricted.embedding_list TO muniment_restricted;
+
+GRANT UPDATE(signs) ON TABLE muniment_restricted.embedding_list TO muniment_restricted;
+
+GRANT UPDATE(version) ON TABLE muniment_restricted.embedding_list TO muniment_restricted;
+
+GRANT UPDATE(is_retired) ON TABLE muniment_restricted.embedding_list TO muniment_restricted;
 
 GRANT SELECT,DELETE ON TABLE muniment_restricted.erasable_chunk TO muniment_eraser;
 
@@ -4245,6 +4615,8 @@ GRANT UPDATE(signs) ON TABLE muniment_restricted.meaning TO muniment_restricted;
 
 GRANT UPDATE(vector) ON TABLE muniment_restricted.meaning TO muniment_restricted;
 
+GRANT UPDATE(list) ON TABLE muniment_restricted.meaning TO muniment_restricted;
+
 GRANT SELECT(tenant) ON TABLE muniment_restricted.erasing_embedding TO muniment_eraser;
 
 GRANT SELECT(agent) ON TABLE muniment_restricted.erasing_embedding TO muniment_eraser;
@@ -4258,6 +4630,20 @@ GRANT UPDATE(embedder) ON TABLE muniment_restricted.erasing_embedding TO munimen
 GRANT UPDATE(signs) ON TABLE muniment_restricted.erasing_embedding TO muniment_eraser;
 
 GRANT UPDATE(vector) ON TABLE muniment_restricted.erasing_embedding TO muniment_eraser;
+
+GRANT SELECT(tenant) ON TABLE muniment_restricted.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(agent) ON TABLE muniment_restricted.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(kind) ON TABLE muniment_restricted.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(embedder) ON TABLE muniment_restricted.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(number) ON TABLE muniment_restricted.erasing_embedding_list TO muniment_eraser;
+
+GRANT UPDATE(signs) ON TABLE muniment_restricted.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(version),UPDATE(version) ON TABLE muniment_restricted.erasing_embedding_list TO muniment_eraser;
 
 GRANT SELECT,DELETE ON TABLE muniment_restricted.erasing_item TO muniment_eraser;
 
@@ -4296,6 +4682,8 @@ GRANT SELECT ON TABLE muniment_restricted.storage_size TO muniment_restricted;
 GRANT SELECT ON TABLE muniment_restricted.storage_size TO muniment_control;
 
 GRANT SELECT ON TABLE muniment_restricted.visible_chunk TO muniment_restricted;
+
+GRANT SELECT ON TABLE muniment_restricted.visible_embedding_list TO muniment_restricted;
 
 GRANT SELECT ON TABLE muniment_restricted.visible_meaning TO muniment_restricted;
 

@@ -48,6 +48,7 @@ _ERASED = {
     "stat": ("ctid", "tenant", "agent", "kind", "language", "change_id"),
     "storage": ("ctid", "tenant", "agent", "change_id"),
     "meaning": ("tenant", "agent", "kind", "prior"),
+    "embedding_list": ("tenant", "agent", "kind", "embedder", "number", "signs", "version"),
     "remote_embedding": ("tenant", "agent", "kind", "prior_name"),
 }  # fmt: skip
 """What the eraser reads of the tables of a level: through its views, and of what it changes itself."""
@@ -60,7 +61,7 @@ _ERASED_OF_HOSTS = {
 }
 _ERASERS_VIEWS = (
     "erasable_item", "erasable_revision", "erasable_chunk", "erasable_stat", "erasable_storage", "erasing_item",
-    "erasing_revision", "erasing_chunk",
+    "erasing_revision", "erasing_chunk", "erasing_embedding_list",
 )  # fmt: skip
 _LOSES = "it can lose writes"
 _LOCKED = ("conversation", "session")
@@ -163,6 +164,8 @@ def _eraser(schema: str) -> Iterator[Fact]:
     yield Fact(role, f"{schema}.item", "UPDATE (delete_time)")  # the right to lock
     for column in ("prior", "embedder", "signs", "vector"):
         yield Fact(role, f"{schema}.meaning", f"UPDATE ({column})")
+    for column in ("signs", "version"):
+        yield Fact(role, f"{schema}.embedding_list", f"UPDATE ({column})")
 
 
 def _hosts() -> Iterator[Fact]:

@@ -161,9 +161,9 @@ class ServerConfig:
 
     @property
     def _beside_workers(self) -> int:
-        """The connections of the embedder, one for each level and model, and that of the metrics."""
+        """The connections of the embedder, one for each level and model, and for lists, and that of the metrics."""
         remote = len(self.remote.levels) if self.remote else 0
-        return len(roles.LEVELS) + remote + (self.metrics is not None)
+        return 2 * len(roles.LEVELS) + remote + (self.metrics is not None)
 
     @property
     def limits(self) -> Limits:

@@ -29,6 +29,7 @@ from muniment_server.postgres.pool import SINGLE, Database
 from muniment_server.runtime import child_main
 from muniment_server.runtime.assignment import Assignment
 from muniment_server.runtime.embedder_socket import serve_queries
+from muniment_server.runtime.embedding_lists import EmbeddingLists
 from muniment_server.runtime.remote_configuration import RemoteConfig, RemoteConfigError, RerankerConfig
 from muniment_server.runtime.remote_embedding import RemoteEmbedding
 from muniment_server.runtime.remote_model import RemoteModel
@@ -198,6 +199,7 @@ def main() -> None:
         if assignment.measures:
             threading.Thread(target=measure_queue, args=(databases, remote or no_model), daemon=True).start()
         stack.enter_context(serve_queries(assignment.embedder, model.embed_query))
+        stack.enter_context(_lists(assignment))
         while not stop.wait(_POLL_SECONDS):
             embed_queued_chunks(schedule, disk, stop)
     databases.close()
@@ -205,6 +207,15 @@ def main() -> None:
 
 def no_model(_: Classification) -> None:
     """Which model at an address embeds the texts of a level after the built-in one: none."""
+
+
+@contextmanager
+def _lists(assignment: Assignment) -> Iterator[None]:
+    """Keep lists of embeddings until the block ends."""
+    databases = assignment.databases(SINGLE)
+    with EmbeddingLists(databases, assignment.disk()).running():
+        yield
+    databases.close()
 
 
 def _remote_model(config: RemoteConfig, assignment: Assignment, stack: ExitStack) -> NextModel | None:

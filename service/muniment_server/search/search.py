@@ -53,8 +53,9 @@ RemoteQueryEmbedder: TypeAlias = Callable[[str, Classification], RemoteVector | 
 
 _COMPARED_VECTORS, _FEW_COMPARED = 200, 50
 """How many vectors are compared: fewer of longer ones, whose signs say more, so that it takes no longer."""
-_CANDIDATE_LIMITS = (1000, None)
-"""How many embeddings to consider: first few, of which shadowing and filters may leave too few; then all."""
+_CANDIDATE_LIMITS = ((1000, 15), (None, 100))
+"""How many embeddings to consider, in how many percent of the lists: first few, of which shadowing and filters may
+leave too few; then all."""
 _MILLION = 1_000_000
 
 
@@ -89,6 +90,7 @@ class _TermRow:
 class _Similar:
     looked_at: int
     compared: int
+    skipped: bool
     growing: bool
     name: str | None
     change_id: UUID
@@ -234,11 +236,11 @@ def _similar(scope: SessionScope, vector: Vector, parameters: Mapping[str, objec
     most = max(_FEW_COMPARED, min(_COMPARED_VECTORS, _COMPARED_VECTORS * DIMENSIONS // len(vector)))
     compared = {**parameters, "signs": signs(vector), "vector": vector, "most": most}
     rows: Sequence[_Similar] = ()
-    for limit in _CANDIDATE_LIMITS:
-        rows = scope.look_up(Query("search_embeddings", _Similar, {**compared, "bound": limit}))
+    for limit, percent in _CANDIDATE_LIMITS:
+        rows = scope.look_up(Query("search_embeddings", _Similar, {**compared, "bound": limit, "percent": percent}))
         if rows[0].growing:
             return None
-        if rows[0].compared == most or limit is None or rows[0].looked_at < limit:
+        if rows[0].compared == most or limit is None or (rows[0].looked_at < limit and not rows[0].skipped):
             break
     similar = [row for row in rows if row.name is not None]
     unweighed = scores([row.similarity for row in similar])

@@ -2,12 +2,22 @@
 
 -- name: search_embeddings
 -- The chunks most similar to the query, after the shadow and the filters: the best one of each name, with its similarity in millionths.
--- First the signs of all embeddings are compared, then the vectors of the 200 with the most signs in common. looked_at: how many
--- signs were compared. With a bound, shadowing and filters may leave too few: then run the query again without one.
+-- First signs are compared, then the vectors of the 200 with the most signs in common. looked_at: how many of the signs were
+-- kept. With a bound, or if lists were skipped, shadowing and filters may leave too few: then run the query again without both.
+-- Of an agent with many embeddings the signs in the nearest lists are compared: percent of all visible lists, those without a
+-- center, and all embeddings that are in no list.
 -- Only embeddings of one model are compared: embedder is the built-in one, model one at an address; one of the two is null.
 -- turn_factor: as in search_items. growing: chunks that were found without an embedding of the model still wait, so the built-in
 -- one is to be asked instead.
-WITH nearest AS MATERIALIZED (
+WITH list AS MATERIALIZED (
+    SELECT list.number,
+           list.signs IS NULL
+           OR 100 * row_number() OVER (ORDER BY bit_count(list.signs::varbit # %(signs)s::varbit), list.number)
+              < %(percent)s * count(*) OVER () + 100 AS is_near
+      FROM visible_embedding_list AS list
+     WHERE (list.kind, list.embedder) = (%(kind)s, %(embedder)s)
+),
+nearest AS MATERIALIZED (
     SELECT each.kind, each.name, each.level, each.change_id, each.piece,
            bit_count(each.signs # %(signs)s::varbit) AS distance
       FROM (
@@ -15,6 +25,12 @@ WITH nearest AS MATERIALIZED (
                       built_in.signs::varbit AS signs
                  FROM visible_meaning AS built_in
                 WHERE (built_in.kind, built_in.embedder) = (%(kind)s, %(embedder)s)
+                  AND built_in.list IS NULL
+                UNION ALL
+               SELECT listed.kind, listed.name, listed.level, listed.change_id, listed.piece, listed.signs::varbit
+                 FROM visible_meaning AS listed
+                WHERE (listed.kind, listed.embedder) = (%(kind)s, %(embedder)s)
+                  AND listed.list = ANY(ARRAY(SELECT list.number FROM list WHERE list.is_near))
                 UNION ALL
                SELECT remote.kind, remote.name, remote.level, remote.change_id, remote.number, remote.signs
                  FROM visible_remote_embedding AS remote
@@ -32,9 +48,13 @@ seen AS MATERIALIZED (
                      * CASE WHEN chunk.stems @@ '''@?'''::tsquery THEN 9 ELSE 10 END * chunk.size / (chunk.size + 30)
                 ELSE 1000 END AS turn_factor
       FROM nearest
-           JOIN visible_chunk AS chunk
-                ON (chunk.kind, chunk.name, chunk.change_id, chunk.piece)
-                   = (nearest.kind, nearest.name, nearest.change_id, nearest.piece)
+           CROSS JOIN LATERAL ( -- one by one: a plan for any parameters would read all chunks, since it takes filters for selective
+               SELECT chunk.*
+                 FROM visible_chunk AS chunk
+                WHERE (chunk.kind, chunk.name, chunk.change_id, chunk.piece)
+                      = (nearest.kind, nearest.name, nearest.change_id, nearest.piece)
+                LIMIT 1
+           ) AS chunk
      WHERE chunk.tier = %(tier)s
        AND chunk.name >= %(name_prefix)s AND chunk.name < %(after_prefix)s
        AND (%(thread)s::text IS NULL OR chunk.thread = %(thread)s)
@@ -44,7 +64,7 @@ seen AS MATERIALIZED (
        AND 0 = (
                SELECT count(*)
                  FROM visible AS above
-                WHERE (above.kind, above.name) = (nearest.kind, nearest.name)
+                WHERE (above.kind, above.name) = (chunk.kind, chunk.name)
                   AND above.level > nearest.level
            )
      ORDER BY nearest.distance, nearest.name, nearest.level, nearest.piece
@@ -66,6 +86,7 @@ similarity AS (
      ORDER BY seen.name, pair.similarity DESC, seen.piece
 )
 SELECT (SELECT count(*) FROM nearest) AS looked_at, (SELECT count(*) FROM seen) AS compared,
+       EXISTS (SELECT FROM list WHERE NOT list.is_near) AS skipped,
        EXISTS (
            SELECT
              FROM visible_remote_embedding AS waiting

@@ -19,7 +19,7 @@ from muniment_server.search import ranking, search
 from tests.noninterference import level_views, scores
 from tests.noninterference.mutants.scheme import ITEMS, Mutant, Patch, edit, remembering, setting
 
-_READ = ("item", "chunk", "stat", "meaning", "remote_embedding", "storage")
+_READ = ("item", "chunk", "stat", "meaning", "remote_embedding", "embedding_list", "storage")
 
 
 def reading_above(low: Classification) -> tuple[str, ...]:
@@ -67,6 +67,7 @@ WIDENED = ("visible", "shared_visible", "visible_chunk", "visible_stat", "storag
 COVERED = {
     "visible_meaning": "what is compared is a visible chunk of the same version",
     "visible_remote_embedding": "the same; whether one above waits is shown in tests/search/test_remote_search.py",
+    "visible_embedding_list": "whether one above is counted is shown in tests/search/test_embedding_lists.py",
     "session": "it shows the sessions of one taint: M69 to M71",
     "agent": "it shows the agents of the level's sessions, which have no level",
     "link": "it shows the links of the level's sessions, which hosts make",

@@ -1,0 +1,268 @@
+"""Keeps lists of embeddings that are alike, so that a search among many reads the nearest lists. Part of the embedder.
+
+Each agent that has many embeddings of one kind at one level has lists of its own there. Their centers are computed from
+nothing but these embeddings, by the role of that level. See `embedding_lists.sql`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any, TypeVar
+from uuid import UUID
+
+from muniment_server.domain.classification import Classification
+from muniment_server.domain.errors import MunimentError, StorageFull
+from muniment_server.domain.ids import AgentNumber, TenantNumber
+from muniment_server.postgres import queries
+from muniment_server.postgres.deadline import Deadline
+from muniment_server.postgres.disk import Disk
+from muniment_server.postgres.driver_errors import location_of
+from muniment_server.postgres.placement import Databases
+from muniment_server.postgres.pool import Database, RoleConnection
+from muniment_server.postgres.rows import row_of
+from muniment_server.runtime.centers import SAMPLE_OF_LIST, Nearest, center, centers
+from muniment_server.runtime.pauses import warn
+from muniment_server.runtime.stop_signal import StopSignal
+from muniment_server.search.embeddings import EMBEDDER
+from muniment_server.telemetry.repeats import Repeats
+
+_R = TypeVar("_R")
+
+_LOG = logging.getLogger("muniment.embedder")
+_QUERIES = queries.load(__package__, "embedding_lists.sql")
+_SECONDS = 30.0
+"""How often an agent that needs lists is looked for."""
+_LAST_SECONDS = 1.0
+"""How long the end waits for the batch under way."""
+_LISTS_AT_ONCE = 50
+"""Of how many lists the signs are read at once."""
+_CHUNKS_AT_ONCE = 500
+"""How many chunks one statement looks at."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListSizes:
+    """How many embeddings need lists, and how many lists."""
+
+    least: int = 20_000
+    """With fewer embeddings, an agent has no lists: a search reads them all."""
+    size: int = 500
+    """The embeddings of a new list, on average."""
+    growth: int = 4
+    """Lists that have grown so many times are replaced by more of them."""
+
+
+_SIZES = ListSizes()
+
+
+@dataclass(frozen=True, slots=True)
+class _Owner:
+    tenant: TenantNumber
+    agent: AgentNumber
+    kind: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Count:
+    embedded: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Outside:
+    any_outside: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _List:
+    number: int
+    version: int
+    signs: str | None
+    is_retired: bool
+    is_filled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    list: int | None
+    signs: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    name: str
+    change_id: UUID
+    number: int
+    signs: str | None
+    """Those of an embedding that belongs into another list."""
+
+
+_FIRST = _Chunk("", UUID(int=0), 0, None)
+
+
+class EmbeddingLists:
+    """Keeps the lists of all agents. Each level has a thread and connections of its own, so none waits for another."""
+
+    def __init__(self, databases: Databases, disk: Disk, sizes: ListSizes = _SIZES) -> None:
+        self._databases = databases
+        self._disk = disk
+        self._sizes = sizes
+        self._repeats = Repeats()
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Keep the lists until the block ends."""
+        signals = {level: StopSignal() for level in Classification}
+        threads = [threading.Thread(target=self._run, args=each, daemon=True) for each in signals.items()]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            for stop in signals.values():
+                stop.set()
+            for thread in threads:
+                thread.join(_LAST_SECONDS)
+
+    def _run(self, level: Classification, stop: StopSignal) -> None:
+        while not stop.wait(_SECONDS):
+            for placed in self._databases:
+                if not self._disk.is_full:
+                    self._keep(placed.database, level, stop)
+
+    def _keep(self, database: Database, level: Classification, stop: StopSignal) -> None:
+        try:
+            keep_lists(database, level, stop, self._sizes)
+        except StorageFull:
+            self._disk.report_full()
+        except MunimentError as error:
+            warn(self._repeats, f"lists of embeddings are not kept: {type(error).__name__}")
+        except Exception as error:  # noqa: BLE001 - the other servers continue, and this one is tried again
+            _LOG.error("lists of embeddings are not kept: %s\n%s", type(error).__name__, location_of(error))
+
+
+def keep_lists(database: Database, level: Classification, stop: StopSignal, sizes: ListSizes = _SIZES) -> None:
+    """Make and complete the lists of one level, agent by agent. Returns early once *stop* is set."""
+    with _connection(database, level) as connection:
+        owners = _rows(connection, "unfinished_lists", _Owner, {**asdict(sizes), "embedder": EMBEDDER})
+    for owner in owners:
+        if not stop.is_set():
+            _Keeper(database, level, owner, sizes, stop).run()
+
+
+class _Keeper:
+    """Keeps the lists of one agent's items of one kind at one level.
+
+    Whatever it has done is in the database: another run goes on where this one ended. It pauses after each batch for as
+    long as that took, for the sake of callers.
+    """
+
+    def __init__(
+        self, database: Database, level: Classification, owner: _Owner, sizes: ListSizes, stop: StopSignal
+    ) -> None:
+        self._database = database
+        self._level = level
+        self._owner = {**asdict(owner), "embedder": EMBEDDER}
+        self._sizes = sizes
+        self._stop = stop
+
+    def run(self) -> None:
+        """Add lists if there are too few. Then compute the centers that are missing, and fill the lists."""
+        lists = self._grow(self._lists())
+        self._center([one for one in lists if not one.is_retired])
+        lists = self._lists()
+        signs = [one.signs for one in lists if not one.is_retired]
+        (outside,) = self._read("find_outside", _Outside)
+        if outside.any_outside and signs and None not in signs:
+            self._fill(lists)
+        self._execute("drop_lists")
+
+    def _lists(self) -> Sequence[_List]:
+        return self._read("lists", _List)
+
+    def _grow(self, lists: Sequence[_List]) -> Sequence[_List]:
+        (count,) = self._read("count_embedded", _Count)
+        wanted, current = count.embedded // self._sizes.size, sum(not one.is_retired for one in lists)
+        if count.embedded < self._sizes.least or wanted < self._sizes.growth * current:
+            return lists
+        last = max((one.number for one in lists), default=0)
+        self._execute("add_lists", last=last, wanted=wanted, level=self._level)
+        return self._lists()
+
+    def _center(self, lists: Sequence[_List]) -> None:
+        """Compute the missing centers: by k-means, or from what the lists contain once they are filled."""
+        missing = [one for one in lists if one.signs is None]
+        if missing and not any(one.is_filled for one in lists):
+            self._set(missing, self._sampled(len(missing)))
+        elif missing:
+            self._execute("retire_empty_lists", numbers=[one.number for one in missing if not one.is_filled])
+            filled = [one for one in missing if one.is_filled]
+            for at in range(0, len(filled), _LISTS_AT_ONCE):
+                self._center_filled(filled[at : at + _LISTS_AT_ONCE])
+
+    def _sampled(self, count: int) -> Sequence[str]:
+        (found,) = self._read("count_embedded", _Count)
+        stride = max(1, found.embedded // (SAMPLE_OF_LIST * count))
+        sample = [one.signs for one in self._read("sample_signs", _Listed, stride=stride)]
+        return centers(sample, count) if sample else []
+
+    def _center_filled(self, lists: Sequence[_List]) -> None:
+        members: dict[int | None, list[str]] = {one.number: [] for one in lists}
+        for one in self._read("signs_of_lists", _Listed, numbers=[one.number for one in lists]):
+            members[one.list].append(one.signs)
+        filled = [one for one in lists if members[one.number]]
+        self._set(filled, [center(members[one.number]) for one in filled])
+
+    def _set(self, lists: Sequence[_List], found: Sequence[str]) -> None:
+        made = [
+            {"number": one.number, "version": one.version, "signs": signs}
+            for one, signs in zip(lists, found, strict=False)
+        ]
+        self._execute("set_centers", made=json.dumps(made))
+
+    def _fill(self, lists: Sequence[_List]) -> None:
+        """Put what is in no list, or in a retired one, into the nearest of the others. All of those have centers."""
+        retired = [one.number for one in lists if one.is_retired]
+        current = [one for one in lists if not one.is_retired]
+        found = Nearest([one.signs or "" for one in current])
+        chunks: Sequence[_Chunk] = [_FIRST]
+        while chunks and not self._stop.is_set():
+            began, last = time.monotonic(), chunks[-1]
+            position = {"name": last.name, "change_id": last.change_id, "number": last.number}
+            chunks = self._read("chunks_outside", _Chunk, **position, retired=retired, most=_CHUNKS_AT_ONCE)
+            outside = [(one, one.signs) for one in chunks if one.signs is not None]
+            if outside:
+                made = [
+                    {
+                        "name": one.name,
+                        "change_id": str(one.change_id),
+                        "number": one.number,
+                        "list": current[at].number,
+                    }
+                    for (one, _), at in zip(outside, found.of([signs for _, signs in outside]), strict=True)
+                ]
+                self._execute("fill_lists", found=json.dumps(made), retired=retired)
+            self._stop.wait(time.monotonic() - began)
+
+    def _read(self, query: str, row: type[_R], **parameters: object) -> Sequence[_R]:
+        with _connection(self._database, self._level) as connection:
+            return _rows(connection, query, row, {**self._owner, **parameters})
+
+    def _execute(self, query: str, **parameters: object) -> None:
+        with _connection(self._database, self._level) as connection:
+            connection.execute(_QUERIES[query], {**self._owner, **parameters})
+
+
+def _connection(database: Database, level: Classification) -> Any:
+    return database.connection(level.role, Deadline())
+
+
+def _rows(connection: RoleConnection, query: str, row: type[_R], parameters: dict[str, Any]) -> Sequence[_R]:
+    cursor: Any = connection.cursor(row_factory=row_of(row))
+    found: Sequence[_R] = cursor.execute(_QUERIES[query], parameters).fetchall()
+    return found
