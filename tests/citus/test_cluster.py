@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -192,7 +193,7 @@ def test_the_tables_are_distributed(cluster: Cluster, migrated: str) -> None:
         ).fetchall()
         local = citus.undistributed(admin)
 
-    assert "distributed 49 tables by tenant" in migrated
+    assert re.search(r"^distributed \d+ tables by tenant$", migrated, re.MULTILINE)
     assert {port for _, port in spread} == set(cluster.workers)
     assert (len(groups), local) == (1, {})
 
