@@ -99,8 +99,8 @@ SELECT waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change
  ORDER BY waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change_id, waiting.piece;
 
 -- name: keep_vectors
--- Store embeddings, each in the nearest list, if there are lists. Chunks that were deleted meanwhile get none; nor do those that are no longer embedded together with the
--- passage that was used. model: a model at an address, which is to embed them next, or null.
+-- Store embeddings, each in the nearest list, if there are lists. Chunks that were deleted meanwhile get none; nor do those that
+-- are no longer embedded together with the passage that was used. model: a model at an address, which is to embed them next, or null.
 WITH kept AS (
     UPDATE meaning AS meant
        SET embedder = %(embedder)s,
@@ -110,7 +110,7 @@ WITH kept AS (
                SELECT nearest.number
                  FROM embedding_list AS nearest
                 WHERE (nearest.tenant, nearest.agent, nearest.kind, nearest.embedder)
-                      = (made.tenant, made.agent, made.kind, %(embedder)s)
+                      = (meant.tenant, meant.agent, meant.kind, %(embedder)s)
                   AND nearest.signs IS NOT NULL
                   AND NOT nearest.is_retired
                 ORDER BY bit_count(nearest.signs # made.signs), nearest.number
