@@ -48,8 +48,8 @@ prove: .venv/.stamp ## Show that the tests can fail, and repeat at scale those t
 prove-abuse: .venv/.stamp ## Show that no caller can stop the others, in two minutes and with figures
 	$(BIN)/python -m pytest -q -s -n 0 tests/faults/test_abuse.py
 
-# A log for each part, so that a run that is broken off leaves what it has shown. It has what tests print, which are the
-# figures of races and faults, also where they pass. pytest's status 5: the part has no such test.
+# Each part has a log, so that an interrupted run keeps its results. It has what the tests print, even where they pass:
+# the figures of races and faults. Status 5 of pytest: the part has no such test.
 prove-deep: .venv/.stamp ## What `make prove` samples, whole and repeated for hours, with logs to commit: PARTS="races faults" ARGS="--seed 7"
 	@failed=; for part in $(PARTS); do \
 	    log=tests/prove-deep/$$part.log; \
@@ -61,7 +61,7 @@ prove-deep: .venv/.stamp ## What `make prove` samples, whole and repeated for ho
 	    [ $$status = 0 ] || failed="$$failed $$part"; \
 	done; [ -z "$$failed" ] || { echo "Failed:$$failed"; exit 1; }
 
-# Tests that change the database by SQL of their own fail there where Citus does not allow it: see ADR 14.
+# Tests fail there if Citus refuses SQL of their own: see ADR 14.
 test-cluster: .venv/.stamp ## Run the tests of calls on a Citus cluster (needs tests/citus/build.sh): ARGS="tests/notes -k page"
 	$(BIN)/python -m pytest -q -n 2 --cluster -m 'not proof and not deploy and not dist' --timeout 300 $(or $(ARGS),$(addprefix tests/,$(NOUNS)))
 
@@ -242,7 +242,7 @@ clients/typescript/node_modules/.stamp: clients/typescript/package-lock.json
 	cd clients/typescript && npm ci --loglevel=error --no-audit --no-fund
 	@touch $@
 
-# An environment in the folder $(1) with exactly what the lock $(2) pins. Locks name all that is needed.
+# An environment in the folder $(1) with exactly what the lock $(2) pins. pip adds nothing to it.
 define environment
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	    || { echo >&2 "Muniment needs Python 3.11 or newer as $(PYTHON). Another one: make PYTHON=/path/to/python3"; exit 1; }

@@ -24,7 +24,7 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Garbage is not looked for while tests are collected, nor later in what that made: it takes 0.4 s each time."""
+    """No garbage is collected while tests are collected, nor later from what that made: it takes 0.4 s each time."""
     gc.freeze()
     gc.enable()
 

@@ -72,9 +72,9 @@ class Measured(NamedTuple):
     p50: float
     p95: float
     cpu: float
-    """Milliseconds of the database's processor for a search."""
+    """Milliseconds of the database's CPU for a search."""
     recall: float
-    """Of the ten that are most similar, how many are found."""
+    """The share of the ten most similar that is found."""
     made_in: float
     """Seconds to make the index or the lists."""
 
@@ -179,7 +179,7 @@ def _load(service: Service, rows: Any, done: Callable[[int], object]) -> dict[st
     parts = np.cumsum([round(SHARES[owner.level] * len(rows)) for owner in owners])[:-1]
     names: dict[str, int] = {}
     with _as_admin(service) as connection:
-        connection.execute("SET session_replication_role = replica")  # checks no references
+        connection.execute("SET session_replication_role = replica")  # foreign keys are not checked
         for level in Classification:  # no query here looks a word up
             connection.execute(f"DROP INDEX {level.role}.chunk_stems, {level.role}.chunk_grams".encode())
         for owner, numbers in zip(owners, np.split(np.arange(len(rows)), parts), strict=True):
@@ -192,7 +192,7 @@ def _load(service: Service, rows: Any, done: Callable[[int], object]) -> dict[st
 
 
 def _store(connection: psycopg.Connection[Any], owner: Owner, numbers: Any, rows: Any) -> dict[str, int]:
-    """Store a batch at one level by COPY, whose text is written here: psycopg takes minutes for a million arrays."""
+    """Store a batch at one level by COPY, with text that is built here: psycopg takes minutes for a million arrays."""
     names = {str(uuid.uuid4()): int(number) for number in numbers}
     signs = np.where(rows > 0, "1", "0").tolist()
     lines: dict[str, list[str]] = {_ITEM: [], _CHUNK: [], _EMBEDDING: []}

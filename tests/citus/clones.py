@@ -42,7 +42,8 @@ class ClusterPostgres:
         """A database of the cluster like the template, until the block ends."""
         clone, template = sql.Identifier(name), sql.Identifier(_TEMPLATE)
         with ExitStack() as nodes:
-            for port in (*self.cluster.workers, self.cluster.coordinator):  # dropped first: it connects to the others
+            # The coordinator is the last, so that it is dropped first: it connects to the others.
+            for port in (*self.cluster.workers, self.cluster.coordinator):
                 admin = nodes.enter_context(self.cluster.admin(port))
                 admin.execute("SET citus.enable_create_database_propagation = off")
                 admin.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy").format(clone, template))
@@ -51,7 +52,7 @@ class ClusterPostgres:
             yield
 
     def close_template(self) -> None:
-        """Let none connect to the template, or it could not be cloned: each database has a process of Citus."""
+        """Let no one connect to the template, not even the process of Citus for each database: it must be unused."""
         for port in (self.cluster.coordinator, *self.cluster.workers):
             with self.cluster.admin(port) as admin:
                 admin.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(sql.Identifier(_TEMPLATE)))

@@ -64,7 +64,7 @@ _FAULTS_OF_SHARDS = {
         "not in the matrix: muniment_control: owns on muniment_internal.item in its shard {shard}",
     ),
 }
-"""What spoils a shard, the table that it is of, what undoes it, and what must be said of it."""
+"""For each statement that causes a fault in a shard: its table, the remedy, and what must be reported."""
 
 _FAULTS_OF_NODES = {
     "GRANT SELECT ON muniment_restricted.item TO muniment_public": (
@@ -100,7 +100,7 @@ _FAULTS_OF_NODES = {
         "not in the matrix: muniment_public: CREATE on database",
     ),
 }
-"""What spoils a node, what undoes it, and what must be said of it."""
+"""For each statement that causes a fault on a node: the remedy, and what must be reported."""
 
 _LATER = """
 CREATE TABLE vault.later (tenant bigint NOT NULL PRIMARY KEY);
@@ -165,7 +165,7 @@ def differences(cluster: Cluster, passfile: Path, role: str = roles.CONTROL) -> 
 
 
 def spoiling(cluster: Cluster, port: int) -> psycopg.Connection[Any]:
-    """A superuser's connection whose changes stay at the node, as no tool of Citus would leave them."""
+    """A superuser's connection whose changes are not passed on to other nodes."""
     connection = cluster.admin(port, "kept")
     connection.execute("SET citus.enable_ddl_propagation = off")
     connection.execute("SET citus.enable_alter_role_propagation = off")

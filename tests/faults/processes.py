@@ -36,10 +36,10 @@ class ServerProcess:
     """One server on one data directory and one port, started as often as it is killed."""
 
     def __init__(self, *options: str, code: Path | None = None, words_alone: bool = False, disk_mib: int = 0) -> None:
-        """*code* is the directory of another `muniment_server` to run; with *words_alone*, none finds an embedder.
+        """*code* is the directory of another `muniment_server` to run. With *words_alone*, it has no embedder.
 
-        The database has a disk of *disk_mib*, if given.
-        That disk is in memory, and only the server's processes see it under its name: for root.
+        The database has a disk of *disk_mib*, if given: in memory, and mounted for the server's processes only. That
+        needs root.
         """
         self._folder = Path(tempfile.mkdtemp(prefix="muniment-faults-"))
         self._folder.chmod(0o711)  # root's Postgres runs as another account, which must come through

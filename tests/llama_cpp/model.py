@@ -1,7 +1,6 @@
 """Writes the weights of all-MiniLM-L6-v2 to the file $1, in the format that llama.cpp reads.
 
-Run by the Python of `.venv-llama`. llama.cpp wants tokens marked where a word begins,
-not where it goes on.
+Run by the Python of `.venv-llama`. llama.cpp expects a mark on tokens that begin a word, not on those that continue it.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ def main(path: str, port: str) -> None:
     parameters.model.path = path
     parameters.port = int(port)
     parameters.embedding = True
-    parameters.cpuparams.n_threads = 1  # more of them wait for one another by running in circles
+    parameters.cpuparams.n_threads = 1  # several would use the processor while they wait for each other
     server = xllamacpp.Server(parameters)
     print(f"{server.listening_address}/v1", flush=True)
     sys.stdin.read()

@@ -54,7 +54,7 @@ def at(server: ServerProcess, level: Classification) -> muniment.SessionClient:
 
 
 def vectors(server: ServerProcess, level: str) -> int:
-    """How many chunks of *level* have a vector by llama.cpp's model, which has 384 dimensions, and says something."""
+    """How many chunks of *level* have a vector by llama.cpp's model: of 384 dimensions, and not all zeros."""
     with server.as_owner() as owner:
         return owner.execute(
             f"SELECT FROM muniment_{level}.remote_embedding"

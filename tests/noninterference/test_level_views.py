@@ -30,7 +30,7 @@ def sound(postgres: EmbeddedPostgres) -> Iterator[World]:
 
 _SAMPLED = [pytest.mark.proof, pytest.mark.sampled]
 ONE_AT_FIRST = [low if low is Classification.INTERNAL else pytest.param(low, marks=_SAMPLED) for low in LOWER]
-"""In `make test`, a level that has others above and below."""
+"""`make test` runs only INTERNAL, which has levels above and below."""
 
 
 @pytest.mark.parametrize("low", ONE_AT_FIRST, ids=lambda level: level.name)

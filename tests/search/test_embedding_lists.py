@@ -1,4 +1,4 @@
-"""Lists of embeddings: that they change what is read and not what is right, and what becomes of them.
+"""Lists of embeddings: what a search reads of them, that they keep levels and agents apart, and how they change.
 
 An agent has lists here from 20 embeddings on, and a search compares five vectors.
 """
@@ -96,7 +96,7 @@ class World:
         ]
 
     def hide(self, theme: str) -> None:
-        """Turn the center of the lists of a theme to the opposite: no search for it takes them for near."""
+        """Set the centers of a theme's lists to its opposite, so that a search for the theme finds them far."""
         with self.database.as_owner() as owner:
             owner.execute(
                 "UPDATE muniment_public.embedding_list SET signs = ~%s::bit(384) WHERE number IN"
@@ -468,7 +468,7 @@ def test_a_list_that_has_become_empty_goes_with_its_center(world):
 
 
 def test_embeddings_from_before_there_were_lists_are_found(postgres, database):
-    """From the schema before: migrate once more, and they are in no list until the embedder makes some."""
+    """After the migration that adds lists, they are in none until the embedder makes some."""
     name = "before_lists"
     with psycopg.connect(postgres.conninfo(user="postgres", dbname="postgres"), autocommit=True) as admin:
         admin.execute(f"CREATE DATABASE {name} TEMPLATE template0".encode())

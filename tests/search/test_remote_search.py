@@ -263,7 +263,7 @@ def test_a_model_that_is_too_slow_for_many_chunks_at_once_gets_fewer(world, monk
         if len(texts) > 2:
             ended.wait(20)
         else:
-            time.sleep(0.15)  # not quick: or more would be tried again
+            time.sleep(0.15)  # not quick, or larger batches would be tried again
         answer_well(handler, texts)
 
     for number in range(16):

@@ -468,7 +468,7 @@ def test_an_author_cannot_pose_as_a_scope(at, shared, tenant):
 
 
 def test_an_author_whose_whole_name_is_a_mark_poses_as_a_scope(at, shared, tenant, monkeypatch):
-    """The guard, broken: a mark has one word of a name, and nothing that is between words."""
+    """The guard, broken. It is that a mark holds one word of a name, without what separates words."""
     monkeypatch.setattr(index, "marks", lambda author, _: [author_mark(author)] if author else [])
 
     assert any(scopes > own for scopes, own in scopes_of_posing_authors(at, shared, tenant))

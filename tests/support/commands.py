@@ -126,7 +126,7 @@ def _parent(entry: Path) -> int:
 
 
 def wait_until(condition: Callable[[], object], what: str, seconds: float = 30) -> None:
-    """Return when *condition* holds; fail when it never does. Most of the time, the processor is left to others."""
+    """Return when *condition* holds; fail when it never does. It sleeps twice as long as the condition took."""
     end = time.monotonic() + seconds
     asked = time.monotonic()
     while not condition():

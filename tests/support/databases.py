@@ -26,7 +26,7 @@ from tests.citus.clones import ClusterPostgres
 
 _TEMPLATE = "muniment"
 _CLONE = "CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy"
-"""A checkpoint and a copy of the files: half of what the default costs, which logs each page."""
+"""A checkpoint and a copy of the files cost half of the default, which logs each page."""
 _COPY_RIGHTS = """
 UPDATE pg_database SET datacl = (SELECT datacl FROM pg_database WHERE datname = %(template)s) WHERE datname = %(clone)s
 """

@@ -170,7 +170,7 @@ def _columns(text: str) -> Iterator[str]:
 def _views(text: str) -> Iterator[str]:
     """Citus changes no rows through a view: `citus.adapted` names the table, so the statement has the view's condition.
 
-    It does not adapt the statements of the eraser.
+    The statements of the eraser are not checked here: they find the rows in its views.
     """
     changed = re.search(r"(?:DELETE FROM|INSERT INTO|UPDATE) (visible\w*|deleted_\w+) AS (\w+)", text)
     if changed and changed[1] != "deleted_item":

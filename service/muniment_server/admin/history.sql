@@ -142,7 +142,7 @@ purged AS (
      UNION
     SELECT old_revision.tenant, old_revision.agent FROM old_revision
 ),
-cleared AS ( -- the texts may have had a part in the centers of lists
+cleared AS ( -- the texts may have contributed to the centers of lists
     UPDATE embedding_list AS cleared
        SET signs   = NULL,
            version = cleared.version + 1

@@ -34,7 +34,7 @@ _ATTEMPTS = 3
 """How often rows are copied if some change meanwhile: those that no call of a principal writes, such as seals."""
 _COMMAND = "tenant move"
 _COMPARED_BY_KEY = frozenset({"meaning", "embedding_list"})
-"""Chunks are embedded meanwhile, and centers of lists computed. What has arrived without waits for it at the target."""
+"""Embeddings and centers of lists are computed meanwhile. Rows that arrive without theirs get it at the target."""
 _NOT_COMPARED = frozenset({"remote_embedding"})
 """Chunks are queued for the model at an address meanwhile. The target's embedder looks for those that are missing."""
 

@@ -98,8 +98,9 @@ SELECT %(tenant)s, erased.change_id, %(agent)s, %(level)s, %(host_key_id)s, %(me
        );
 
 -- name: clear_centers
--- Clear the centers of the lists of embeddings: the texts may have had a part in them, also those of earlier versions. Whoever
--- computes a center meanwhile finds another version, and stores none. Locked in their order, so that two erasures do not deadlock.
+-- Clear the centers of the lists of embeddings, since the texts and their earlier versions may have contributed to
+-- them. A center that is being computed meanwhile is not stored, because the version has changed. Locked in order, so
+-- that two erasures do not deadlock.
 WITH locked AS MATERIALIZED (
     SELECT list.embedder, list.number
       FROM erasing_embedding_list AS list

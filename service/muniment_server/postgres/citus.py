@@ -1,7 +1,7 @@
 """Citus, which spreads tables over several machines: each has the rows of some tenants. See ADR 14.
 
-A node asks the others as the role that asks it, so that they check the grants, too. So each role can log in on each
-node, the owner as well: its password is only in `pg_dist_authinfo`, which superusers alone can read.
+A node connects to the others as the role that connected to it, so they check the grants, too. Therefore each role can
+log in on each node. So can the owner: its password is only in `pg_dist_authinfo`, which only superusers can read.
 """
 
 from __future__ import annotations
@@ -25,13 +25,15 @@ REFUSAL = (
 )
 _QUERIES = queries.load(__package__, "citus.sql")
 _MIGRATION = "vault.migration"
-"""The only table without tenants: each node has all of it."""
+"""The only table without a tenant: each node has all of it."""
 _TENANT = "vault.tenant"
-"""The rows of all other tables are on the node that has their tenant."""
+"""The rows of every other table are on the node that has their tenant."""
 
 
 _CHANGED_VIEW = re.compile(r"\b((?:DELETE FROM|INSERT INTO|UPDATE) )(?:deleted|erasable|erasing)_(\w+)")
+"""A change of rows through a view whose name ends with that of its table."""
 _TABLE_OF: Mapping[str, str] = {"embedding": "meaning"}
+"""The tables of the views whose names end otherwise."""
 _OF_HOSTS = re.compile(r"\b(DELETE FROM )((?:session|conversation|agent) AS erased\b)")
 _ADDRESS = re.compile(r"\berased\.address\b")
 _BYTES = re.compile(r"(\bRETURNING [^()]*)\berased\.bytes")
@@ -43,9 +45,9 @@ class NodeFailed(psycopg.OperationalError):
 
 @cache
 def adapted(query: str) -> str:
-    """The text of *query* on a cluster: Citus changes no rows through a view, so the tables of views are named instead.
+    """The text of *query* on a cluster. Citus cannot change rows through a view, so its table takes its place.
 
-    A query of a session states the condition of the view itself. Those of the eraser find the rows in its views first.
+    A query of a session contains the view's condition itself. Those of the eraser find the rows in its views first.
     """
     query = _OF_HOSTS.sub(r"\1vault.\2", query)
     query = _CHANGED_VIEW.sub(lambda match: match[1] + _TABLE_OF.get(match[2], match[2]), query)
@@ -58,14 +60,14 @@ def is_cluster(connection: psycopg.Connection[Any]) -> bool:
 
 
 def is_coordinator(connection: psycopg.Connection[Any]) -> bool:
-    """Whether the database of a cluster is that of the coordinator, on which alone the schema can be changed."""
+    """Whether *connection*, to a database of a cluster, is to the coordinator. Only there can the schema be changed."""
     return connection.execute(_QUERIES["is_coordinator"]).fetchone() == (True,)
 
 
 def prepare_nodes(connection: psycopg.Connection[Any], passwords: Mapping[str, str]) -> Iterator[str]:
-    """Give the workers the roles of the coordinator, and all nodes the *passwords* to log in to each other.
+    """Create the coordinator's roles on the workers, and give all nodes the *passwords* to log in to each other.
 
-    Commits, because a node logs in only as roles that exist. Needs a superuser.
+    Commits, because nodes can log in only as roles that have been committed. Needs a superuser.
     """
     known = dict(passwords)
     if connection.execute(_QUERIES["knows_password"], {"role": roles.OWNER}).fetchone() != (True,):
@@ -89,12 +91,12 @@ def prepare_nodes(connection: psycopg.Connection[Any], passwords: Mapping[str, s
 
 
 def undistributed(connection: psycopg.Connection[Any]) -> dict[str, list[str]]:
-    """The tables that are on the coordinator only, each with those that its foreign keys refer to."""
+    """The tables that exist only on the coordinator, each with those that its foreign keys refer to."""
     return dict(connection.execute(_QUERIES["undistributed"], {"owner": roles.OWNER}).fetchall())
 
 
 def distribute(connection: psycopg.Connection[Any]) -> Iterator[str]:
-    """Distribute these tables by tenant. As the owner."""
+    """Distribute the `undistributed` tables by tenant. The current role must be the owner."""
     found = undistributed(connection)
     before = {table: {_TENANT, *referenced} - {table} for table, referenced in found.items()}
     for table in (table for table in TopologicalSorter(before).static_order() if table in found):
@@ -116,7 +118,7 @@ def repeat_grants(connection: psycopg.Connection[Any]) -> Iterator[str]:
         _answers(connection, "on_workers", statement)
     grants = _lacking(connection, "grants_on_views", {"owner": roles.OWNER})
     connection.execute(sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(roles.OWNER)))
-    for statement in grants:  # here: now that the views exist on the workers, Citus passes it on
+    for statement in grants:  # on the coordinator: Citus passes it on, now that the workers have the views
         connection.execute(statement.encode())
     if grants or revocations:
         yield f"repeated {len(grants)} grants and {len(revocations)} revocations on the workers"
@@ -125,13 +127,13 @@ def repeat_grants(connection: psycopg.Connection[Any]) -> Iterator[str]:
 def facts_of_nodes(
     connection: psycopg.Connection[Any], query: str, parameters: Mapping[str, object]
 ) -> dict[str, list[list[str]]]:
-    """The rows of *query*, three texts each, on each node by its address. Raises NodeFailed."""
+    """The rows of *query* on each node, by the node's address. A row has three texts. Raises NodeFailed."""
     command = _as_one_answer(connection, "rows_as_json", psycopg.ClientCursor(connection).mogrify(query, parameters))
     return {node: json.loads(result) for node, result in _answers(connection, "on_all_nodes", command).items()}
 
 
 def _lacking(connection: psycopg.Connection[Any], query: str, parameters: Mapping[str, object]) -> list[str]:
-    """The statements that *query* returns here, and on some worker does not."""
+    """The statements that *query* returns on this node, but not on every worker."""
     asked = psycopg.ClientCursor(connection).mogrify(_QUERIES[query], parameters)
     command = _as_one_answer(connection, "statements_as_json", asked)
     workers = [set(json.loads(result)) for result in _answers(connection, "on_workers", command).values()]
@@ -140,12 +142,12 @@ def _lacking(connection: psycopg.Connection[Any], query: str, parameters: Mappin
 
 
 def _as_one_answer(connection: psycopg.Connection[Any], query: str, asked: str) -> str:
-    """The text of a query that returns all rows of *asked* in one."""
+    """The text of a query that returns all rows of *asked* as one value."""
     return sql.SQL(_QUERIES[query]).format(sql.SQL(asked)).as_string(connection)
 
 
 def _answers(connection: psycopg.Connection[Any], query: str, command: str) -> dict[str, str]:
-    """What each node answers to *command*. Raises NodeFailed."""
+    """The answer of each node to *command*, by the node's address. Raises NodeFailed."""
     answers = connection.execute(_QUERIES[query], {"command": command}).fetchall()
     for success, result, node in answers:
         if not success:

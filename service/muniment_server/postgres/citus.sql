@@ -8,7 +8,7 @@ SELECT pg_dist_local_group.groupid = 0
   FROM pg_dist_local_group;
 
 -- name: knows_password
--- Whether a role may log in, and the nodes know how.
+-- Whether a role can log in, and the nodes have its password.
 SELECT EXISTS (
            SELECT
              FROM pg_roles
@@ -18,7 +18,7 @@ SELECT EXISTS (
        );
 
 -- name: know_password
--- The password with which each node logs in to each as a role.
+-- The statement that stores the password with which nodes log in to each other as a role.
 SELECT format(
            'INSERT INTO pg_dist_authinfo (nodeid, rolename, authinfo) VALUES (0, %%L, %%L)'
            || ' ON CONFLICT (rolename, nodeid) DO UPDATE SET authinfo = excluded.authinfo',
@@ -26,7 +26,7 @@ SELECT format(
        );
 
 -- name: roles
--- How the roles are made, as Citus makes them on a worker.
+-- The statements that create the roles on a worker, as Citus itself does.
 SELECT format('SELECT worker_create_or_alter_role(%%L, %%L, %%L)', made.role, 'CREATE ROLE ' || made.attributes, 'ALTER ROLE ' || made.attributes)
   FROM (
            SELECT pg_authid.rolname AS role,
@@ -37,7 +37,7 @@ SELECT format('SELECT worker_create_or_alter_role(%%L, %%L, %%L)', made.role, 'C
        ) AS made;
 
 -- name: unknown_roles
--- How a node learns that roles belong to the cluster. It does not know that of roles that were there before the extension.
+-- The statements that register roles as objects of the cluster. Citus does not register those that existed before it.
 SELECT format('INSERT INTO pg_dist_object (classid, objid, objsubid) SELECT %%L::regclass, pg_roles.oid, 0 FROM pg_roles'
               || ' WHERE pg_roles.rolname = %%L ON CONFLICT DO NOTHING', 'pg_authid', pg_roles.rolname)
   FROM pg_roles
@@ -45,7 +45,7 @@ SELECT format('INSERT INTO pg_dist_object (classid, objid, objsubid) SELECT %%L:
    AND pg_roles.oid NOT IN (SELECT pg_dist_object.objid FROM pg_dist_object WHERE pg_dist_object.classid = 'pg_authid'::regclass);
 
 -- name: grants_on_views
--- The grants on views, which Citus does not repeat where it makes the views.
+-- The grants on views, which Citus does not pass on to the workers on which it creates the views.
 SELECT format('GRANT %%s%%s ON %%s TO %%I', acl.privilege_type, granted.columns, granted.view, pg_get_userbyid(acl.grantee))
   FROM (
            SELECT pg_class.oid::regclass AS view, '' AS columns, pg_class.relacl AS acl, pg_class.relowner
@@ -62,7 +62,7 @@ SELECT format('GRANT %%s%%s ON %%s TO %%I', acl.privilege_type, granted.columns,
    AND acl.grantee <> granted.relowner;
 
 -- name: closed_functions
--- What makes large objects inaccessible, where it has been done.
+-- The statements that make large objects inaccessible, as far as they have been run on this node.
 SELECT format('REVOKE EXECUTE ON FUNCTION %%s FROM PUBLIC', pg_proc.oid::regprocedure)
   FROM pg_proc
  WHERE pg_proc.pronamespace = 'pg_catalog'::regnamespace
@@ -70,7 +70,7 @@ SELECT format('REVOKE EXECUTE ON FUNCTION %%s FROM PUBLIC', pg_proc.oid::regproc
    AND NOT has_function_privilege('public', pg_proc.oid, 'EXECUTE');
 
 -- name: undistributed
--- The tables that are only here, each with those that its foreign keys refer to.
+-- The tables that exist only on this node, each with those that its foreign keys refer to.
 SELECT pg_class.oid::regclass::text,
        ARRAY(
            SELECT pg_constraint.confrelid::regclass::text
@@ -83,7 +83,7 @@ SELECT pg_class.oid::regclass::text,
    AND pg_get_userbyid(pg_class.relowner) = %(owner)s
    AND pg_class.relnamespace <> 'public'::regnamespace
    AND pg_class.oid NOT IN (SELECT pg_dist_partition.logicalrelid FROM pg_dist_partition)
-   AND NOT EXISTS ( -- a shard that is here
+   AND NOT EXISTS ( -- a shard on this node
            SELECT
              FROM pg_dist_shard
             WHERE to_regclass(format('%%s_%%s', pg_dist_shard.logicalrelid, pg_dist_shard.shardid)) = pg_class.oid
@@ -111,7 +111,7 @@ SELECT ran.success, ran.result, format('%%s:%%s', pg_dist_node.nodename, pg_dist
  WHERE pg_dist_node.groupid <> 0;
 
 -- name: on_all_nodes
--- give_warning_for_connection_errors: a node that is away is an answer, no error.
+-- give_warning_for_connection_errors: for a node that is away there is a row without success, and no error.
 SELECT ran.success, ran.result, format('%%s:%%s', pg_dist_node.nodename, pg_dist_node.nodeport) AS node
   FROM run_command_on_all_nodes(%(command)s, give_warning_for_connection_errors := true) AS ran
        JOIN pg_dist_node ON pg_dist_node.nodeid = ran.nodeid;

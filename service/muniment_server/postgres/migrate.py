@@ -90,13 +90,13 @@ def migrate(
 
     *passwords* by role are set if given, on existing roles, too. *grants* are those that the schema has afterwards;
     older servers compare them with the catalog. With *beside*, servers that need that version of the schema go on.
-    On a cluster, the tables are distributed too.
+    On a cluster, the tables are distributed, too, and several transactions are committed.
     Raises CannotMigrate. After `SEARCH_MIGRATION`, the caller must rebuild the search index.
     """
     with psycopg.connect(admin) as connection:
         _check_server(connection)
         on_cluster = citus.is_cluster(connection)
-        connection.execute("SELECT pg_advisory_lock(%s)", [_LOCK])  # also beyond the transactions on a cluster
+        connection.execute("SELECT pg_advisory_lock(%s)", [_LOCK])  # beyond each transaction on a cluster
         if beside is not None:
             _check_servers(connection, beside)
         done = [*_make_roles(connection), *_set_passwords(connection, passwords or {})]
@@ -221,15 +221,15 @@ def _apply(connection: psycopg.Connection) -> Iterator[str]:
 
 
 def _distribute(connection: psycopg.Connection) -> Iterator[str]:
-    """Distribute the tables that are not yet, and make the views and grants those of a cluster.
+    """Distribute the tables that are not distributed yet, and give views and roles the rights of a cluster.
 
-    In this order: shards do not get the grants on ctid that their table has when they are made.
+    In this order, because new shards do not get their table's grants on ctid.
     """
     yield from citus.distribute(connection)
     for name in ("on_cluster.sql", "on_cluster.each.sql"):
         text = _expanded(name, queries.read(__package__, name))
         for statement in _END_OF_STATEMENT.split(queries.without_comments(text)):
-            if statement.strip():  # one by one: of several, Citus passes on the text of all
+            if statement.strip():  # one by one: Citus would pass on the text of all
                 connection.execute(statement.encode())
 
 

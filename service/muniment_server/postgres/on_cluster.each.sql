@@ -1,5 +1,5 @@
--- What the views of one level are based on, and the rights of that level on it. A level sees the sessions that were opened at
--- lower levels too, the settings of all agents, and which blocks are shared: see threats.md.
+-- The rights of one level on the tables that its views read. A level also sees the sessions that were opened at lower
+-- levels, the settings of all agents, and which blocks are shared: see ADR 14.
 
 DROP POLICY IF EXISTS {level} ON vault.conversation;
 DROP POLICY IF EXISTS {level} ON vault.session;
@@ -16,13 +16,13 @@ GRANT SELECT (tenant, agent, agent_id, language, memory_enabled, user_profile_en
 GRANT SELECT ON vault.block_link TO muniment_{level};
 GRANT DELETE ON muniment_{level}.item TO muniment_{level}; -- through the view deleted_item
 
--- Without a barrier, behind which Citus cannot lock: the policies keep others' rows away.
+-- Without a barrier, because Citus cannot lock rows behind one. The policies hide the rows of other levels.
 ALTER VIEW muniment_{level}.session SET (security_invoker = true, security_barrier = false);
 ALTER VIEW muniment_{level}.agent SET (security_invoker = true);
 ALTER VIEW muniment_{level}.link SET (security_invoker = true);
 ALTER VIEW muniment_{level}.deleted_item SET (security_invoker = true);
 
--- The eraser locks items by the right to update their delete_time: it may delete them.
+-- To lock items, the eraser needs UPDATE on some column. delete_time gives it no more power: it may delete the items.
 GRANT SELECT (ctid, tenant, agent, kind, name, item_id, revision, change_id, tags, content, delete_time), DELETE, UPDATE (delete_time)
    ON muniment_{level}.item TO muniment_eraser;
 GRANT SELECT (ctid, tenant, agent, kind, name, item_id, revision, tags, content), DELETE

@@ -1,6 +1,7 @@
--- What keeps the levels apart on a Citus cluster beside the grants on items, where views cannot have the rights of their owner:
--- a node asks the others as the role that asks it. `muniment migrate` runs this there, and on_cluster.each.sql, whenever it has
--- changed the schema. Row policies compare with constants, so that no setting changes what they show.
+-- What keeps the levels apart on a Citus cluster, beside the grants on items. Views cannot have their owner's rights
+-- there, because a node connects to the others as the role that connected to it. On a cluster, `muniment migrate` runs
+-- this and on_cluster.each.sql whenever it has changed the schema. Row policies compare with constants, so that no
+-- setting changes what they show.
 
 ALTER TABLE vault.conversation ENABLE ROW LEVEL SECURITY;
 ALTER TABLE vault.session ENABLE ROW LEVEL SECURITY;
@@ -11,7 +12,7 @@ DROP POLICY IF EXISTS hosts ON vault.session;
 CREATE POLICY hosts ON vault.conversation TO muniment_control, muniment_eraser USING (TRUE);
 CREATE POLICY hosts ON vault.session TO muniment_control, muniment_eraser USING (TRUE);
 
--- The eraser finds rows in its views, and deletes them from the tables, since Citus changes no rows through a view.
+-- The eraser finds rows in its views and deletes them from the tables, since Citus cannot change rows through a view.
 GRANT USAGE ON SCHEMA vault TO muniment_eraser;
 GRANT SELECT (tenant, agent, ceiling, delete_time), DELETE ON vault.agent TO muniment_eraser;
 GRANT SELECT (ctid, tenant, agent, conversation_id), DELETE ON vault.conversation TO muniment_eraser;

@@ -69,7 +69,7 @@ SETTINGS_SINCE_17: Mapping[str, str] = {"transaction_timeout": "1min"}
 statement lasts as long: see `LONGEST_STATEMENT`."""
 
 SETTINGS_ON_CLUSTER: Mapping[str, str] = {"plan_cache_mode": "auto"}
-"""The same, on a Citus cluster, which cannot plan most statements before it knows their tenant."""
+"""Settings that differ on a Citus cluster, which cannot plan most statements before it knows their tenant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class RoleConnection(psycopg.Connection[Any]):
     """The trace of the call that uses it, if the connection is a `TracedConnection`."""
     open_pipeline: psycopg.Pipeline | None = None
     on_cluster: bool = False
-    """Whether its database is that of a Citus cluster. Known once it has its settings."""
+    """Whether its database is that of a Citus cluster. Set by `apply_settings`."""
     _prepared_statements: PreparedStatements | None = None
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
@@ -420,6 +420,9 @@ def epoch_of(connection: psycopg.Connection[Any]) -> Epoch:
 
 
 def operator_conninfo(admin: str) -> str:
-    """The conninfo of an operator: the administrator's own login, acting as the owner."""
+    """The conninfo of an operator: the administrator's own login, acting as the owner.
+
+    It has the settings of a cluster even where there is none, since that is not known before it connects.
+    """
     settings = {**SETTINGS, **SETTINGS_ON_CLUSTER, "role": roles.OWNER}
     return libpq.make_conninfo(admin, options=" ".join(f"-c {name}={value}" for name, value in settings.items()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from muniment_server.domain.classification import Classification
 
 OWNER = "muniment_owner"
-"""Owns everything. Cannot log in, but to nodes of a cluster: migrations and operators act as it by SET ROLE."""
+"""Owns everything. Migrations and operators act as it by SET ROLE. Only on nodes of a cluster can it log in."""
 CONTROL = "muniment_control"
 """Agents, conversations and their taint, sessions, sharing. It cannot read any item."""
 AUDITOR = "muniment_auditor"

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 SAMPLE_OF_LIST = 24
-"""Of how many embeddings a center is computed, on average."""
+"""From how many embeddings a center is computed, on average."""
 _ROUNDS = 6
 _BLOCK = 128
-"""Signs that are compared with all centers at once: the distances stay in the processor's cache."""
+"""How many embeddings are compared with all centers at once: the distances stay in the processor's cache."""
 
 
 class Nearest:
@@ -24,13 +24,13 @@ class Nearest:
         self._centers = _rows(centers)
 
     def of(self, signs: Sequence[str]) -> list[int]:
-        """The place of the center that is nearest to each of *signs*; the first of several."""
+        """For each embedding, the index of the nearest center: the first if several are equally near."""
         found: list[int] = _nearest(_rows(signs), self._centers).tolist()
         return found
 
 
 def centers(signs: Sequence[str], count: int) -> list[str]:
-    """*count* centers of a sample: each sign is near one of them. At most as many as there are signs."""
+    """The *count* centers of a sample of embeddings; fewer if there are fewer embeddings."""
     sample = _rows(sorted(signs))
     found = sample[np.random.default_rng(count).permutation(len(sample))[:count]]
     for _ in range(_ROUNDS):
@@ -43,12 +43,12 @@ def centers(signs: Sequence[str], count: int) -> list[str]:
 
 
 def center(signs: Sequence[str]) -> str:
-    """Of each component, the sign that most of *signs* have."""
+    """For each component, the sign that most embeddings have."""
     return _bits(_most(_rows(signs)))
 
 
 def _rows(signs: Sequence[str]) -> Any:
-    """The signs as 64-bit words, a row each."""
+    """A row of 64-bit words for each embedding."""
     bits = np.frombuffer("".join(signs).encode(), dtype=np.uint8).reshape(len(signs), -1) == ord("1")
     return np.packbits(bits, axis=1).view(np.uint64)
 
@@ -63,7 +63,7 @@ def _most(rows: Any) -> Any:
 
 
 def _nearest(rows: Any, found: Any) -> Any:
-    """The number of the center that is nearest to each row."""
+    """The index of the center that is nearest to each row."""
     return np.concatenate([_nearest_of_block(rows[at : at + _BLOCK], found) for at in range(0, len(rows), _BLOCK)])
 
 

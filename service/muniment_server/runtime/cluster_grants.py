@@ -1,7 +1,7 @@
-"""The grants on a Citus cluster: they are compared with the matrix on each node, and on each shard there.
+"""The grants on a Citus cluster, which are compared with the matrix on each node and on each of its shards.
 
-The views that use their owner's privileges elsewhere use those of whoever asks here, since a node asks the others as
-that role. So the levels have grants on what the views are based on, and row policies bound what these show.
+Views that use their owner's privileges on plain Postgres use the caller's here, since a node connects to the others as
+the caller. So the levels have grants on the tables below the views, and row policies restrict what these tables show.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SHARD = re.compile(r"(?P<table>.*[a-z])_(?P<shard>\d{6,})")
 _INVOKER = "security_invoker=true"
 _BARRIER = "security_barrier=true"
 _VIEWS_OF_OWNER = ("session", "agent", "link", "deleted_item")
-"""Those of each level that use their owner's privileges on plain Postgres."""
+"""The views of each level that use their owner's privileges on plain Postgres."""
 _READABLE = {
     "conversation": ("tenant", "agent", "conversation_id", "taint", "fence"),
     "session": (
@@ -36,7 +36,7 @@ _READABLE = {
         "user_char_limit", "max_items", "max_bytes", "max_revisions",
     ),
 }  # fmt: skip
-"""What the views of a level show of the tables of hosts."""
+"""The columns of the hosts' tables that the views of a level show."""
 _ERASED = {
     "item": (
         "ctid", "tenant", "agent", "kind", "name", "item_id", "revision", "change_id", "tags", "content", "delete_time",
@@ -51,7 +51,7 @@ _ERASED = {
     "embedding_list": ("tenant", "agent", "kind", "embedder", "number", "signs", "version"),
     "remote_embedding": ("tenant", "agent", "kind", "prior_name"),
 }  # fmt: skip
-"""What the eraser reads of the tables of a level: through its views, and of what it changes itself."""
+"""The columns of a level's tables that the eraser reads, through its views or to find the rows that it changes."""
 _ERASED_OF_HOSTS = {
     "agent": ("tenant", "agent", "ceiling", "delete_time"),
     "conversation": ("ctid", "tenant", "agent", "conversation_id"),
@@ -79,7 +79,7 @@ def problems(connection: psycopg.Connection[Any], *, connections: int, durable: 
 
 
 def _settings_of_nodes(connection: psycopg.Connection[Any], *, durable: bool) -> Iterator[str]:
-    """What the settings of each node could lose, unless not *durable*, and what they would leave in its log."""
+    """The settings of each node that log statements and, if the database must be *durable*, that can lose writes."""
     for node, settings in citus.facts_of_nodes(connection, _QUERIES["risky_settings"], {}).items():
         for risk, name, setting in settings:
             if durable or risk != _LOSES:
@@ -104,7 +104,7 @@ def differences(connection: psycopg.Connection[Any], of_newer: Collection[str] |
 
 
 def _of_node(facts: Iterable[Fact], of_newer: Collection[str] | None) -> Iterator[str]:
-    """The differences of one node. Each shard must have the facts of its table."""
+    """The differences on one node. Each shard must have the facts of its table."""
     expected = matrix()
     own: dict[str, set[Fact]] = {"": set()}
     table_of = {}
@@ -132,7 +132,7 @@ def matrix() -> frozenset[Fact]:
 
 
 def _with_rights_of_owner(level: Classification) -> Iterator[Fact]:
-    """What is so on plain Postgres only: no node can lock behind a barrier."""
+    """What holds on plain Postgres only: Citus cannot lock rows behind a barrier."""
     yield Fact("view", f"{level.role}.session", _BARRIER)
 
 
@@ -152,7 +152,7 @@ def _level(level: Classification) -> Iterator[Fact]:
 
 
 def _eraser(schema: str) -> Iterator[Fact]:
-    """What the eraser may do to the tables of a level: Citus changes no rows through views."""
+    """What the eraser may do to the tables of a level, since Citus cannot change rows through views."""
     role = roles.ERASER
     yield from (Fact("view", f"{schema}.{view}", _INVOKER) for view in _ERASERS_VIEWS)
     for table, columns in _ERASED.items():

@@ -1,5 +1,5 @@
 -- name: policies
--- Row policies and where they count, as (subject, object, fact).
+-- Row policies, and the tables on which they are in force, as (subject, object, fact).
 WITH relation AS (
     SELECT pg_class.oid, pg_class.relrowsecurity, pg_class.relforcerowsecurity, pg_namespace.nspname || '.' || pg_class.relname AS object
       FROM pg_catalog.pg_class
@@ -23,7 +23,7 @@ SELECT 'row policies', relation.object, 'count for the owner'
  WHERE relation.relforcerowsecurity;
 
 -- name: risky_settings
--- Settings of a node that could lose writes, or with which it would log statements: Citus sends it some with their values in them.
+-- Settings with which a node could lose writes, or would log statements: Citus sends it some that contain their values.
 SELECT CASE WHEN pg_settings.name LIKE 'log\_%%' THEN 'it logs statements' ELSE 'it can lose writes' END, pg_settings.name, pg_settings.setting
   FROM pg_catalog.pg_settings
  WHERE (pg_settings.name, pg_settings.setting)

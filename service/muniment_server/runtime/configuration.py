@@ -161,7 +161,7 @@ class ServerConfig:
 
     @property
     def _beside_workers(self) -> int:
-        """The connections of the embedder, one for each level and model, and for lists, and that of the metrics."""
+        """The connections of the embedder (for each level one for lists, and one for each model) and of the metrics."""
         remote = len(self.remote.levels) if self.remote else 0
         return 2 * len(roles.LEVELS) + remote + (self.metrics is not None)
 

@@ -1,7 +1,7 @@
 """Keeps lists of embeddings that are alike, so that a search among many reads the nearest lists. Part of the embedder.
 
-Each agent that has many embeddings of one kind at one level has lists of its own there. Their centers are computed from
-nothing but these embeddings, by the role of that level. See `embedding_lists.sql`.
+Each agent that has many embeddings of one kind at one level has lists of its own there. Their centers are computed only
+from these embeddings, by the role of that level. See `embedding_lists.sql`.
 """
 
 from __future__ import annotations
@@ -37,25 +37,25 @@ _R = TypeVar("_R")
 _LOG = logging.getLogger("muniment.embedder")
 _QUERIES = queries.load(__package__, "embedding_lists.sql")
 _SECONDS = 30.0
-"""How often an agent that needs lists is looked for."""
+"""How often agents whose lists are unfinished are looked for."""
 _LAST_SECONDS = 1.0
-"""How long the end waits for the batch under way."""
+"""How long the end of `running` waits for each thread to finish its batch."""
 _LISTS_AT_ONCE = 50
-"""Of how many lists the signs are read at once."""
+"""For how many lists the signs are read at once."""
 _CHUNKS_AT_ONCE = 500
-"""How many chunks one statement looks at."""
+"""How many chunks one statement reads."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListSizes:
-    """How many embeddings need lists, and how many lists."""
+    """From how many embeddings on an agent has lists, and how many it has."""
 
     least: int = 20_000
-    """With fewer embeddings, an agent has no lists: a search reads them all."""
+    """With fewer embeddings, an agent gets no lists: a search reads all of them."""
     size: int = 500
     """The embeddings of a new list, on average."""
     growth: int = 4
-    """Lists that have grown so many times are replaced by more of them."""
+    """Once lists have grown by this factor, they are replaced by more lists."""
 
 
 _SIZES = ListSizes()
@@ -99,7 +99,7 @@ class _Chunk:
     change_id: UUID
     number: int
     signs: str | None
-    """Those of an embedding that belongs into another list."""
+    """None unless the embedding is to be put into a list."""
 
 
 _FIRST = _Chunk("", UUID(int=0), 0, None)
@@ -158,8 +158,8 @@ def keep_lists(database: Database, level: Classification, stop: StopSignal, size
 class _Keeper:
     """Keeps the lists of one agent's items of one kind at one level.
 
-    Whatever it has done is in the database: another run goes on where this one ended. It pauses after each batch for as
-    long as that took, for the sake of callers.
+    All progress is in the database, so another run continues where this one ended. After each batch it pauses for as
+    long as the batch took, to leave the database to callers.
     """
 
     def __init__(
@@ -221,12 +221,12 @@ class _Keeper:
     def _set(self, lists: Sequence[_List], found: Sequence[str]) -> None:
         made = [
             {"number": one.number, "version": one.version, "signs": signs}
-            for one, signs in zip(lists, found, strict=False)
+            for one, signs in zip(lists, found, strict=False)  # a small sample has fewer centers
         ]
         self._execute("set_centers", made=json.dumps(made))
 
     def _fill(self, lists: Sequence[_List]) -> None:
-        """Put what is in no list, or in a retired one, into the nearest of the others. All of those have centers."""
+        """Move embeddings that are in no list, or in a retired one, to the nearest other list. Those have centers."""
         retired = [one.number for one in lists if one.is_retired]
         current = [one for one in lists if not one.is_retired]
         found = Nearest([one.signs or "" for one in current])

@@ -1,9 +1,9 @@
--- How the embedder, as the role of one level, keeps the lists of that level's own embeddings, of all agents. It has no session:
--- like embedding_queue.sql, these queries are an exception to the session predicate.
+-- How the embedder, as the role of one level, keeps the lists of that level's own embeddings, for all agents. There is
+-- no session, so these queries are an exception to the session predicate, like those of embedding_queue.sql.
 
 -- name: unfinished_lists
--- The agents, with a kind of items, that have so many chunks that they need lists, or more of them, and those with lists of which
--- one lacks a center or is retired, or with embeddings that are in none.
+-- The agents and kinds of items whose lists are not finished: chunks are enough for lists, or for more of them; or a
+-- list has no center, is retired or is another embedder's; or embeddings are in no list.
 WITH stored AS (
     SELECT stat.tenant, stat.agent, stat.kind, sum(stat.chunks) AS chunks
       FROM stat
@@ -51,7 +51,8 @@ SELECT list.number, list.version, list.signs::text AS signs, list.is_retired,
  ORDER BY list.number;
 
 -- name: add_lists
--- Retire all lists, and add so many without a center. Not if another embedder has just done so, or an erasure has locked some.
+-- Retire all lists, and add as many as are wanted, without centers. Does nothing if another embedder has just done so,
+-- or if an erasure has locked a list.
 WITH known AS MATERIALIZED (
     SELECT count(*) AS count, coalesce(max(list.number), 0) AS last
       FROM embedding_list AS list
@@ -84,7 +85,7 @@ SELECT %(tenant)s, %(agent)s, %(kind)s, %(embedder)s, 4 * (free.last + place) + 
     ON CONFLICT DO NOTHING;
 
 -- name: sample_signs
--- The signs of one in so many embeddings of one agent and kind, the same whenever there are the same.
+-- The signs of one in stride embeddings of one agent and kind: always the same ones of the same embeddings.
 SELECT NULL::integer AS list, meaning.signs::text AS signs
   FROM meaning
  WHERE (meaning.tenant, meaning.agent, meaning.kind, meaning.embedder) = (%(tenant)s, %(agent)s, %(kind)s, %(embedder)s)
@@ -97,7 +98,8 @@ SELECT meaning.list, meaning.signs::text AS signs
    AND meaning.list = ANY(%(numbers)s);
 
 -- name: set_centers
--- Not if an erasure, or another embedder, has changed the list since its version was read. Waits for no lock.
+-- Store centers, except in lists that an erasure or another embedder has changed since their version was read, or has
+-- locked. Waits for no lock.
 WITH made AS MATERIALIZED (
     SELECT made.*
       FROM jsonb_to_recordset(%(made)s) AS made (number integer, version integer, signs bit(384))
@@ -136,7 +138,8 @@ SELECT EXISTS (
        ) AS any_outside;
 
 -- name: chunks_outside
--- A batch of the chunks of one agent and kind after a given one, with the signs of those that are in no list, or in a retired one.
+-- A batch of the chunks of one agent and kind, after a given one. Those that are in no list, or in a retired one, come
+-- with their signs.
 SELECT meaning.name, meaning.change_id, meaning.piece AS number,
        CASE WHEN meaning.embedder = %(embedder)s
              AND (meaning.list IS NULL OR meaning.list = ANY(%(retired)s))
@@ -148,7 +151,7 @@ SELECT meaning.name, meaning.change_id, meaning.piece AS number,
  LIMIT %(most)s;
 
 -- name: fill_lists
--- Put embeddings into lists. Not those that are locked, or that another embedder has put into one.
+-- Put embeddings into lists, except those that are locked, or that another embedder has put into a list meanwhile.
 WITH found AS MATERIALIZED (
     SELECT found.*
       FROM jsonb_to_recordset(%(found)s) AS found (name text, change_id uuid, number integer, list integer)
@@ -180,7 +183,7 @@ UPDATE embedding_list AS retired
    AND retired.signs IS NULL;
 
 -- name: drop_lists
--- Drop the lists that are retired, or of another embedder, and empty.
+-- Drop the empty lists that are retired or another embedder's.
 DELETE FROM embedding_list AS dropped
  WHERE (dropped.tenant, dropped.agent, dropped.kind) = (%(tenant)s, %(agent)s, %(kind)s)
    AND (dropped.is_retired OR dropped.embedder <> %(embedder)s)

@@ -44,14 +44,14 @@ class BatchSize:
     """How many texts are sent at a time: half as many after a late answer, twice as many after a quick one."""
 
     def __init__(self, most: int, quick: float, clock: Callable[[], float] = time.monotonic) -> None:
-        """*quick*: how many seconds a quick answer takes at most."""
+        """*most*: the largest size. *quick*: how many seconds a quick answer takes at most."""
         self._most = most
         self._quick = quick
         self._clock = clock
         self.texts = most
 
     def learn(self, send: Callable[[], _T]) -> _T:
-        """What *send* returns, or raises."""
+        """Call *send*, and adjust the size to how long it took. Returns or raises what *send* does."""
         started = self._clock()
         try:
             answer = send()

@@ -22,7 +22,7 @@ _READ_BYTES = 64 * 1024
 _MAX_IDLE_CONNECTIONS = 8
 _MAX_RETRY_AFTER = 300.0
 _REFUSES_TEXT = frozenset({400, 413, 422, 500})
-"""Statuses with which servers refuse a text that is too long, or that they cannot read: llama.cpp with 500."""
+"""Statuses with which servers refuse a text that is too long, or that they cannot read. llama.cpp uses 500."""
 
 
 class RemoteModelError(Exception):

@@ -23,7 +23,7 @@ _LOG = logging.getLogger("muniment.embedder")
 _CHUNKS_SECONDS = 30.0
 """How long an answer for a batch of chunks may take."""
 _SENTENCES_AT_ONCE = 4
-"""A model on a busy processor may take a second for each sentence."""
+"""Few, because a model on a busy processor may take a second for each sentence."""
 _MAX_COMPONENT = 1e6
 _SHORTEST = 1e-9
 """The length of the shortest vector, after the mean is subtracted, that has a direction."""
@@ -35,7 +35,7 @@ _HALVINGS = 3
 
 
 def batch_size() -> BatchSize:
-    """How many chunks to embed at a time."""
+    """How many chunks to embed at a time, at first `BATCH_CHUNKS`. An answer in a quarter of the timeout is quick."""
     return BatchSize(BATCH_CHUNKS, _CHUNKS_SECONDS / 4)
 
 

@@ -18,7 +18,7 @@ from muniment_server.search.embeddings import EMBEDDER, Vector, signs
 
 _QUERIES = queries.load(__package__, "embedding_queue.sql")
 BATCH_CHUNKS = 16
-"""How many chunks a batch has at most."""
+"""The most chunks in one batch."""
 _BATCH_SECONDS = 0.5
 """A batch ends after that time, so that lower levels wait no longer for a higher one, apart from one chunk."""
 CHUNKS_AT_ONCE = 1000
@@ -120,10 +120,9 @@ def embed_remote_batch(
     model: int,
     is_missing: bool,
 ) -> RemoteBatch | None:
-    """The same with a model at an address. *is_missing* takes chunks that were found without an embedding by it.
+    """Embed at most *most* queued chunks with the *model* at an address.
 
-    *most*: how many chunks are taken.
-
+    *is_missing* takes chunks that were found without an embedding by that model, instead of those written since.
     What *embed* raises ends the batch; its chunks stay queued. Raises NothingStored.
     """
     queued = _waiting(connection, position, most, model=model, is_missing=is_missing)

@@ -99,8 +99,9 @@ SELECT waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change
  ORDER BY waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change_id, waiting.piece;
 
 -- name: keep_vectors
--- Store embeddings, each in the nearest list, if there are lists. Chunks that were deleted meanwhile get none; nor do those that
--- are no longer embedded together with the passage that was used. model: a model at an address, which is to embed them next, or null.
+-- Store embeddings, each in the nearest list, if there are lists. Chunks that were deleted meanwhile get none; nor do
+-- those that are no longer embedded together with the passage that was used. model: a model at an address, which is to
+-- embed them next, or null.
 WITH kept AS (
     UPDATE meaning AS meant
        SET embedder = %(embedder)s,

@@ -1,14 +1,15 @@
 -- Search by embeddings, as the role of a level. See embedding_queue.sql for how embeddings are made.
 
 -- name: search_embeddings
--- The chunks most similar to the query, after the shadow and the filters: the best one of each name, with its similarity in millionths.
--- First signs are compared, then the vectors of the 200 with the most signs in common. looked_at: how many of the signs were
--- kept. With a bound, or if lists were skipped, shadowing and filters may leave too few: then run the query again without both.
--- Of an agent with many embeddings the signs in the nearest lists are compared: percent of all visible lists, those without a
--- center, and all embeddings that are in no list.
--- Only embeddings of one model are compared: embedder is the built-in one, model one at an address; one of the two is null.
--- turn_factor: as in search_items. growing: chunks that were found without an embedding of the model still wait, so the built-in
--- one is to be asked instead.
+-- The chunks most similar to the query, after the shadow and the filters: the best one of each name, with its
+-- similarity in millionths. First signs are compared, then the vectors of the chunks with the most signs in common
+-- (most). If an agent has lists of embeddings, the signs compared are those in the nearest lists (percent of all
+-- visible lists), in lists without a center, and of embeddings that are in no list. bound: how many of the nearest are
+-- kept, or null for all. looked_at: how many were kept. skipped: whether lists were left out. With a bound or skipped
+-- lists, the shadow and the filters may leave too few: then run the query again without a bound, and with all lists.
+-- Only embeddings of one model are compared: embedder is the built-in one, model one at an address; one of the two is
+-- null. turn_factor: as in search_items. growing: chunks that were found without an embedding of the model still wait,
+-- so the built-in one is to be asked instead.
 WITH list AS MATERIALIZED (
     SELECT list.number,
            list.signs IS NULL
@@ -48,7 +49,7 @@ seen AS MATERIALIZED (
                      * CASE WHEN chunk.stems @@ '''@?'''::tsquery THEN 9 ELSE 10 END * chunk.size / (chunk.size + 30)
                 ELSE 1000 END AS turn_factor
       FROM nearest
-           CROSS JOIN LATERAL ( -- one by one: a plan for any parameters would read all chunks, since it takes filters for selective
+           CROSS JOIN LATERAL ( -- the generic plan of a plain join assumes selective filters and reads all chunks
                SELECT chunk.*
                  FROM visible_chunk AS chunk
                 WHERE (chunk.kind, chunk.name, chunk.change_id, chunk.piece)

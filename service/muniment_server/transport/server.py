@@ -195,7 +195,7 @@ class Server:
 
 @cache
 def _validator() -> Validator:
-    """Of all servers of a process: to compile the rules takes longer than all else that makes a server."""
+    """Shared by all servers of a process: compiling the rules takes longer than all else that makes a server."""
     return Validator(load_pool(), {method.input_type.full_name for service in SERVICES for method in service.methods})
 
 
