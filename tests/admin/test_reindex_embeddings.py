@@ -76,7 +76,9 @@ def test_a_server_that_starts_with_the_model_searches_with_it_and_sends_no_chunk
     options = ("--embedder", model.url, "--embedder-model", "stub", "--embedder-ceiling", "internal")
     server = serving("--dev", "--data-dir", ".muniment", *options, embeds=True)
     session = host_of(data_dir, server).open_session("alice", muniment.Classification.PUBLIC)
-    wait_until(lambda: session.search_memories("feline").results, "the model at the address is asked", _SLOW)
+    wait_until(
+        lambda: session.search_memories("feline").results and model.texts, "the model at the address is asked", _SLOW
+    )
 
     assert rows == [
         {"classification": "PUBLIC", "embedded": _CATS, "removed": 0},

@@ -238,6 +238,7 @@ def test_deleting_an_agent_erases_it_in_every_table_but_the_audit(service):
         "vault.block_link",
         "vault.shared_block",
         "vault.erasure",
+        *(f"{level.role}.embedding_list" for level in LEVELS),  # tests/search/test_embedding_lists.py has some
     }
 
 

@@ -5,6 +5,7 @@ An agent has lists here from 20 embeddings on, and a search compares five vector
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -13,9 +14,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from muniment_server.admin.operator import connect_operator
+from muniment_server.admin.operator import Operator, connect_operator
+from muniment_server.agents import erasing
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.items import ItemKind
+from muniment_server.monitor.host_scope import HostScope
 from muniment_server.postgres import migrate
 from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.placement import Databases
@@ -353,10 +356,9 @@ def test_the_embedder_makes_the_lists_of_each_level(world, monkeypatch):
         world.fill(level)
     world.embed()
     with kept(world):
-        wait_until(lambda: not world.unlisted(RESTRICTED))
+        wait_until(lambda: not world.unlisted() and not world.unlisted(RESTRICTED))
 
     assert (len(world.lists(PUBLIC)), len(world.lists(RESTRICTED))) == (8, 8)
-    assert world.unlisted() == []
 
 
 def test_a_level_that_fails_stops_no_other(world, monkeypatch, caplog):
@@ -379,6 +381,45 @@ def test_a_level_that_fails_stops_no_other(world, monkeypatch, caplog):
     assert world.lists() == []
     assert "DataError" in caplog.text
     assert "secret" not in caplog.text
+
+
+def test_an_agent_whose_lists_fail_does_not_stop_those_after_it(world, monkeypatch):
+    for agent in ("first", "second"):
+        world.fill(PUBLIC, agent)
+    world.embed()
+    (first,), (second,) = world.rows("SELECT DISTINCT agent FROM muniment_public.meaning ORDER BY agent")
+    grow = embedding_lists._Keeper._grow
+
+    def fail_first(keeper, lists):
+        if keeper._owner["agent"] == first:
+            raise psycopg.DataError
+        return grow(keeper, lists)
+
+    monkeypatch.setattr(embedding_lists._Keeper, "_grow", fail_first)
+    with pytest.raises(psycopg.DataError):
+        world.keep(PUBLIC)
+
+    assert set(world.lists(columns="agent")) == {(second,)}
+
+
+def test_a_list_of_many_equal_embeddings_costs_no_more_than_its_first_ones(world, monkeypatch):
+    """Callers choose the texts, and may store the same one a million times."""
+    world.fill(PUBLIC)
+    world.embed()
+    world.keep()
+    world.service.host().erase_items(agent_id="alice", kind=ItemKind.MEMORY, name="dog-x1")
+    given = []
+
+    def compute(found):
+        given.append(len(found))
+        return center(found)
+
+    monkeypatch.setattr(embedding_lists, "_MOST_OF_LIST", 2)
+    monkeypatch.setattr(embedding_lists, "center", compute)
+    world.keep(PUBLIC)
+
+    assert max(given) == 2
+    assert None not in [made for (made,) in world.lists(columns="signs::text")]
 
 
 # What is erased.
@@ -437,6 +478,103 @@ def a_purge_clears_the_centers(world):
         list(operator.purge(what, before=now))
 
     assert world.lists(columns="signs") == [(None,)] * 8
+
+
+@contextmanager
+def lists_made_during(world) -> Iterator[Callable[[], None]]:
+    """Yields what makes the first lists, up to a sample of what is stored. Their centers are stored at the end."""
+    sampled, ended = threading.Event(), threading.Event()
+
+    def compute_late(*arguments):
+        found = centers(*arguments)
+        sampled.set()
+        assert ended.wait(60)
+        return found
+
+    keeper = threading.Thread(target=world.keep, args=(PUBLIC,))
+
+    def make():
+        if keeper.ident is None:
+            keeper.start()
+            assert sampled.wait(60)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(embedding_lists, "centers", compute_late)
+        yield make
+        ended.set()
+        keeper.join()
+
+
+def lists_that_are_made_during_an_erasure_keep_nothing_of_it(world):
+    """There was no center to clear, and the sample has what is not yet committed as erased."""
+    world.fill(PUBLIC)
+    world.embed()
+    execute = HostScope.execute
+    with lists_made_during(world) as make, pytest.MonkeyPatch.context() as patched:
+
+        def execute_and_make(scope, query, **parameters):
+            if query == "unindex_erased":
+                make()
+            return execute(scope, query, **parameters)
+
+        patched.setattr(HostScope, "execute", execute_and_make)
+        world.service.host().erase_items(agent_id="alice", kind=ItemKind.MEMORY, name="dog-x1")
+
+    assert world.lists(columns="signs") == [(None,)] * 8
+
+
+def test_lists_that_are_made_during_an_erasure_keep_nothing_of_it(world):
+    lists_that_are_made_during_an_erasure_keep_nothing_of_it(world)
+
+
+@pytest.mark.proof
+def test_that_the_centers_are_not_cleared_once_more_is_noticed(world, monkeypatch):
+    monkeypatch.setattr(erasing._Level, "clear_centers", lambda _: None)
+    with pytest.raises(AssertionError):
+        lists_that_are_made_during_an_erasure_keep_nothing_of_it(world)
+
+
+def lists_that_are_made_during_a_purge_keep_nothing_of_it(world):
+    world.fill(PUBLIC)
+    world.embed()
+    world.at(PUBLIC).delete_memory(key="dog-x1")
+    one = Operator._one
+    with (
+        lists_made_during(world) as make,
+        pytest.MonkeyPatch.context() as patched,
+        connect_operator(world.database.admin) as operator,
+    ):
+
+        def purge_and_make(self, query, *arguments, **parameters):
+            found = one(self, query, *arguments, **parameters)
+            if query == "purge":
+                make()
+            return found
+
+        what = operator.purgeable(tenant="acme", agent_id="alice", kind=None, name=None)
+        with world.database.as_owner() as owner:
+            (now,) = owner.execute("SELECT now() + interval '1 second' AS now").fetchone()
+        patched.setattr(Operator, "_one", purge_and_make)
+        list(operator.purge(what, before=now))
+
+    assert set(world.lists(columns="signs")) == {(None,)}
+
+
+def test_lists_that_are_made_during_a_purge_keep_nothing_of_it(world):
+    lists_that_are_made_during_a_purge_keep_nothing_of_it(world)
+
+
+@pytest.mark.proof
+def test_that_the_centers_are_not_cleared_once_more_after_a_purge_is_noticed(world, monkeypatch):
+    execute = Operator._execute
+
+    def execute_others(self, query, **parameters):
+        if query != "clear_centers_of_purged":
+            execute(self, query, **parameters)
+
+    monkeypatch.setattr(Operator, "_execute", execute_others)
+    with pytest.raises(AssertionError):
+        lists_that_are_made_during_a_purge_keep_nothing_of_it(world)
 
 
 def test_a_purge_clears_the_centers(world):

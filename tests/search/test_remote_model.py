@@ -246,6 +246,41 @@ def test_a_chunk_that_is_too_long_is_embedded_by_its_end(server, status):
     assert long == model.embed_query(("x" * 100 + " the cat")[-27:], PUBLIC, 5)
 
 
+def test_a_failure_that_passes_neither_shortens_a_chunk_nor_leaves_it_without_an_embedding(server):
+    """One of two programs behind an address may be broken, and the other one answer for the sentence."""
+    model = server.model()
+    refusals = iter([500, 500, 500])
+
+    def answer(handler, texts):
+        status = next(refusals, 200) if not set(texts) & set(SENTENCES) else 200
+        return answer_body(handler, b"", status) if status == 500 else answer_well(handler, texts)
+
+    server.answer = answer
+    vectors = model.embed_chunks(["a cat", "a ship"], PUBLIC)
+    server.answer = answer_well
+
+    assert vectors == model.embed_chunks(["a cat", "a ship"], PUBLIC)
+
+
+@pytest.mark.parametrize("status", [400, 500])
+def test_a_query_is_refused_because_of_its_text_only_if_a_sentence_is_answered(server, status):
+    model = server.model()
+    errors = []
+    for refuses_all in (False, True):
+
+        def answer(handler, texts, refuses_all=refuses_all):
+            if refuses_all or not set(texts) & set(SENTENCES):
+                return answer_body(handler, b"", status)
+            return answer_well(handler, texts)
+
+        server.answer = answer
+        with pytest.raises(RemoteModelError) as raised:
+            model.embed_query("text", PUBLIC, 5)
+        errors.append(raised.value.may_be_the_text)
+
+    assert errors == [True, False]
+
+
 def test_a_chunk_that_the_server_refuses_gets_zeros_while_it_answers_for_others(server, caplog):
     def answer(handler, texts):
         if any("launch" in text or "code" in text for text in texts):

@@ -82,7 +82,8 @@ def wait_until(condition: Callable[[], object], seconds: float = 10.0) -> None:
 
 @contextmanager
 def world_of(database, folder, server, ceiling, *, ready: bool = True) -> Iterator[World]:
-    config, path = server.config(ceiling), str(folder / "e")
+    config, path, ready_socket = server.config(ceiling), str(folder / "e"), folder / f"e.{ceiling:d}"
+    ready_socket.unlink(missing_ok=True)  # of a world before
     model = server.new_model(ceiling)
     with ExitStack() as stack:
         roles, remote_roles = (RoleDatabase(database.conninfo, pool_sizes=SINGLE) for _ in range(2))
@@ -97,7 +98,7 @@ def world_of(database, folder, server, ceiling, *, ready: bool = True) -> Iterat
         embed_remotely = remote_query_embedder(path, config.model, ceiling)
         service = stack.enter_context(serving(database, embed=quick, embed_remotely=embed_remotely))
         if ready:
-            wait_until(lambda: (folder / f"e.{ceiling:d}").exists())
+            wait_until(ready_socket.exists)
         yield World(service, server, schedule)
 
 

@@ -378,8 +378,8 @@ def test_a_move_that_is_killed_at_any_step_ends_when_it_is_run_again(
         _rename(servers, tenant, f"acme-{step}")
 
 
-_STEPS = range(98)
-"""The steps of a move: the closing, a copy and a comparison of each of 47 tables, the commits, and the end."""
+_STEPS = range(106)
+"""The steps of a move: the closing, a copy and a comparison of each of 51 tables, the commits, and the end."""
 
 
 def test_the_steps_of_a_move_are_those_that_are_killed(servers: Servers) -> None:

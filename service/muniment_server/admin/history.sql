@@ -155,7 +155,19 @@ logged AS (
     SELECT purged.tenant, gen_random_uuid(), purged.agent, %(number)s, 'purge', 'OK', %(kind)s, 'by ' || session_user
       FROM purged
 )
-SELECT (SELECT count(*) FROM old_item) AS items, (SELECT count(*) FROM old_revision) AS revisions;
+SELECT (SELECT count(*) FROM old_item) AS items, (SELECT count(*) FROM old_revision) AS revisions,
+       array_agg(purged.tenant) AS tenants, array_agg(purged.agent) AS agents
+  FROM purged;
+
+-- name: clear_centers_of_purged
+-- Clear the centers of agents once more, after a purge: lists that were added meanwhile had none to clear, but the embedder may
+-- have read a text that was about to be purged, for a center that it has yet to store.
+UPDATE embedding_list AS cleared
+   SET signs   = NULL,
+       version = cleared.version + 1
+  FROM unnest(%(tenants)s::bigint[], %(agents)s::bigint[]) AS purged (tenant, agent)
+ WHERE (cleared.tenant, cleared.agent) = (purged.tenant, purged.agent)
+   AND (%(kind)s::smallint IS NULL OR cleared.kind = %(kind)s);
 
 -- name: broken_index
 -- Inconsistencies of the search index, at the level of the search path: live items without chunks, chunks of no live version,

@@ -151,6 +151,9 @@ class _IsMoving:
 class _Counts:
     items: int
     revisions: int
+    tenants: list[TenantNumber] | None
+    agents: list[AgentNumber] | None
+    """Whose items were purged: each agent with its tenant. None if there were none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,6 +330,10 @@ class Operator:
             with self._connection.transaction():
                 self._execute("use_schema", schema=level.role)
                 counts = self._one("purge", _Counts, before=before, number=level, **asdict(what))
+            with self._connection.transaction():
+                self._execute("use_schema", schema=level.role)
+                of_purged = {"tenants": counts.tenants, "agents": counts.agents, "kind": what.kind}
+                self._execute("clear_centers_of_purged", **of_purged)
             yield Purged(level, counts.items, counts.revisions)
 
     def purge_sessions(self, what: Purgeable, *, before: datetime) -> Iterator[list[PurgedSession]]:

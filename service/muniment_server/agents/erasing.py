@@ -104,6 +104,16 @@ class _Level:
             with self._transaction() as scope:
                 erased = self._erase_revisions(scope, items)
 
+    def clear_centers(self) -> None:
+        """Clear the centers once more, after all is erased.
+
+        Lists that were added meanwhile had no center to clear, but the embedder may have read what was about to be
+        erased, for a center that it has yet to store. Also if nothing was found, for the repetition of a call that was
+        cut off.
+        """
+        with self._transaction() as scope:
+            scope.execute("clear_centers", agent=self.erasure.agent, kind=self.kind)
+
     def _erase_unlocked(self, scope: HostScope, items: Sequence[ItemId]) -> int:
         """Erase items that are locked or have no row left. Returns how many revisions were erased with them.
 
@@ -164,6 +174,7 @@ def erase(
         at_level = _Level(eraser_scope, erasure, kind, level, version.revision if version else None)
         for items in [[version.item_id]] if version else at_level.batches(target):
             at_level.erase(items)
+        at_level.clear_centers()
 
 
 def end(scope: HostScope, erasure: Erasure) -> None:

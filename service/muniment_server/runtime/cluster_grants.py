@@ -98,6 +98,8 @@ def differences(connection: psycopg.Connection[Any], of_newer: Collection[str] |
     for query in (_CATALOG["rights"], _CATALOG["preconditions"], _QUERIES["policies"]):
         for node, rows in citus.facts_of_nodes(connection, query, names).items():
             found.setdefault(node, set()).update(Fact(*row) for row in rows)
+    if not found:
+        return ["the cluster knows no node: run `muniment migrate`"]
     return [
         f"{difference} at {node}" for node, facts in sorted(found.items()) for difference in _of_node(facts, of_newer)
     ]

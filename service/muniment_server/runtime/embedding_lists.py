@@ -44,6 +44,11 @@ _LISTS_AT_ONCE = 50
 """For how many lists the signs are read at once."""
 _CHUNKS_AT_ONCE = 500
 """How many chunks one statement reads."""
+_MOST_MOVED = 50_000
+"""After so many embeddings that were put into lists, the next agent gets its turn."""
+_MOST_LISTS = 4000
+_MOST_OF_LIST = 1000
+"""From how many embeddings of a list its center is computed at most. Callers can fill a list with equal texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,12 +152,24 @@ class EmbeddingLists:
 
 
 def keep_lists(database: Database, level: Classification, stop: StopSignal, sizes: ListSizes = _SIZES) -> None:
-    """Make and complete the lists of one level, agent by agent. Returns early once *stop* is set."""
+    """Make and complete the lists of one level, agent by agent. Returns early once *stop* is set.
+
+    An agent whose lists cannot be kept does not stop those of others. The last error is raised at the end.
+    """
     with _connection(database, level) as connection:
         owners = _rows(connection, "unfinished_lists", _Owner, {**asdict(sizes), "embedder": EMBEDDER})
+    failed: Exception | None = None
     for owner in owners:
-        if not stop.is_set():
+        if stop.is_set():
+            break
+        try:
             _Keeper(database, level, owner, sizes, stop).run()
+        except StorageFull:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, the agents after this one do not wait for it
+            failed = error
+    if failed is not None:
+        raise failed
 
 
 class _Keeper:
@@ -187,7 +204,8 @@ class _Keeper:
 
     def _grow(self, lists: Sequence[_List]) -> Sequence[_List]:
         (count,) = self._read("count_embedded", _Count)
-        wanted, current = count.embedded // self._sizes.size, sum(not one.is_retired for one in lists)
+        wanted = min(count.embedded // self._sizes.size, _MOST_LISTS)
+        current = sum(not one.is_retired for one in lists)
         if count.embedded < self._sizes.least or wanted < self._sizes.growth * current:
             return lists
         last = max((one.number for one in lists), default=0)
@@ -208,12 +226,14 @@ class _Keeper:
     def _sampled(self, count: int) -> Sequence[str]:
         (found,) = self._read("count_embedded", _Count)
         stride = max(1, found.embedded // (SAMPLE_OF_LIST * count))
-        sample = [one.signs for one in self._read("sample_signs", _Listed, stride=stride)]
+        most = 2 * SAMPLE_OF_LIST * count  # callers choose the names, on which the sample depends
+        sample = [one.signs for one in self._read("sample_signs", _Listed, stride=stride, most=most)]
         return centers(sample, count) if sample else []
 
     def _center_filled(self, lists: Sequence[_List]) -> None:
         members: dict[int | None, list[str]] = {one.number: [] for one in lists}
-        for one in self._read("signs_of_lists", _Listed, numbers=[one.number for one in lists]):
+        numbers = [one.number for one in lists]
+        for one in self._read("signs_of_lists", _Listed, numbers=numbers, most=_MOST_OF_LIST):
             members[one.list].append(one.signs)
         filled = [one for one in lists if members[one.number]]
         self._set(filled, [center(members[one.number]) for one in filled])
@@ -231,11 +251,13 @@ class _Keeper:
         current = [one for one in lists if not one.is_retired]
         found = Nearest([one.signs or "" for one in current])
         chunks: Sequence[_Chunk] = [_FIRST]
-        while chunks and not self._stop.is_set():
+        moved = 0
+        while chunks and moved < _MOST_MOVED and not self._stop.is_set():
             began, last = time.monotonic(), chunks[-1]
             position = {"name": last.name, "change_id": last.change_id, "number": last.number}
             chunks = self._read("chunks_outside", _Chunk, **position, retired=retired, most=_CHUNKS_AT_ONCE)
             outside = [(one, one.signs) for one in chunks if one.signs is not None]
+            moved += len(outside)
             if outside:
                 made = [
                     {

@@ -89,13 +89,21 @@ SELECT %(tenant)s, %(agent)s, %(kind)s, %(embedder)s, 4 * (free.last + place) + 
 SELECT NULL::integer AS list, meaning.signs::text AS signs
   FROM meaning
  WHERE (meaning.tenant, meaning.agent, meaning.kind, meaning.embedder) = (%(tenant)s, %(agent)s, %(kind)s, %(embedder)s)
-   AND hashtextextended(meaning.name, meaning.piece) %% %(stride)s = 0;
+   AND hashtextextended(meaning.name, meaning.piece) %% %(stride)s = 0
+ ORDER BY meaning.name, meaning.piece
+ LIMIT %(most)s;
 
 -- name: signs_of_lists
-SELECT meaning.list, meaning.signs::text AS signs
-  FROM meaning
- WHERE (meaning.tenant, meaning.agent, meaning.kind, meaning.embedder) = (%(tenant)s, %(agent)s, %(kind)s, %(embedder)s)
-   AND meaning.list = ANY(%(numbers)s);
+-- The signs of some embeddings of each of several lists.
+SELECT member.list, member.signs
+  FROM unnest(%(numbers)s::integer[]) AS wanted (number)
+       CROSS JOIN LATERAL (
+           SELECT meaning.list, meaning.signs::text AS signs
+             FROM meaning
+            WHERE (meaning.tenant, meaning.agent, meaning.kind, meaning.embedder) = (%(tenant)s, %(agent)s, %(kind)s, %(embedder)s)
+              AND meaning.list = wanted.number
+            LIMIT %(most)s
+       ) AS member;
 
 -- name: set_centers
 -- Store centers, except in lists that an erasure or another embedder has changed since their version was read, or has
@@ -175,18 +183,34 @@ UPDATE meaning AS moved
    AND (moved.name, moved.change_id, moved.piece) = (found.name, found.change_id, found.number);
 
 -- name: retire_empty_lists
--- Retire lists without a center and without an embedding.
+-- Retire lists without a center and without an embedding. Waits for no lock.
+WITH free AS MATERIALIZED (
+    SELECT list.number
+      FROM embedding_list AS list
+     WHERE (list.tenant, list.agent, list.kind, list.embedder) = (%(tenant)s, %(agent)s, %(kind)s, %(embedder)s)
+       AND list.number = ANY(%(numbers)s)
+       AND list.signs IS NULL
+       FOR NO KEY UPDATE SKIP LOCKED
+)
 UPDATE embedding_list AS retired
    SET is_retired = TRUE
+  FROM free
  WHERE (retired.tenant, retired.agent, retired.kind, retired.embedder) = (%(tenant)s, %(agent)s, %(kind)s, %(embedder)s)
-   AND retired.number = ANY(%(numbers)s)
-   AND retired.signs IS NULL;
+   AND retired.number = free.number;
 
 -- name: drop_lists
--- Drop the empty lists that are retired or another embedder's.
+-- Drop the empty lists that are retired or another embedder's. Waits for no lock.
+WITH free AS MATERIALIZED (
+    SELECT list.embedder, list.number
+      FROM embedding_list AS list
+     WHERE (list.tenant, list.agent, list.kind) = (%(tenant)s, %(agent)s, %(kind)s)
+       AND (list.is_retired OR list.embedder <> %(embedder)s)
+       FOR NO KEY UPDATE SKIP LOCKED
+)
 DELETE FROM embedding_list AS dropped
+ USING free
  WHERE (dropped.tenant, dropped.agent, dropped.kind) = (%(tenant)s, %(agent)s, %(kind)s)
-   AND (dropped.is_retired OR dropped.embedder <> %(embedder)s)
+   AND (dropped.embedder, dropped.number) = (free.embedder, free.number)
    AND NOT EXISTS (
            SELECT
              FROM meaning

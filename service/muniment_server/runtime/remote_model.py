@@ -30,6 +30,8 @@ _SHORTEST = 1e-9
 _MAX_BYTES = 64 * 1024
 _MAX_BYTES_OF_COMPONENT = 32
 """The limit of an answer: so many bytes, and so many for each component of each vector."""
+_ATTEMPTS = 2
+"""How often a chunk that is refused alone is sent again whole."""
 _HALVINGS = 3
 """How often a chunk that is refused alone is shortened by half, because it may be too long for the model."""
 
@@ -78,7 +80,12 @@ class RemoteModel:
 
     def embed_query(self, text: str, level: Classification, seconds: float) -> Vector:
         """The embedding of a query of a session at *level*, within *seconds*. Raises RemoteModelError."""
-        (vector,) = self._embed([readable(text)], level, "query", seconds)
+        try:
+            (vector,) = self._embed([readable(text)], level, "query", seconds)
+        except RemoteModelError as error:
+            if error.may_be_the_text:
+                self._require_answer(seconds)
+            raise
         return vector
 
     def embed_chunks(self, texts: Sequence[str], level: Classification) -> Sequence[Vector]:
@@ -111,10 +118,14 @@ class RemoteModel:
             return [self._embed_in_part(texts[0], level)]
 
     def _embed_in_part(self, text: str, level: Classification) -> Vector:
-        """The embedding of the end of a chunk, where a turn stands after the one before it."""
-        self._embed_sentence()  # raises if the server answers for no text
-        for _ in range(_HALVINGS):
-            text = text[len(text) // 2 :]
+        """The embedding of a chunk that was refused, or of its end, where a turn stands after the one before it.
+
+        The whole chunk is sent again first: what looks like a refusal may have been a failure that has passed.
+        """
+        for attempt in range(_ATTEMPTS + _HALVINGS):
+            self._require_answer(_CHUNKS_SECONDS)
+            if attempt >= _ATTEMPTS:
+                text = text[len(text) // 2 :]
             try:
                 (vector,) = self._embed([text], level, "chunk", _CHUNKS_SECONDS)
             except RemoteModelError as error:
@@ -125,8 +136,12 @@ class RemoteModel:
         _LOG.error("skipping a chunk that the model at %s refuses: it is not found by that model", self._config.address)
         return [0] * len(self._calibrated.mean)
 
-    def _embed_sentence(self) -> None:
-        self._ask(SENTENCES[:1], _CHUNKS_SECONDS, dimensions=self._calibrated.dimensions)
+    def _require_answer(self, seconds: float) -> None:
+        """Raise RemoteModelError, and not because of a text, if the server does not answer for a sentence either."""
+        try:
+            self._ask(SENTENCES[:1], seconds, dimensions=self._calibrated.dimensions)
+        except RemoteModelError as error:
+            raise RemoteModelError(str(error), retry_after=error.retry_after, is_late=error.is_late) from None
 
     @property
     def _calibrated(self) -> _Calibration:
