@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from muniment_server.postgres import citus
+from muniment_server.runtime import cluster_grants
 from tests.support.commands import run_process
 from tests.support.external_postgres import admin_url
 
@@ -33,3 +34,12 @@ def test_a_cluster_is_not_served(folder: Path, cluster: str, passfile: Path) -> 
     assert (refused.returncode, refused.stdout) == (1, "")
     assert citus.REFUSAL in refused.stderr
     assert citus.REFUSAL in run_process(folder, "doctor", *options).stdout
+
+
+def test_a_cluster_that_knows_no_node_is_not_taken_for_one_whose_grants_are_right(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As right after CREATE EXTENSION: there is no node whose grants could be compared."""
+    monkeypatch.setattr(citus, "facts_of_nodes", lambda *_: {})
+    with psycopg.connect(admin_url(url)) as admin:
+        assert cluster_grants.differences(admin) == ["the cluster knows no node: run `muniment migrate`"]

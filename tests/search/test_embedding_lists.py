@@ -402,6 +402,42 @@ def test_an_agent_whose_lists_fail_does_not_stop_those_after_it(world, monkeypat
     assert set(world.lists(columns="agent")) == {(second,)}
 
 
+def test_lists_that_are_filled_in_several_turns_are_whole_in_the_end(world, monkeypatch):
+    """After so many embeddings the next agent gets its turn."""
+    monkeypatch.setattr(embedding_lists, "_CHUNKS_AT_ONCE", 10)
+    monkeypatch.setattr(embedding_lists, "_MOST_MOVED", 10)
+    world.fill(PUBLIC)
+    world.embed()
+    left = []
+    for _ in range(4):
+        world.keep(PUBLIC)
+        left.append(len(world.unlisted()))
+
+    assert left == [30, 20, 10, 0]
+
+
+def test_no_more_embeddings_are_sampled_than_the_lists_need(world, monkeypatch):
+    """Callers choose the names, on which the sample depends."""
+    given = []
+
+    def compute(sample, count):
+        given.append(len(sample))
+        return centers(sample, count)
+
+    monkeypatch.setattr(embedding_lists, "SAMPLE_OF_LIST", 1)
+    monkeypatch.setattr(embedding_lists, "centers", compute)
+    monkeypatch.setitem(
+        embedding_lists._QUERIES,
+        "sample_signs",
+        embedding_lists._QUERIES["sample_signs"].replace("%% %(stride)s", "* 0 * %(stride)s"),
+    )
+    world.fill(PUBLIC)
+    world.embed()
+    world.keep(PUBLIC)
+
+    assert given == [2 * 8]
+
+
 def test_a_list_of_many_equal_embeddings_costs_no_more_than_its_first_ones(world, monkeypatch):
     """Callers choose the texts, and may store the same one a million times."""
     world.fill(PUBLIC)
