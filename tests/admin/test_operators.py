@@ -34,8 +34,8 @@ def test_a_host_key_is_created_used_listed_and_revoked(operate, dev):
     made = operate("host-key", "create", "--tenant", "acme", "--ceiling", "Confidential", "--json")
     key = objects(made)[0]
     as_acme = {"MUNIMENT_ADDRESS": dev.address, "MUNIMENT_HOST_KEY": key["host_key"]}
-    assert run(dev.folder, "agent", "create", "zoe", **as_acme).returncode == 0
-    above = run(dev.folder, "session", "open", "zoe", "--taint", "restricted", **as_acme)
+    assert run(dev.folder, "agent", "create", "zelda", **as_acme).returncode == 0
+    above = run(dev.folder, "session", "open", "zelda", "--taint", "restricted", **as_acme)
     assert "CEILING_EXCEEDED" in above.stderr
 
     listed = {found["host_key_id"]: found for found in objects(operate("host-key", "list", "--json"))}

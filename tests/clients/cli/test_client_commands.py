@@ -107,7 +107,7 @@ def test_a_memory_is_saved_got_searched_listed_and_deleted(muniment, token):
     assert saved[0]["classification"] == "INTERNAL"
     assert act("get", "plan").stdout == "ship on Friday"
     assert objects(act("get", "plan", "--json")) == saved
-    assert [found["key"] for found in objects(act("search", "friday", "--json"))] == ["plan"]
+    assert objects(act("search", "friday", "--json"))[0]["key"] == "plan"
     assert saved[0] in objects(act("list", "--tag", "work", "--json"))
     assert act("list", "--tag", "work").stdout.split("\t")[:3] == ["plan", "INTERNAL", "work, soon"]
     assert act("delete", "plan", "--etag", saved[0]["etag"]).returncode == 0
