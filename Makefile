@@ -25,11 +25,11 @@ run: .venv/.stamp ## Run a server with an embedded database: LISTEN=host:port DA
 	$(BIN)/muniment serve --dev --listen $(LISTEN) --data-dir $(DATA_DIR)
 
 PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses 4
-# Neighbors stay on one worker, which makes their fixtures once, until another has nothing left to do. One worker more than
-# there are cores: tests wait for servers to start and to stop.
-TEST := $(PYTEST) -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist worksteal -m 'not proof and not deploy and not dist' --timeout 300
+# Neighbors stay on one worker, which makes their fixtures once, until another has nothing left to do. Four workers, even
+# on two cores: tests wait for servers to start and to stop.
+TEST := $(PYTEST) -n 4 --dist worksteal -m 'not proof and not deploy and not dist' --timeout 300
 # Each test goes where there is room, but for the groups in tests/support/scheduling.py.
-PROVE := $(PYTEST) --dist loadscope
+PROVE := $(PYTEST) -n 4 --dist loadscope
 # Another share each day, so that every mutant runs within six days.
 SHARE ?= $(shell expr $$(date +%j) % 6 + 1)/6
 
@@ -42,7 +42,7 @@ test: .venv/.stamp ## Test each behavior once, in minutes: ARGS="-k name", ARGS=
 
 prove: .venv/.stamp ## Show that the tests can fail, and repeat at scale those that depend on chance: ARGS="tests/races"
 	$(PROVE) -m '(proof or scales) and not abuse and not deep' --timeout 600 --share $(SHARE) \
-	    --runs 200 --kills 40 --programs 96 --messages 50000 $(ARGS)
+	    --runs 200 --kills 40 --programs 64 --messages 30000 $(ARGS)
 
 # One after another: rates are compared, and other tests beside them would be part of the load.
 prove-abuse: .venv/.stamp ## Show that no caller can stop the others, in two minutes and with figures

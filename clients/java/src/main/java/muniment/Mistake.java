@@ -4,6 +4,7 @@ import io.grpc.Status;
 import java.io.FileNotFoundException;
 import java.net.ConnectException;
 import java.net.UnknownHostException;
+import java.nio.channels.ClosedChannelException;
 import java.security.cert.CertPathBuilderException;
 import java.security.cert.CertPathValidatorException;
 import java.security.cert.CertificateException;
@@ -26,13 +27,27 @@ final class Mistake {
   private Mistake() {}
 
   /** Explains a status that no server sent. {@code sent}: whether the call had been sent. */
-  static Status explained(Status status, Pool.Target target, boolean sent) {
+  static Status explained(Status received, Pool.Target target, boolean sent) {
+    Status status = isClosed(received) ? unavailable(received) : received;
     if (status.getCode() != Status.Code.UNAVAILABLE) {
       return status;
     }
     Optional<String> description =
         sent ? lost(status, target.address()) : unreached(status, target);
     return description.map(status::withDescription).orElse(status);
+  }
+
+  /**
+   * gRPC calls a connection that breaks {@code UNKNOWN: channel closed} if it finds that out by a
+   * second write after the one that failed: grpc-java's issue 10120.
+   */
+  private static boolean isClosed(Status status) {
+    return status.getCode() == Status.Code.UNKNOWN
+        && status.getCause() instanceof ClosedChannelException;
+  }
+
+  private static Status unavailable(Status closed) {
+    return Status.UNAVAILABLE.withDescription(CLOSED).withCause(closed.getCause());
   }
 
   private static Optional<String> lost(Status status, String address) {

@@ -5,11 +5,13 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.grpc.Status;
 import io.grpc.Status.Code;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
+import java.nio.channels.ClosedChannelException;
 import java.nio.file.Path;
 import java.util.List;
 import muniment.v1.AgentServiceGrpc;
@@ -32,6 +34,20 @@ class MistakeTest {
       assertFalse(error.getMessage().contains("s3cret"));
       return error.description();
     }
+  }
+
+  /** A race in gRPC decides which of two statuses a broken connection gets: this is the rarer. */
+  @Test
+  void aChannelThatIsClosedIsAConnectionThatBroke() {
+    var reset = new ClosedChannelException();
+    reset.initCause(new IOException("Connection reset by peer"));
+    Status closed = Status.UNKNOWN.withDescription("channel closed").withCause(reset);
+
+    Status explained = Mistake.explained(closed, new Pool.Target("there:443", true), true);
+
+    assertEquals(Status.Code.UNAVAILABLE, explained.getCode());
+    assertEquals(
+        "the connection to there:443 broke: Connection reset by peer", explained.getDescription());
   }
 
   @Test
