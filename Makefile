@@ -15,7 +15,7 @@ GENERATORS := .venv-gen/.stamp clients/typescript/node_modules/.stamp clients/ru
 PIP_INSTALL := -m pip --disable-pip-version-check --quiet install
 
 .DEFAULT_GOAL := help
-.PHONY: help run test prove prove-abuse prove-deep test-cluster test-deploy dist test-dist postgres-release test-clients test-python test-go test-typescript test-java test-rust test-ruby check aio format bench \
+.PHONY: help run test prove prove-alone prove-deep test-cluster test-deploy dist test-dist postgres-release test-clients test-python test-go test-typescript test-java test-rust test-ruby check aio format bench \
         bench-search bench-semantic load load-report noninterference timing eval trusted schema proto proto-check proto-baseline lock lock-rust clean build-typescript conformance-go conformance-rust conformance-ruby
 
 help: ## Print this help
@@ -41,12 +41,12 @@ test: .venv/.stamp ## Test each behavior once, in minutes: ARGS="-k name", ARGS=
 	$(TEST) $(ARGS)
 
 prove: .venv/.stamp ## Show that the tests can fail, and repeat at scale those that depend on chance: ARGS="tests/races"
-	$(PROVE) -m '(proof or scales) and not abuse and not deep' --timeout 600 --share $(SHARE) \
+	$(PROVE) -m '(proof or scales) and not alone and not deep' --timeout 600 --share $(SHARE) \
 	    --runs 200 --kills 40 --programs 64 --messages 30000 $(ARGS)
 
-# One after another: rates are compared, and other tests beside them would be part of the load.
-prove-abuse: .venv/.stamp ## Show that no caller can stop the others, in two minutes and with figures
-	$(BIN)/python -m pytest -q -s -n 0 tests/faults/test_abuse.py
+# One after another: other tests beside them would be part of what they measure.
+prove-alone: .venv/.stamp ## Show with figures that no caller can stop the others, and what time reveals: ARGS="tests/faults"
+	$(BIN)/python -m pytest -q -s -n 0 -m alone $(or $(ARGS),tests/faults tests/timing)
 
 # Each part has a log, so that an interrupted run keeps its results. It has what the tests print, even where they pass:
 # the figures of races and faults. Status 5 of pytest: the part has no such test.
@@ -54,7 +54,7 @@ prove-deep: .venv/.stamp ## What `make prove` samples, whole and repeated for ho
 	@failed=; for part in $(PARTS); do \
 	    log=tests/prove-deep/$$part.log; \
 	    echo "$$(date -u '+%F %R UTC'), commit $$(git describe --always --dirty), $$(nproc) cores" > $$log.part; \
-	    $(PROVE) -m '(proof or scales) and not abuse' -rP --show-capture stdout \
+	    $(PROVE) -m '(proof or scales) and not alone' -rP --show-capture stdout \
 	        --runs 2000 --kills 2000 --programs 1000 --queries 20000 --messages 1000000 tests/$$part $(ARGS) >> $$log.part; \
 	    status=$$?; if [ $$status = 5 ]; then rm $$log.part; continue; fi; \
 	    mv $$log.part $$log; echo "$$log: $$(tail -n 1 $$log)"; \

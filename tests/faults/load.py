@@ -196,7 +196,7 @@ class Raiser:
     def run(self) -> None:
         """Raise until the load is over."""
         stub = SessionServiceStub(self._load.channel)
-        while True:
+        while not self._load.over:  # its end may leave no group to raise
             for level in (INTERNAL, CONFIDENTIAL, RESTRICTED):
                 for session_id in self._rising:
                     if not self._load.goes_on():

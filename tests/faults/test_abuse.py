@@ -35,7 +35,7 @@ from muniment.v1.session_service_pb2_grpc import SessionServiceStub
 from tests.faults.load import bearer
 from tests.faults.processes import ServerProcess
 
-pytestmark = [pytest.mark.proof, pytest.mark.abuse]
+pytestmark = [pytest.mark.proof, pytest.mark.alone]
 
 _ROUND_SECONDS = 3.0
 _ROUNDS = 5

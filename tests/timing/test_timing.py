@@ -14,6 +14,7 @@ _CALLS = 100
 
 
 @pytest.mark.proof
+@pytest.mark.alone
 def test_channels_of_five_milliseconds_are_found(tmp_path):
     tmp_path.chmod(0o755)
     server = ServerProcess(code=plant(tmp_path))
