@@ -1,6 +1,6 @@
 """No request makes the server fail: whatever it holds, the answer is a status of the contract, in time.
 
-30,000 of them: `make test ARGS="tests/fuzz --messages 30000"`. See the README of this folder.
+50,000 of them: `make test ARGS="tests/fuzz --messages 50000"`. See the README of this folder.
 """
 
 from __future__ import annotations
