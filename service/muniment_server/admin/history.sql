@@ -160,8 +160,7 @@ SELECT (SELECT count(*) FROM old_item) AS items, (SELECT count(*) FROM old_revis
   FROM purged;
 
 -- name: clear_centers_of_purged
--- Clear the centers of agents once more, after a purge: lists that were added meanwhile had none to clear, but the embedder may
--- have read a text that was about to be purged, for a center that it has yet to store.
+-- Clear the centers of agents again after a purge: one computed meanwhile may include a purged text.
 UPDATE embedding_list AS cleared
    SET signs   = NULL,
        version = cleared.version + 1

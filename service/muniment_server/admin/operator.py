@@ -153,7 +153,7 @@ class _Counts:
     revisions: int
     tenants: list[TenantNumber] | None
     agents: list[AgentNumber] | None
-    """Whose items were purged: each agent with its tenant. None if there were none."""
+    """The agents whose items were purged, and the tenant of each, in the same order. None if there were none."""
 
 
 @dataclass(frozen=True, slots=True)

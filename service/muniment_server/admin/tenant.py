@@ -153,13 +153,13 @@ def move(
     servers_file: Path | None,
     state_dir: Path | None,
 ) -> None:
-    """Move a tenant to another database server.
+    """Move a tenant, with all its data, to another database server.
 
-    It takes everything along. Its sessions are closed, and its host keys are revoked: create new ones afterwards,
+    Its sessions are closed, and its host keys are revoked: create new ones afterwards,
     at the new server. Its calls fail until they go there. The other tenants go on.
 
-    If the command is interrupted, run it again: it ends what it began. To give the move up instead, before the tenant
-    has left, move it --to the server where it is.
+    If the command is interrupted, run it again: it ends what it began. To cancel a move before the tenant has left,
+    run it again with --to and the tenant's present server.
 
     \b
     Examples:

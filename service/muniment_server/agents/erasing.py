@@ -105,11 +105,10 @@ class _Level:
                 erased = self._erase_revisions(scope, items)
 
     def clear_centers(self) -> None:
-        """Clear the centers once more, after all is erased.
+        """Clear the centers again, after everything is erased.
 
-        Lists that were added meanwhile had no center to clear, but the embedder may have read what was about to be
-        erased, for a center that it has yet to store. Also if nothing was found, for the repetition of a call that was
-        cut off.
+        A center computed during the erasure may include an erased text. Runs even if nothing was found: an earlier,
+        interrupted call may have erased it.
         """
         with self._transaction() as scope:
             scope.execute("clear_centers", agent=self.erasure.agent, kind=self.kind)

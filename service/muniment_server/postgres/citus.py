@@ -20,7 +20,7 @@ from psycopg import sql
 from muniment_server.postgres import queries, roles
 
 REFUSAL = (
-    "the database is part of a Citus cluster, and not all that Muniment promises is tested on one yet: "
+    "the database is part of a Citus cluster, where not all guarantees are tested yet: "
     "use a database without the extension citus"
 )
 _QUERIES = queries.load(__package__, "citus.sql")

@@ -54,8 +54,8 @@ RemoteQueryEmbedder: TypeAlias = Callable[[str, Classification], RemoteVector | 
 _COMPARED_VECTORS, _FEW_COMPARED = 200, 50
 """How many vectors are compared: fewer of longer ones, whose signs say more, so that it takes no longer."""
 _CANDIDATE_LIMITS = ((1000, 15), (None, 100))
-"""How many embeddings to consider, and in what percentage of the lists. If shadowing and filters leave too few of
-them, all are considered."""
+"""The candidate limit, and the percentage of the lists to read: first few, and everything if too few chunks pass the
+shadow and the filters."""
 _MILLION = 1_000_000
 
 

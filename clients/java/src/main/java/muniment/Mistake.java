@@ -28,7 +28,7 @@ final class Mistake {
 
   /** Explains a status that no server sent. {@code sent}: whether the call had been sent. */
   static Status explained(Status received, Pool.Target target, boolean sent) {
-    Status status = isClosed(received) ? unavailable(received) : received;
+    Status status = isBrokenConnection(received) ? unavailable(received) : received;
     if (status.getCode() != Status.Code.UNAVAILABLE) {
       return status;
     }
@@ -38,10 +38,10 @@ final class Mistake {
   }
 
   /**
-   * gRPC calls a connection that breaks {@code UNKNOWN: channel closed} if it finds that out by a
-   * second write after the one that failed: grpc-java's issue 10120.
+   * gRPC reports a broken connection as {@code UNKNOWN: channel closed} if a second write fails
+   * after the first: see grpc-java issue 10120.
    */
-  private static boolean isClosed(Status status) {
+  private static boolean isBrokenConnection(Status status) {
     return status.getCode() == Status.Code.UNKNOWN
         && status.getCause() instanceof ClosedChannelException;
   }
