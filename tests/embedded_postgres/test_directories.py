@@ -15,14 +15,14 @@ from tests.support.embedded import as_root, query
 
 
 def test_a_second_server_in_this_process_is_refused(embedded, directory):
-    with embedded(), pytest.raises(DirectoryInUse, match=f"{directory} is served by process {os.getpid()}"):
+    with embedded(), pytest.raises(DirectoryInUse, match=f"{directory} is in use by process {os.getpid()}"):
         embedded().start()
 
 
 def test_a_second_server_is_refused_and_hears_by_whom(embedded, supervisor, directory):
     process = supervisor(directory)
 
-    with pytest.raises(DirectoryInUse, match=f"process {process.process.pid}: stop that server first"):
+    with pytest.raises(DirectoryInUse, match=f"process {process.process.pid}: if that is a server, stop it first"):
         embedded().start()
 
     assert query(conninfo_of_running(directory, user="postgres") or "", "SELECT 1") == 1

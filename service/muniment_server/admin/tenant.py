@@ -153,9 +153,9 @@ def move(
     servers_file: Path | None,
     state_dir: Path | None,
 ) -> None:
-    """Move a tenant, with all its data, to another database server.
+    """Move a tenant to another database server.
 
-    Its sessions are closed, and its host keys are revoked: create new ones afterwards,
+    All its data moves. Its sessions are closed, and its host keys are revoked: create new ones afterwards,
     at the new server. Its calls fail until they go there. The other tenants go on.
 
     If the command is interrupted, run it again: it ends what it began. To cancel a move before the tenant has left,

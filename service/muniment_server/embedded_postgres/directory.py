@@ -122,7 +122,8 @@ def _write_pid(file: BinaryIO) -> None:
 def _in_use(directory: Path, pid: str) -> DirectoryInUse:
     holder = f"process {pid}" if pid else "another process"
     return DirectoryInUse(
-        f"{directory} is served by {holder}: stop that server first, or choose another data directory"
+        f"{directory} is in use by {holder}: if that is a server, stop it first, or choose another data directory; "
+        "if it is an operator's command, such as doctor, wait until it ends"
     )
 
 

@@ -1,4 +1,4 @@
-"""The one place where transactions begin and end."""
+"""Transactions of several steps. A single write begins and ends its own in `prepared.py`."""
 
 from __future__ import annotations
 

@@ -169,7 +169,9 @@ class Census:
             of_tenants[str(row.tenant)] += row.bytes
         yield _by_level("muniment_stored_bytes", "Bytes stored, as they count for limits.", at_levels)
         yield by_tenant("muniment_tenant_stored_bytes", "The same, by tenant.", of_tenants, self.names)
-        rows = GaugeMetricFamily("muniment_rows", "Rows, as Postgres estimates.", labels=("schema", "table"))
+        rows = GaugeMetricFamily(
+            "muniment_rows", "Rows, as Postgres estimates once it has analyzed a table.", labels=("schema", "table")
+        )
         for table in _rows(connection, "rows", _Rows):
             rows.add_metric((table.schema, table.name), table.number)
         yield rows

@@ -36,14 +36,15 @@ SELECT stored.tenant, stored.level, sum(stored.bytes)::bigint AS bytes
  GROUP BY stored.tenant, stored.level;
 
 -- name: rows
--- How many rows the larger tables have, as Postgres estimates.
-SELECT namespace.nspname AS schema, relation.relname AS name, greatest(relation.reltuples, 0)::bigint AS number
+-- How many rows the larger tables have, as Postgres estimates. It has no estimate, -1, until it has analyzed a table.
+SELECT namespace.nspname AS schema, relation.relname AS name, relation.reltuples::bigint AS number
   FROM pg_class AS relation
        JOIN pg_namespace AS namespace
             ON namespace.oid = relation.relnamespace
  WHERE relation.relkind = 'r'
    AND namespace.nspname LIKE 'muniment\_%%'
-   AND relation.relname IN ('item', 'revision', 'chunk', 'audit');
+   AND relation.relname IN ('item', 'revision', 'chunk', 'audit')
+   AND relation.reltuples >= 0;
 
 -- name: size
 -- The size of the database, in bytes.

@@ -318,8 +318,9 @@ def test_whoever_holds_the_token_of_an_ended_session_is_sent_to_its_host(munimen
     assert refused.returncode == 1
     assert refused.stderr == (
         "Error: CREDENTIAL_INVALID: send one valid credential as `authorization: Bearer <token>`\n"
-        "  MUNIMENT_TOKEN is not the token of an open session: the session was closed or reset, has expired, or its "
-        "tenant is frozen. Ask the host for a new one: muniment session open AGENT --taint LEVEL\n"
+        "  MUNIMENT_TOKEN is not the token of an open session here: it is incomplete, or of another server, or the "
+        "session was closed or reset, or has expired, or its tenant is frozen. Ask the host for a new one: muniment "
+        "session open AGENT --taint LEVEL\n"
     )
 
 
@@ -346,7 +347,7 @@ def test_an_address_alone_finds_the_key_that_was_written_for_it(dev, folder):
         (("memory", "save", "k", "x", "--tag", "", *AT_INTERNAL), "an item has at most 32 tags, of 1 to 64 characters"),
         (("memory", "search", "", *AT_INTERNAL), "a query has 1 to 1,024 characters"),
         (("block", "get", "", *AT_INTERNAL), "a label has 1 to 64 letters, digits, _ . and -"),
-        (("memory", "save", "k", "x" * 131073, *AT_INTERNAL), "content is at most 64 KiB"),
+        (("memory", "save", "k", "x" * 131073, *AT_INTERNAL), "a memory has at most 128 KiB"),
     ],
     ids=lambda words: " ".join(words[:2]) if isinstance(words, tuple) else "",
 )

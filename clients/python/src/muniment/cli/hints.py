@@ -19,7 +19,7 @@ _FORMS = {
     "thread": "a thread has at most 256 characters",
     "author": "an author has at most 256 characters",
     "reason": "a reason has at most 200 characters",
-    "content": "content is at most 64 KiB, that of a memory 128 and of a passage 256 KiB; that of a block may be empty",
+    "content": "only a block may be empty; a memory has at most 128 KiB, a passage 256, a note or block 64",
 }
 """The rule of the contract for each field, in words."""
 _MISMATCHES = {
@@ -35,8 +35,8 @@ _MISMATCHES = {
 CREATE_HOST_KEY = "muniment host-key create --tenant NAME --ceiling LEVEL"
 OPEN_SESSION = "muniment session open AGENT --taint LEVEL"
 SESSION_ENDED = (
-    "MUNIMENT_TOKEN is not the token of an open session: the session was closed or reset, has expired, or its tenant "
-    f"is frozen. Ask the host for a new one: {OPEN_SESSION}"
+    "MUNIMENT_TOKEN is not the token of an open session here: it is incomplete, or of another server, or the session "
+    f"was closed or reset, or has expired, or its tenant is frozen. Ask the host for a new one: {OPEN_SESSION}"
 )
 """What to do if a session's token is refused. The server does not say why."""
 _HINTS: dict[type[muniment.MunimentError], str] = {
