@@ -85,7 +85,8 @@ SELECT %(tenant)s, %(agent)s, %(kind)s, %(embedder)s, 4 * (free.last + place) + 
     ON CONFLICT DO NOTHING;
 
 -- name: sample_signs
--- The signs of one in stride embeddings of one agent and kind: always the same ones of the same embeddings.
+-- The signs of one in stride embeddings of one agent and kind, chosen by a hash of the name, so that a repetition reads
+-- the same ones.
 SELECT NULL::integer AS list, meaning.signs::text AS signs
   FROM meaning
  WHERE (meaning.tenant, meaning.agent, meaning.kind, meaning.embedder) = (%(tenant)s, %(agent)s, %(kind)s, %(embedder)s)
