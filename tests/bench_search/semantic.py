@@ -40,7 +40,7 @@ from tests.eval.folder import data_option
 
 _CONSOLE = Console(width=132)
 _NEAR = 0.8
-"""The cosine between a drawn embedding and the real one that it is drawn around, about."""
+"""The approximate cosine between a drawn embedding and the real one it is drawn around."""
 _BATCH = 5000
 _FOUND = 10
 _RARE = 100
@@ -153,7 +153,7 @@ def _measured(texts: Texts, count: int, progress: Progress) -> Iterator[Measured
             task = progress.add_task(f"loading {count:,}", total=count)
             names = _load(service, rows, lambda more: progress.advance(task, more))
             with closing(Bench(service, "agent1", Classification.RESTRICTED)) as bench:
-                ours = _Ours(service, bench, names)
+                ours = _ServiceSearch(service, bench, names)
                 yield ours.measured("all signs", count, texts.questions, exact, 0.0)
                 took = _with_lists(service, progress)
                 yield ours.measured("lists", count, texts.questions, exact, took)
@@ -227,8 +227,8 @@ def _with_lists(service: Service, progress: Progress) -> float:
     return took
 
 
-class _Ours:
-    """Searches of the service's own statements."""
+class _ServiceSearch:
+    """Searches with the service's own statement."""
 
     def __init__(self, service: Service, bench: Bench, names: dict[str, int]) -> None:
         self._bench = bench
@@ -249,7 +249,7 @@ class _Ours:
         })  # fmt: skip
 
 
-def _with_tag(ours: _Ours, rows: Any, count: int, texts: Texts, took: float) -> Iterator[Measured]:
+def _with_tag(ours: _ServiceSearch, rows: Any, count: int, texts: Texts, took: float) -> Iterator[Measured]:
     """Searches among the items with a tag that few have."""
     few = texts.questions[:10]
     tagged = np.arange(0, len(rows), _RARE)

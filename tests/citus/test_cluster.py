@@ -46,7 +46,7 @@ _FAULTS_OF_SHARDS = {
     "ALTER TABLE {shard} DISABLE ROW LEVEL SECURITY": (
         "vault.conversation",
         "ALTER TABLE {shard} ENABLE ROW LEVEL SECURITY",
-        "missing: row policies: count on vault.conversation in its shard {shard}",
+        "missing: row security: enabled on vault.conversation in its shard {shard}",
     ),
     "CREATE POLICY leak ON {shard} TO muniment_public USING (TRUE)": (
         "vault.session",
@@ -73,7 +73,7 @@ _FAULTS_OF_NODES = {
     ),
     "ALTER TABLE vault.session DISABLE ROW LEVEL SECURITY": (
         "ALTER TABLE vault.session ENABLE ROW LEVEL SECURITY",
-        "missing: row policies: count on vault.session",
+        "missing: row security: enabled on vault.session",
     ),
     "DROP POLICY public ON vault.conversation": (
         "CREATE POLICY public ON vault.conversation TO muniment_public USING (taint = 1)",
@@ -282,11 +282,13 @@ def test_settings_of_a_node_are_found(cluster: Cluster, passfile: Path, migrated
         tolerated = cluster_grants.problems(connection, connections=1, durable=False)
 
     others = [node for node in (cluster.coordinator, *cluster.workers) if node != port]
-    logs = "log_min_error_statement is error at 127.0.0.1:{}, so that it logs statements"
-    assert sum("fsync is off at" in problem for problem in found) == 3
-    assert sorted(problem.split(":")[:2] for problem in tolerated) == sorted(
-        logs.format(node).split(":") for node in others
+    logs = (
+        "log_min_error_statement is error at 127.0.0.1:{}: statements that contain stored text would be logged; "
+        "set it to panic with ALTER DATABASE on that node"
     )
+    remedy = "an acknowledged write could be lost; turn it on in that node's configuration"
+    assert sum("fsync is off at" in problem and problem.endswith(remedy) for problem in found) == 3
+    assert sorted(tolerated) == sorted(logs.format(node) for node in others)
 
 
 @pytest.mark.parametrize("level", Classification)

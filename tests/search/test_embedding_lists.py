@@ -99,7 +99,7 @@ class World:
         ]
 
     def hide(self, theme: str) -> None:
-        """Set the centers of a theme's lists to its opposite, so that a search for the theme finds them far."""
+        """Move the centers of a theme's lists as far as possible from it, so that a search does not read them."""
         with self.database.as_owner() as owner:
             owner.execute(
                 "UPDATE muniment_public.embedding_list SET signs = ~%s::bit(384) WHERE number IN"
@@ -141,7 +141,7 @@ def test_what_is_near_is_found_in_the_nearest_lists(world):
 
 
 def test_a_list_that_is_far_is_read_if_too_few_of_the_near_ones_pass(world):
-    """By a filter, by the shadow, or since they are few."""
+    """A filter by prefix or by tag leaves too few."""
     world.fill(PUBLIC)
     world.embed()
     world.keep()
@@ -518,7 +518,10 @@ def a_purge_clears_the_centers(world):
 
 @contextmanager
 def lists_made_during(world) -> Iterator[Callable[[], None]]:
-    """Yields what makes the first lists, up to a sample of what is stored. Their centers are stored at the end."""
+    """Yields a function that starts making lists and returns once the centers are computed.
+
+    They are stored when the block ends.
+    """
     sampled, ended = threading.Event(), threading.Event()
 
     def compute_late(*arguments):

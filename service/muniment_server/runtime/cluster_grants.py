@@ -63,7 +63,6 @@ _ERASERS_VIEWS = (
     "erasable_item", "erasable_revision", "erasable_chunk", "erasable_stat", "erasable_storage", "erasing_item",
     "erasing_revision", "erasing_chunk", "erasing_embedding_list",
 )  # fmt: skip
-_LOSES = "it can lose writes"
 _LOCKED = ("conversation", "session")
 
 
@@ -80,10 +79,8 @@ def problems(connection: psycopg.Connection[Any], *, connections: int, durable: 
 
 def _settings_of_nodes(connection: psycopg.Connection[Any], *, durable: bool) -> Iterator[str]:
     """The settings of each node that log statements and, if the database must be *durable*, that can lose writes."""
-    for node, settings in citus.facts_of_nodes(connection, _QUERIES["risky_settings"], {}).items():
-        for risk, name, setting in settings:
-            if durable or risk != _LOSES:
-                yield f"{name} is {setting} at {node}, so that {risk}: set it on each node, with ALTER DATABASE … SET"
+    for node, settings in citus.facts_of_nodes(connection, _QUERIES["risky_settings"], {"durable": durable}).items():
+        yield from (f"{fault} at {node}: {risk}; {remedy}" for fault, risk, remedy in settings)
 
 
 def grant_names(connection: psycopg.Connection[Any]) -> list[str]:
@@ -129,12 +126,12 @@ def _compared(found: set[Fact], expected: Collection[Fact], of_newer: Collection
 
 def matrix() -> frozenset[Fact]:
     """Every privilege that may exist on a node, and the properties that they depend on."""
-    of_owner = set(chain.from_iterable(map(_with_rights_of_owner, Classification)))
-    return frozenset(chain(grants.matrix() - of_owner, chain.from_iterable(map(_level, Classification)), _hosts()))
+    absent = set(chain.from_iterable(map(_only_on_plain_postgres, Classification)))
+    return frozenset(chain(grants.matrix() - absent, chain.from_iterable(map(_level, Classification)), _hosts()))
 
 
-def _with_rights_of_owner(level: Classification) -> Iterator[Fact]:
-    """What holds on plain Postgres only: Citus cannot lock rows behind a barrier."""
+def _only_on_plain_postgres(level: Classification) -> Iterator[Fact]:
+    """Facts of plain Postgres that do not hold here: Citus cannot lock rows behind a security barrier."""
     yield Fact("view", f"{level.role}.session", _BARRIER)
 
 
@@ -172,7 +169,7 @@ def _eraser(schema: str) -> Iterator[Fact]:
 
 def _hosts() -> Iterator[Fact]:
     for table in _LOCKED:
-        yield Fact("row policies", f"vault.{table}", "count")
+        yield Fact("row security", f"vault.{table}", "enabled")
         yield from (Fact(role, f"vault.{table}", "rows true") for role in (roles.CONTROL, roles.ERASER))
     yield Fact(roles.ERASER, "schema vault", "USAGE")
     for table, columns in _ERASED_OF_HOSTS.items():

@@ -14,20 +14,29 @@ SELECT CASE reader.role WHEN 0 THEN 'PUBLIC' ELSE pg_get_userbyid(reader.role) E
        JOIN pg_catalog.pg_policy ON pg_policy.polrelid = relation.oid
        CROSS JOIN LATERAL unnest(pg_policy.polroles) AS reader (role)
  UNION ALL
-SELECT 'row policies', relation.object, 'count'
+SELECT 'row security', relation.object, 'enabled'
   FROM relation
  WHERE relation.relrowsecurity
  UNION ALL
-SELECT 'row policies', relation.object, 'count for the owner'
+SELECT 'row security', relation.object, 'forced'
   FROM relation
  WHERE relation.relforcerowsecurity;
 
 -- name: risky_settings
 -- Settings with which a node could lose writes, or would log statements: Citus sends it some that contain their values.
-SELECT CASE WHEN pg_settings.name LIKE 'log\_%%' THEN 'it logs statements' ELSE 'it can lose writes' END, pg_settings.name, pg_settings.setting
+-- fsync and full_page_writes cannot be set for a database. Unless the database must be durable, writes may be lost.
+SELECT pg_settings.name || ' is ' || pg_settings.setting AS fault,
+       CASE WHEN pg_settings.name LIKE 'log\_%%' THEN 'statements that contain stored text would be logged'
+            ELSE 'an acknowledged write could be lost' END AS risk,
+       CASE WHEN pg_settings.name IN ('fsync', 'full_page_writes') THEN 'turn it on in that node''s configuration'
+            WHEN pg_settings.name = 'synchronous_commit' THEN 'turn it on with ALTER DATABASE on that node'
+            WHEN pg_settings.name = 'log_statement' THEN 'set it to none with ALTER DATABASE on that node'
+            WHEN pg_settings.name = 'log_min_error_statement' THEN 'set it to panic with ALTER DATABASE on that node'
+            WHEN pg_settings.name = 'log_transaction_sample_rate' THEN 'set it to 0 with ALTER DATABASE on that node'
+            ELSE 'set it to -1 with ALTER DATABASE on that node' END AS remedy
   FROM pg_catalog.pg_settings
- WHERE (pg_settings.name, pg_settings.setting)
-       IN (('fsync', 'off'), ('full_page_writes', 'off'), ('synchronous_commit', 'off'), ('log_statement', 'mod'), ('log_statement', 'all'))
+ WHERE (pg_settings.name, pg_settings.setting) IN (('log_statement', 'mod'), ('log_statement', 'all'))
+    OR (pg_settings.name, pg_settings.setting) IN (('fsync', 'off'), ('full_page_writes', 'off'), ('synchronous_commit', 'off')) AND %(durable)s
     OR pg_settings.name = 'log_min_error_statement' AND pg_settings.setting NOT IN ('log', 'fatal', 'panic')
     OR pg_settings.name IN ('log_min_duration_statement', 'log_min_duration_sample') AND pg_settings.setting <> '-1'
     OR pg_settings.name = 'log_transaction_sample_rate' AND pg_settings.setting <> '0';

@@ -37,26 +37,26 @@ _R = TypeVar("_R")
 _LOG = logging.getLogger("muniment.embedder")
 _QUERIES = queries.load(__package__, "embedding_lists.sql")
 _SECONDS = 30.0
-"""How often agents whose lists are unfinished are looked for."""
+"""Seconds between two searches for unfinished lists."""
 _LAST_SECONDS = 1.0
 """How long the end of `running` waits for each thread to finish its batch."""
 _LISTS_AT_ONCE = 50
-"""For how many lists the signs are read at once."""
+"""How many lists one statement reads the signs of."""
 _CHUNKS_AT_ONCE = 500
 """How many chunks one statement reads."""
 _MOST_MOVED = 50_000
-"""After so many embeddings that were put into lists, the next agent gets its turn."""
+"""How many embeddings one run moves for an agent, so that the others get a turn."""
 _MOST_LISTS = 4000
 _MOST_OF_LIST = 1000
-"""From how many embeddings of a list its center is computed at most. Callers can fill a list with equal texts."""
+"""How many embeddings of a list its center is computed from, at most: callers could fill one list with equal texts."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListSizes:
-    """From how many embeddings on an agent has lists, and how many it has."""
+    """When an agent gets lists, and how many."""
 
     least: int = 20_000
-    """With fewer embeddings, an agent gets no lists: a search reads all of them."""
+    """How many embeddings an agent needs to have lists. Below that, a search reads all signs."""
     size: int = 500
     """The embeddings of a new list, on average."""
     growth: int = 4
@@ -154,7 +154,7 @@ class EmbeddingLists:
 def keep_lists(database: Database, level: Classification, stop: StopSignal, sizes: ListSizes = _SIZES) -> None:
     """Make and complete the lists of one level, agent by agent. Returns early once *stop* is set.
 
-    An agent whose lists cannot be kept does not stop those of others. The last error is raised at the end.
+    If the lists of one agent fail, the other agents are still processed, and the last error is raised at the end.
     """
     with _connection(database, level) as connection:
         owners = _rows(connection, "unfinished_lists", _Owner, {**asdict(sizes), "embedder": EMBEDDER})
@@ -166,7 +166,7 @@ def keep_lists(database: Database, level: Classification, stop: StopSignal, size
             _Keeper(database, level, owner, sizes, stop).run()
         except StorageFull:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever it is, the agents after this one do not wait for it
+        except Exception as error:  # noqa: BLE001 - the remaining agents are still processed
             failed = error
     if failed is not None:
         raise failed

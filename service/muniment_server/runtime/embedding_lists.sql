@@ -3,7 +3,7 @@
 
 -- name: unfinished_lists
 -- The agents and kinds of items whose lists are not finished: chunks are enough for lists, or for more of them; or a
--- list has no center, is retired or is another embedder's; or embeddings are in no list.
+-- list has no center, is retired or was made for another model; or embeddings are in no list.
 WITH stored AS (
     SELECT stat.tenant, stat.agent, stat.kind, sum(stat.chunks) AS chunks
       FROM stat
@@ -51,8 +51,8 @@ SELECT list.number, list.version, list.signs::text AS signs, list.is_retired,
  ORDER BY list.number;
 
 -- name: add_lists
--- Retire all lists, and add as many as are wanted, without centers. Does nothing if another embedder has just done so,
--- or if an erasure has locked a list.
+-- Retire all lists, and add as many as are wanted, without centers. Does nothing if another embedder process has just
+-- done so, or if an erasure has locked a list.
 WITH known AS MATERIALIZED (
     SELECT count(*) AS count, coalesce(max(list.number), 0) AS last
       FROM embedding_list AS list
@@ -85,7 +85,8 @@ SELECT %(tenant)s, %(agent)s, %(kind)s, %(embedder)s, 4 * (free.last + place) + 
     ON CONFLICT DO NOTHING;
 
 -- name: sample_signs
--- The signs of one in stride embeddings of one agent and kind: always the same ones of the same embeddings.
+-- The signs of one in stride embeddings of one agent and kind, chosen by a hash of the name, so that a repetition reads
+-- the same ones.
 SELECT NULL::integer AS list, meaning.signs::text AS signs
   FROM meaning
  WHERE (meaning.tenant, meaning.agent, meaning.kind, meaning.embedder) = (%(tenant)s, %(agent)s, %(kind)s, %(embedder)s)
@@ -106,8 +107,8 @@ SELECT member.list, member.signs
        ) AS member;
 
 -- name: set_centers
--- Store centers, except in lists that an erasure or another embedder has changed since their version was read, or has
--- locked. Waits for no lock.
+-- Store centers, except in lists that an erasure or another embedder process has changed since their version was read,
+-- or has locked. Waits for no lock.
 WITH made AS MATERIALIZED (
     SELECT made.*
       FROM jsonb_to_recordset(%(made)s) AS made (number integer, version integer, signs bit(384))
@@ -159,7 +160,8 @@ SELECT meaning.name, meaning.change_id, meaning.piece AS number,
  LIMIT %(most)s;
 
 -- name: fill_lists
--- Put embeddings into lists, except those that are locked, or that another embedder has put into a list meanwhile.
+-- Put embeddings into lists, except those that are locked, or that another embedder process has put into a list
+-- meanwhile.
 WITH found AS MATERIALIZED (
     SELECT found.*
       FROM jsonb_to_recordset(%(found)s) AS found (name text, change_id uuid, number integer, list integer)
@@ -199,7 +201,7 @@ UPDATE embedding_list AS retired
    AND retired.number = free.number;
 
 -- name: drop_lists
--- Drop the empty lists that are retired or another embedder's. Waits for no lock.
+-- Drop the empty lists that are retired or were made for another model. Waits for no lock.
 WITH free AS MATERIALIZED (
     SELECT list.embedder, list.number
       FROM embedding_list AS list
