@@ -236,7 +236,7 @@ def refused(folder, *arguments, **environment) -> str:
 
 def test_a_second_server_on_the_same_directory_is_refused(dev):
     said = refused(dev.folder, *OWN, "--listen", "127.0.0.1:0")
-    assert f"served by process {dev.process.pid}" in said
+    assert f"in use by process {dev.process.pid}" in said
     assert "choose another data directory" in said
 
 
