@@ -13,7 +13,7 @@ from tests.tour.readme import ROOT
 SERVER = ROOT / "service" / "muniment_server"
 DOCUMENTS = [
     *sorted(ROOT.glob("*.md")),
-    *sorted(ROOT.glob("*/README.md")),
+    *sorted(ROOT.glob("[!.]*/README.md")),
     *sorted((ROOT / "service" / "docs").rglob("*.md")),
     *sorted(SERVER.rglob("README.md")),
     ROOT / "clients" / "python" / "README.md",
