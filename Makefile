@@ -24,12 +24,12 @@ help: ## Print this help
 run: .venv/.stamp ## Run a server with an embedded database: LISTEN=host:port DATA_DIR=folder
 	$(BIN)/muniment serve --dev --listen $(LISTEN) --data-dir $(DATA_DIR)
 
-PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses 4
-# Neighbors stay on one worker, which makes their fixtures once, until another has nothing left to do. Four workers, even
-# on two cores: tests wait for servers to start and to stop.
-TEST := $(PYTEST) -n 4 --dist worksteal -m 'not proof and not deploy and not dist' --timeout 300
+# Four workers, even on two cores: tests wait for servers to start and to stop.
+PYTEST := $(BIN)/python -m pytest -q -n 4
+# Neighbors stay on one worker, which makes their fixtures once, until another has nothing left to do.
+TEST := $(PYTEST) --dist worksteal -m 'not proof and not deploy and not dist' --timeout 300
 # Each test goes where there is room, but for the groups in tests/support/scheduling.py.
-PROVE := $(PYTEST) -n 4 --dist loadscope
+PROVE := $(PYTEST) --dist loadscope
 # Another share each day, so that every mutant runs within six days.
 SHARE ?= $(shell expr $$(date +%j) % 6 + 1)/6
 

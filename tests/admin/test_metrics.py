@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from muniment_server.postgres import queries
 from tests.support.certificates import make as make_certificate
 from tests.support.commands import Server, children_of, line_of, run, wait_until
 from tests.support.prometheus import asked, connection, sample, samples
@@ -119,6 +120,19 @@ def test_it_says_that_the_database_is_away_and_since_when(pair_of_workers, folde
     assert begin <= away["muniment_database_down_since_timestamp_seconds", frozenset()] <= time.time()
     assert ("muniment_agents", frozenset()) not in away
     assert sample(address, "muniment_database_up", role="muniment_control", sqlstate="") == 1
+
+
+def test_a_table_that_was_never_analyzed_has_no_number_of_rows_rather_than_none(database):
+    rows = queries.load("muniment_server.runtime", "census.sql")["rows"] % ()
+    chunks = ("muniment_public", "chunk")
+    with database.as_owner() as owner:
+        owner.execute("TRUNCATE muniment_public.chunk CASCADE")
+        unknown = {(row.schema, row.name) for row in owner.execute(rows)}
+        owner.execute("ANALYZE muniment_public.chunk")
+        known = {(row.schema, row.name): row.number for row in owner.execute(rows)}
+
+    assert chunks not in unknown
+    assert known[chunks] == 0
 
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="no promtool: apt-get install prometheus")

@@ -96,9 +96,8 @@ def migrate(
     with psycopg.connect(admin) as connection:
         _check_server(connection)
         on_cluster = citus.is_cluster(connection)
-        connection.execute(
-            "SELECT pg_advisory_lock(%s)", [_LOCK]
-        )  # for the session: on a cluster, several transactions follow
+        # For the session: on a cluster, several transactions follow.
+        connection.execute("SELECT pg_advisory_lock(%s)", [_LOCK])
         if beside is not None:
             _check_servers(connection, beside)
         done = [*_make_roles(connection), *_set_passwords(connection, passwords or {})]

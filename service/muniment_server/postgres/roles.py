@@ -5,8 +5,8 @@ from __future__ import annotations
 from muniment_server.domain.classification import Classification
 
 OWNER = "muniment_owner"
-"""Owns everything. Migrations and operators act as it by SET ROLE. It can log in only on a
-cluster, where nodes connect to each other as it."""
+"""Owns everything. Migrations and operators act as it by SET ROLE. It can log in only on a cluster,
+where nodes connect to each other as it."""
 CONTROL = "muniment_control"
 """Agents, conversations and their taint, sessions, sharing. It cannot read any item."""
 AUDITOR = "muniment_auditor"

@@ -36,7 +36,9 @@ SELECT pg_settings.name || ' is ' || pg_settings.setting AS fault,
             ELSE 'set it to -1 with ALTER DATABASE on that node' END AS remedy
   FROM pg_catalog.pg_settings
  WHERE (pg_settings.name, pg_settings.setting) IN (('log_statement', 'mod'), ('log_statement', 'all'))
-    OR (pg_settings.name, pg_settings.setting) IN (('fsync', 'off'), ('full_page_writes', 'off'), ('synchronous_commit', 'off')) AND %(durable)s
+    OR %(durable)s
+   AND (pg_settings.name, pg_settings.setting)
+       IN (('fsync', 'off'), ('full_page_writes', 'off'), ('synchronous_commit', 'off'))
     OR pg_settings.name = 'log_min_error_statement' AND pg_settings.setting NOT IN ('log', 'fatal', 'panic')
     OR pg_settings.name IN ('log_min_duration_statement', 'log_min_duration_sample') AND pg_settings.setting <> '-1'
     OR pg_settings.name = 'log_transaction_sample_rate' AND pg_settings.setting <> '0';
