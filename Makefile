@@ -201,6 +201,9 @@ BLACK_BOX := tests/noninterference/black_box/environments
 LOCK := --quiet --universal --python-version 3.11 --generate-hashes \
         --no-emit-index-url --no-emit-find-links --no-header
 
+lock-rust: clients/rust/Cargo.lock ## Resolve the dependencies of the Rust client again
+	cd clients/rust && cargo update && ./lock.sh save
+
 clean: ## Remove environments and caches; keeps DATA_DIR
 	rm -rf .venv .venv-gen .venv-peers .venv-black-box .venv-frameworks .venv-llama .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
 	rm -rf clients/go/bin clients/typescript/node_modules clients/typescript/dist clients/java/target
@@ -231,9 +234,6 @@ clean: ## Remove environments and caches; keeps DATA_DIR
 .venv-llama/.stamp: tests/llama_cpp/requirements.lock
 	$(call environment,.venv-llama,tests/llama_cpp/requirements.lock)
 	@touch $@
-
-lock-rust: clients/rust/Cargo.lock ## Resolve the dependencies of the Rust client again
-	cd clients/rust && cargo update && ./lock.sh save
 
 clients/rust/Cargo.lock: clients/rust/crates.lock clients/rust/lock.sh
 	clients/rust/lock.sh restore

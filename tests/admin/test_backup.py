@@ -99,7 +99,7 @@ def test_what_was_erased_and_revoked_after_a_backup_stays_so_when_it_is_restored
         host.erase_items("alice", ItemKind.MEMORY, name="plan")
     assert run(folder, "host-key", "revoke", key, *data).returncode == 0
     journal = folder / "muniment.journal"
-    assert run(folder, "journal", str(journal), *data).returncode == 0
+    assert "Entries in" in run(folder, "journal", str(journal), *data).stderr
     assert "plan" not in journal.read_text()
     assert stat.S_IMODE(journal.stat().st_mode) == 0o600
     restored = ("--data-dir", str(folder / "restored"))

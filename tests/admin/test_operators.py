@@ -334,8 +334,8 @@ def test_purge_keeps_thirty_days_unless_forced_twice(operate, force):
 
 
 def test_a_missing_thing_is_reported(operate, folder):
-    assert "no such tenant or agent" in operate("history", *TENANT, "--agent", "nobody", "story").stderr
-    assert "no such tenant" in operate("audit", "list", "--tenant", "nobody").stderr
+    assert "no such tenant or agent: nobody of" in operate("history", *TENANT, "--agent", "nobody", "story").stderr
+    assert "no such tenant: nobody" in operate("audit", "list", "--tenant", "nobody").stderr
     assert "no such tenant or agent" in operate("reindex", *TENANT, "--agent", "nobody").stderr
     assert "no such tenant" in operate("reindex", "--tenant", "nobody").stderr
     assert "--tenant" in operate("reindex", "--agent", "alice").stderr

@@ -188,6 +188,7 @@ def write_journal(operator: Operator, file: Path) -> None:
         )
     with dumps.new_file(file, replaces=True) as target:
         target.write(to_bytes(journal))
+    print_note(f"Entries in {file}: {len(journal.entries)}.")
 
 
 def _read_journal(file: Path) -> Journal:

@@ -197,11 +197,11 @@ def report_wrong_names() -> Iterator[None]:
         yield
     except TenantMoves:
         raise Failure("the tenant is moving to another server", "end the move: muniment tenant move") from None
-    except NoSuchTenant:
-        raise Failure("there is no such tenant", list_tenants) from None
-    except NoSuchAgent:
+    except NoSuchTenant as error:
+        raise Failure(f"there is no such tenant: {error}", list_tenants) from None
+    except NoSuchAgent as error:
         list_agents = "list a tenant's agents: muniment agent list"
-        raise Failure("there is no such tenant or agent", f"{list_tenants}; {list_agents}") from None
+        raise Failure(f"there is no such tenant or agent: {error}", f"{list_tenants}; {list_agents}") from None
 
 
 @contextmanager

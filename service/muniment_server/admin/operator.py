@@ -463,13 +463,13 @@ class Operator:
     def _known_tenant(self, name: str) -> TenantNumber:
         number = self._tenant(name)
         if number is None:
-            raise NoSuchTenant
+            raise NoSuchTenant(name)
         return number
 
     def _agent(self, tenant: str, agent_id: str) -> _Agent:
         agent = self._first("find_agent", _Agent, tenant_name=tenant, agent_id=agent_id)
         if agent is None:
-            raise NoSuchAgent
+            raise NoSuchAgent(f"{agent_id} of {tenant}")
         return agent
 
     def _tenant(self, name: str) -> TenantNumber | None:

@@ -75,7 +75,7 @@ def reindex(
             status.update(f"Indexed {done.agent_id} at {done.classification.name}")
             rows.append({"agent_id": done.agent_id, "classification": done.classification, "items": done.items})
     if not rows and agent is not None:
-        raise NoSuchAgent
+        raise NoSuchAgent(f"{agent} of {tenant}")
     if not rows and tenant is not None:
         raise Failure("there is no such tenant, or it has no agents", "list the tenants: muniment host-key list")
     output.rows([row for row in rows if row["items"]], ("agent_id", "classification", "items"))

@@ -337,9 +337,10 @@ def _print_examples(address: str, key: str, config: ServerConfig) -> None:
             "muniment agent create alice",
             'muniment memory save plan "ship on Friday" --agent alice --taint internal',
             "muniment memory search friday --agent alice --taint internal",
-            _grpcurl(address, config.tls),
         ],
     )
+    console.print("\nOr, where another tool is installed:\n")
+    _print_lines(console, [_grpcurl(address, config.tls)])
 
 
 def _print_lines(console: Console, lines: Iterable[str]) -> None:

@@ -17,6 +17,13 @@ def token(muniment):
     return line_of(muniment("session", "open", "alice", "--taint", "Internal", "--quiet"))
 
 
+def test_the_token_of_a_session_in_place_of_the_host_key_is_named(dev, token):
+    refused = run(dev.folder, "agent", "list", MUNIMENT_ADDRESS=dev.address, MUNIMENT_HOST_KEY=token)
+
+    assert "MUNIMENT_HOST_KEY has the token of a session" in refused.stderr
+    assert "MUNIMENT_TOKEN" in refused.stderr
+
+
 def test_an_agent_is_made_shown_changed_listed_and_erased(muniment):
     made = objects(muniment("agent", "create", "bob", "--display-name", "Bob", "--notes-limit", "99", "--json"))
     changed = objects(muniment("agent", "update", "bob", "--no-profile", "--json"))

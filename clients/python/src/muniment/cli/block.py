@@ -64,7 +64,7 @@ def list_(session: SessionClient, output: Output, limit: int | None) -> None:
 @with_output
 @with_session
 def get(session: SessionClient, output: Output, label: str, owner: str | None) -> None:
-    """Show a block at its highest visible level. In a pipe: only the content, byte for byte.
+    """Show a block at its highest visible level. In a pipe: only the content, byte for byte, and no line end after it.
 
     \b
     Examples:

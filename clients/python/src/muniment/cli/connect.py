@@ -170,6 +170,8 @@ def open_host(endpoint: Endpoint, tls: bool | muniment.TLS) -> HostClient:
     """A client with the host key. Raises Failure if the endpoint has none."""
     if endpoint.host_key is None:
         raise Failure("there is no host key", f"set MUNIMENT_HOST_KEY; create one: {CREATE_HOST_KEY}")
+    if endpoint.host_key.startswith("mun_s_"):
+        raise Failure("MUNIMENT_HOST_KEY has the token of a session", "give that as MUNIMENT_TOKEN")
     return muniment.connect(endpoint.address, host_key=endpoint.host_key, tls=tls)
 
 

@@ -86,7 +86,7 @@ def save(
 @with_output
 @with_session
 def get(session: SessionClient, output: Output, key: str) -> None:
-    """Show a memory at its highest visible level. In a pipe: only the content, byte for byte.
+    """Show a memory at its highest visible level. In a pipe: only the content, byte for byte, and no line end after it.
 
     \b
     Examples:

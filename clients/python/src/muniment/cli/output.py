@@ -127,7 +127,12 @@ def _cells(row: Row, columns: Sequence[str], query: str, *, longest: int | None)
 def with_output(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the option --json, and *output* to show its answer."""
 
-    @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+    @click.option(
+        "--json",
+        "as_json",
+        is_flag=True,
+        help="One JSON object a line. Without it, a pipe gets the columns of the terminal's table, separated by tabs.",
+    )
     @functools.wraps(command)
     def with_option(*positional: Any, as_json: bool, **arguments: Any) -> None:
         command(*positional, output=Output(as_json=as_json), **arguments)

@@ -110,7 +110,7 @@ def store(session: SessionClient, output: Output, content: str, **stated: Any) -
 @with_output
 @with_session
 def get(session: SessionClient, output: Output, passage_id: str) -> None:
-    """Show a passage. In a pipe: only the content, byte for byte.
+    """Show a passage. In a pipe: only the content, byte for byte, and no line end after it.
 
     \b
     Examples:

@@ -26,7 +26,7 @@ _SECTIONS = {kind.name.lower().replace("_", "-"): kind for kind in PromptSection
 @with_output
 @with_session_of
 def prompt(session: SessionClient, output: Output, sections: tuple[str, ...], omit_usage: bool) -> None:
-    """Print the prompt of a session: blocks, notes, user profile. In a pipe: byte for byte.
+    """Print the prompt of a session: blocks, notes, user profile. In a pipe: byte for byte, no line end after it.
 
     With --json, also its parts, the usage of the tiers, and its highest level. Without AGENT and --taint
     it is what the session of MUNIMENT_TOKEN sees.
