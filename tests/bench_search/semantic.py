@@ -28,7 +28,7 @@ from muniment_server.domain.items import ALL_ITEMS, ItemFilter
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.runtime.embedder import Model
-from muniment_server.runtime.embedding_lists import keep_lists
+from muniment_server.runtime.embedding_lists import maintain_lists
 from muniment_server.runtime.stop_signal import StopSignal
 from muniment_server.search.embeddings import EMBEDDER
 from tests.bench.processes import Service, serving
@@ -219,7 +219,7 @@ def _with_lists(service: Service, progress: Progress) -> float:
     task, began = progress.add_task("making lists", total=len(Classification)), time.monotonic()
     with closing(RoleDatabase(service.conninfo, pool_sizes=SINGLE)) as database:
         for level in Classification:
-            keep_lists(database, level, StopSignal())
+            maintain_lists(database, level, StopSignal())
             progress.advance(task)
     took = time.monotonic() - began
     with _as_admin(service) as connection:

@@ -165,7 +165,7 @@ def differences(cluster: Cluster, passfile: Path, role: str = roles.CONTROL) -> 
 
 
 def spoiling(cluster: Cluster, port: int) -> psycopg.Connection[Any]:
-    """A superuser's connection whose changes are not passed on to other nodes."""
+    """A superuser's connection whose changes are not propagated to other nodes."""
     connection = cluster.admin(port, "kept")
     connection.execute("SET citus.enable_ddl_propagation = off")
     connection.execute("SET citus.enable_alter_role_propagation = off")

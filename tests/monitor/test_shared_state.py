@@ -30,7 +30,7 @@ _HARMLESS = {
     "monitor/validation.py": {"_TEXTS": _CONSTANT, "_plan": "the rules of the messages of a type"},
     "postgres/citus.py": {
         "_QUERIES": _QUERY_TEXTS,
-        "adapted": "the texts of queries, rewritten",
+        "for_cluster": "the texts of queries, rewritten",
     },
     "postgres/migrate.py": {"migrations": "the migrations in the package"},
     "postgres/pool.py": {

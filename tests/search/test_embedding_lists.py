@@ -25,8 +25,8 @@ from muniment_server.postgres.placement import Databases
 from muniment_server.postgres.pool import SINGLE, operator_conninfo
 from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.runtime import embedding_lists, schema
-from muniment_server.runtime.centers import center, centers
-from muniment_server.runtime.embedding_lists import EmbeddingLists, ListSizes, keep_lists
+from muniment_server.runtime.centers import center, k_means
+from muniment_server.runtime.embedding_lists import EmbeddingLists, ListSizes, maintain_lists
 from muniment_server.runtime.stop_signal import StopSignal
 from muniment_server.search import search
 from muniment_server.search.embeddings import signs
@@ -73,7 +73,7 @@ class World:
         """Make and complete the lists."""
         with closing(RoleDatabase(self.database.conninfo, pool_sizes=SINGLE)) as roles:
             for level in levels or tuple(Classification):
-                keep_lists(roles, level, StopSignal(), SIZES)
+                maintain_lists(roles, level, StopSignal(), SIZES)
 
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
         with self.database.as_owner() as owner:
@@ -309,7 +309,7 @@ def test_two_embedders_make_the_lists_of_an_agent_once(world):
         sizes = SIZES
         (owner,) = world.rows("SELECT DISTINCT tenant, agent, kind::int FROM muniment_public.meaning")
         keepers = [
-            embedding_lists._Keeper(roles, PUBLIC, embedding_lists._Owner(*owner), sizes, StopSignal())
+            embedding_lists._AgentLists(roles, PUBLIC, embedding_lists._Owner(*owner), sizes, StopSignal())
             for _ in range(2)
         ]
         read = [keeper._lists() for keeper in keepers]
@@ -351,7 +351,7 @@ def wait_until(condition: Callable[[], object]) -> None:
 
 
 def test_the_embedder_makes_the_lists_of_each_level(world, monkeypatch):
-    monkeypatch.setattr(embedding_lists, "_SECONDS", 0.01)
+    monkeypatch.setattr(embedding_lists, "_POLL_SECONDS", 0.01)
     for level in (PUBLIC, RESTRICTED):
         world.fill(level)
     world.embed()
@@ -363,15 +363,15 @@ def test_the_embedder_makes_the_lists_of_each_level(world, monkeypatch):
 
 def test_a_level_that_fails_stops_no_other(world, monkeypatch, caplog):
     """What the error says may quote a text: it is not logged."""
-    compute, text = embedding_lists.keep_lists, "my secret"
+    compute, text = embedding_lists.maintain_lists, "my secret"
 
     def fail_below(database, level, *arguments):
         if level is PUBLIC:
             raise psycopg.DataError(text)
         compute(database, level, *arguments)
 
-    monkeypatch.setattr(embedding_lists, "_SECONDS", 0.01)
-    monkeypatch.setattr(embedding_lists, "keep_lists", fail_below)
+    monkeypatch.setattr(embedding_lists, "_POLL_SECONDS", 0.01)
+    monkeypatch.setattr(embedding_lists, "maintain_lists", fail_below)
     for level in (PUBLIC, INTERNAL):
         world.fill(level)
     world.embed()
@@ -388,14 +388,14 @@ def test_an_agent_whose_lists_fail_does_not_stop_those_after_it(world, monkeypat
         world.fill(PUBLIC, agent)
     world.embed()
     (first,), (second,) = world.rows("SELECT DISTINCT agent FROM muniment_public.meaning ORDER BY agent")
-    grow = embedding_lists._Keeper._grow
+    grow = embedding_lists._AgentLists._grow
 
     def fail_first(keeper, lists):
         if keeper._owner["agent"] == first:
             raise psycopg.DataError
         return grow(keeper, lists)
 
-    monkeypatch.setattr(embedding_lists._Keeper, "_grow", fail_first)
+    monkeypatch.setattr(embedding_lists._AgentLists, "_grow", fail_first)
     with pytest.raises(psycopg.DataError):
         world.keep(PUBLIC)
 
@@ -422,10 +422,10 @@ def test_no_more_embeddings_are_sampled_than_the_lists_need(world, monkeypatch):
 
     def compute(sample, count):
         given.append(len(sample))
-        return centers(sample, count)
+        return k_means(sample, count)
 
     monkeypatch.setattr(embedding_lists, "SAMPLE_OF_LIST", 1)
-    monkeypatch.setattr(embedding_lists, "centers", compute)
+    monkeypatch.setattr(embedding_lists, "k_means", compute)
     monkeypatch.setitem(
         embedding_lists._QUERIES,
         "sample_signs",
@@ -484,7 +484,7 @@ def test_an_erasure_clears_the_centers(world):
 def a_center_that_is_computed_during_an_erasure_is_not_stored(world):
     world.fill(PUBLIC)
     world.embed()
-    compute = centers
+    compute = k_means
 
     def compute_and_erase(*arguments):
         found = compute(*arguments)
@@ -492,7 +492,7 @@ def a_center_that_is_computed_during_an_erasure_is_not_stored(world):
         return found
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(embedding_lists, "centers", compute_and_erase)
+        patched.setattr(embedding_lists, "k_means", compute_and_erase)
         world.keep(PUBLIC)
 
     assert world.lists(columns="signs") == [(None,)] * 8
@@ -525,7 +525,7 @@ def lists_made_during(world) -> Iterator[Callable[[], None]]:
     sampled, ended = threading.Event(), threading.Event()
 
     def compute_late(*arguments):
-        found = centers(*arguments)
+        found = k_means(*arguments)
         sampled.set()
         assert ended.wait(60)
         return found
@@ -538,7 +538,7 @@ def lists_made_during(world) -> Iterator[Callable[[], None]]:
             assert sampled.wait(60)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(embedding_lists, "centers", compute_late)
+        patched.setattr(embedding_lists, "k_means", compute_late)
         yield make
         ended.set()
         keeper.join()
@@ -702,9 +702,9 @@ def test_a_center_has_the_signs_that_most_have():
 def test_the_same_signs_have_the_same_centers_in_any_order():
     sample = [signs(quick(f"{theme} {number}")) for theme in THEMES for number in range(20)]
 
-    assert centers(sample, 8) == centers(sample[::-1], 8)
-    assert len(centers(sample, 8)) == 8
-    assert len(centers(sample[:3], 8)) == 3
+    assert k_means(sample, 8) == k_means(sample[::-1], 8)
+    assert len(k_means(sample, 8)) == 8
+    assert len(k_means(sample[:3], 8)) == 3
 
 
 # Guards, broken.

@@ -15,8 +15,8 @@ import pytest
 
 from muniment_server.domain.classification import Classification
 from muniment_server.runtime import remote_model
+from muniment_server.runtime.batch_size import BatchSize
 from muniment_server.runtime.everyday_sentences import SENTENCES
-from muniment_server.runtime.pauses import BatchSize
 from muniment_server.runtime.remote_client import AboveCeilingError, RemoteModelError
 from muniment_server.runtime.remote_configuration import (
     MAX_DIMENSIONS,

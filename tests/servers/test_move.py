@@ -20,7 +20,7 @@ from muniment_server.domain import tokens
 from muniment_server.domain.classification import Classification
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
-from muniment_server.runtime.embedding_lists import ListSizes, keep_lists
+from muniment_server.runtime.embedding_lists import ListSizes, maintain_lists
 from muniment_server.runtime.sealer import Sealer
 from muniment_server.runtime.stop_signal import StopSignal
 from tests.servers.conftest import Servers, session_of
@@ -146,7 +146,7 @@ def test_embeddings_move_with_their_lists(servers: Servers, served: Serve) -> No
 def _keep_lists(servers: Servers, server: str) -> None:
     with closing(RoleDatabase(servers.databases[server].conninfo, pool_sizes=SINGLE)) as pools:
         for level in (PUBLIC, RESTRICTED):
-            keep_lists(pools, level, StopSignal(), ListSizes(least=20, size=4))
+            maintain_lists(pools, level, StopSignal(), ListSizes(least=20, size=4))
 
 
 def _listed(servers: Servers, server: str) -> list[list[Any]]:

@@ -162,13 +162,13 @@ def _locks(text: str) -> Iterator[str]:
 
 
 def _columns(text: str) -> Iterator[str]:
-    """Citus cannot pass on the rows of a common table expression, or of a subquery in FROM, that has no columns."""
+    """Citus cannot propagate the rows of a common table expression, or of a subquery in FROM, that has no columns."""
     if re.search(r"(?:\bAS (?:NOT )?(?:MATERIALIZED )?|\b(?:FROM|JOIN|LATERAL) )\(\s*SELECT FROM\b", text):
         yield "an expression has no columns"
 
 
 def _views(text: str) -> Iterator[str]:
-    """Citus changes no rows through a view: `citus.adapted` names the table, so the statement has the view's condition.
+    """Citus changes no rows through a view: `citus.for_cluster` names the table, so the query has the view's condition.
 
     The statements of the eraser are not checked here: they find the rows in its views.
     """

@@ -6,7 +6,7 @@ either.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
@@ -116,13 +116,17 @@ def differences(connection: psycopg.Connection[Any], of_newer: Collection[str] |
     grant is reported, and so is a missing one that both the matrix and *of_newer* contain.
     """
     names = {"roles": list(roles.ALL), "serving": list(roles.SERVING)}
-    found: set[str] = set()
+    found: set[Fact] = set()
     for query in ("rights", "preconditions"):
-        found.update(str(Fact(*row)) for row in _cursor(connection, tuple_row).execute(_QUERIES[query], names))
-    expected = set(grant_names())
-    allowed = expected if of_newer is None else set(of_newer)
-    too_much = [f"not in the matrix: {fact}" for fact in sorted(found - allowed)]
-    return too_much + [f"missing: {fact}" for fact in sorted((expected & allowed) - found)]
+        found.update(Fact(*row) for row in _cursor(connection, tuple_row).execute(_QUERIES[query], names))
+    return list(compared(found, matrix(), of_newer))
+
+
+def compared(found: Set[Fact], expected: Set[Fact], of_newer: Collection[str] | None) -> Iterator[str]:
+    """How the facts *found* differ from those *expected*: see `differences`."""
+    allowed = set(map(str, expected)) if of_newer is None else set(of_newer)
+    yield from (f"not in the matrix: {fact}" for fact in sorted(found) if str(fact) not in allowed)
+    yield from (f"missing: {fact}" for fact in sorted(expected - found) if str(fact) in allowed)
 
 
 def server_problems(connection: psycopg.Connection[Any], *, connections: int, durable: bool) -> Iterator[str]:

@@ -44,7 +44,7 @@ class NodeFailed(psycopg.OperationalError):
 
 
 @cache
-def adapted(query: str) -> str:
+def for_cluster(query: str) -> str:
     """The text of *query* on a cluster. Citus cannot change rows through a view, so its table takes its place.
 
     A query of a session contains the view's condition itself. Those of the eraser find the rows in its views first.
@@ -109,7 +109,7 @@ def distribute(connection: psycopg.Connection[Any]) -> Iterator[str]:
 
 
 def repeat_grants(connection: psycopg.Connection[Any]) -> Iterator[str]:
-    """Repeat on the workers what Citus does not pass on: grants on views, revocations on functions.
+    """Repeat on the workers what Citus does not propagate: grants on views, revocations on functions.
 
     Needs a superuser.
     """
@@ -118,7 +118,7 @@ def repeat_grants(connection: psycopg.Connection[Any]) -> Iterator[str]:
         _answers(connection, "on_workers", statement)
     grants = _lacking(connection, "grants_on_views", {"owner": roles.OWNER})
     connection.execute(sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(roles.OWNER)))
-    for statement in grants:  # on the coordinator: Citus passes it on, now that the workers have the views
+    for statement in grants:  # on the coordinator: Citus propagates it, now that the workers have the views
         connection.execute(statement.encode())
     if grants or revocations:
         yield f"repeated {len(grants)} grants and {len(revocations)} revocations on the workers"

@@ -45,7 +45,7 @@ SELECT format('INSERT INTO pg_dist_object (classid, objid, objsubid) SELECT %%L:
    AND pg_roles.oid NOT IN (SELECT pg_dist_object.objid FROM pg_dist_object WHERE pg_dist_object.classid = 'pg_authid'::regclass);
 
 -- name: grants_on_views
--- The grants on views, which Citus does not pass on to the workers on which it creates the views.
+-- The grants on views, which Citus does not propagate to the workers on which it creates the views.
 SELECT format('GRANT %%s%%s ON %%s TO %%I', acl.privilege_type, granted.columns, granted.view, pg_get_userbyid(acl.grantee))
   FROM (
            SELECT pg_class.oid::regclass AS view, '' AS columns, pg_class.relacl AS acl, pg_class.relowner

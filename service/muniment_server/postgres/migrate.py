@@ -230,7 +230,7 @@ def _distribute(connection: psycopg.Connection) -> Iterator[str]:
     for name in ("on_cluster.sql", "on_cluster.each.sql"):
         text = _expanded(name, queries.read(__package__, name))
         for statement in _END_OF_STATEMENT.split(queries.without_comments(text)):
-            if statement.strip():  # one by one: Citus would pass on the text of all
+            if statement.strip():  # one by one: Citus would propagate the text of all
                 connection.execute(statement.encode())
 
 

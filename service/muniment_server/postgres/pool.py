@@ -101,7 +101,7 @@ class RoleCursor(psycopg.Cursor[Any]):
     connection: RoleConnection
 
     def execute(self, query: Any, params: Any = None, **options: Any) -> Self:
-        return super().execute(citus.adapted(query) if self.connection.on_cluster else query, params, **options)
+        return super().execute(citus.for_cluster(query) if self.connection.on_cluster else query, params, **options)
 
     def fetchone(self) -> Any:
         self._end_section()

@@ -107,7 +107,7 @@ class PreparedStatements:
 
     def _prepare(self, key: tuple[str, tuple[int, ...]], text: bytes) -> bytes:
         statement = b"single_%d" % next(_numbers)
-        text = citus.adapted(text.decode()).encode() if self._on_cluster else text
+        text = citus.for_cluster(text.decode()).encode() if self._on_cluster else text
         self._checked(self._connection.pgconn.prepare(statement, text, key[1]))
         self._names[key] = statement
         return statement

@@ -29,22 +29,22 @@ class Nearest:
         return found
 
 
-def centers(signs: Sequence[str], count: int) -> list[str]:
+def k_means(signs: Sequence[str], count: int) -> list[str]:
     """The *count* centers of a sample of embeddings; fewer if there are fewer embeddings."""
     sample = _rows(sorted(signs))
-    found = sample[np.random.default_rng(count).permutation(len(sample))[:count]]
+    centers = sample[np.random.default_rng(count).permutation(len(sample))[:count]]
     for _ in range(_ROUNDS):
-        nearest = _nearest(sample, found)
+        nearest = _nearest(sample, centers)
         order = np.argsort(nearest, kind="stable")
         numbers, begins = np.unique(nearest[order], return_index=True)
         for number, group in zip(numbers, np.split(sample[order], begins[1:]), strict=True):
-            found[number] = _most(group)
-    return [_bits(row) for row in found]
+            centers[number] = _majority(group)
+    return [_bits(row) for row in centers]
 
 
 def center(signs: Sequence[str]) -> str:
     """For each component, the sign that most embeddings have."""
-    return _bits(_most(_rows(signs)))
+    return _bits(_majority(_rows(signs)))
 
 
 def _rows(signs: Sequence[str]) -> Any:
@@ -57,18 +57,18 @@ def _bits(row: Any) -> str:
     return "".join(map(str, np.unpackbits(row.view(np.uint8)).tolist()))
 
 
-def _most(rows: Any) -> Any:
+def _majority(rows: Any) -> Any:
     bits = np.unpackbits(rows.view(np.uint8), axis=1)
     return np.packbits(2 * bits.sum(axis=0, dtype=np.int64) > len(rows)).view(np.uint64)
 
 
-def _nearest(rows: Any, found: Any) -> Any:
+def _nearest(rows: Any, centers: Any) -> Any:
     """The index of the center that is nearest to each row."""
-    return np.concatenate([_nearest_of_block(rows[at : at + _BLOCK], found) for at in range(0, len(rows), _BLOCK)])
+    return np.concatenate([_nearest_of_block(rows[at : at + _BLOCK], centers) for at in range(0, len(rows), _BLOCK)])
 
 
-def _nearest_of_block(rows: Any, found: Any) -> Any:
-    distances = np.zeros((len(rows), len(found)), dtype=np.uint16)
+def _nearest_of_block(rows: Any, centers: Any) -> Any:
+    distances = np.zeros((len(rows), len(centers)), dtype=np.uint16)
     for word in range(rows.shape[1]):
-        distances += np.bitwise_count(rows[:, word, None] ^ found[None, :, word])
+        distances += np.bitwise_count(rows[:, word, None] ^ centers[None, :, word])
     return distances.argmin(axis=1)

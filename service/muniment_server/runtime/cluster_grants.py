@@ -115,13 +115,7 @@ def _of_node(facts: Iterable[Fact], of_newer: Collection[str] | None) -> Iterato
     for relation, found in sorted(own.items()):
         wanted = {fact for fact in expected if fact.object == table_of[relation]} if relation else expected
         where = f" in its shard {relation}" if relation else ""
-        yield from (f"{difference}{where}" for difference in _compared(found, wanted, of_newer))
-
-
-def _compared(found: set[Fact], expected: Collection[Fact], of_newer: Collection[str] | None) -> Iterator[str]:
-    allowed = set(map(str, expected)) if of_newer is None else set(of_newer)
-    yield from (f"not in the matrix: {fact}" for fact in sorted(found) if str(fact) not in allowed)
-    yield from (f"missing: {fact}" for fact in sorted(expected) if fact not in found and str(fact) in allowed)
+        yield from (f"{difference}{where}" for difference in grants.compared(found, wanted, of_newer))
 
 
 def matrix() -> frozenset[Fact]:

@@ -26,17 +26,16 @@ from muniment_server.postgres.driver_errors import location_of
 from muniment_server.postgres.placement import Databases
 from muniment_server.postgres.pool import Database, RoleConnection
 from muniment_server.postgres.rows import row_of
-from muniment_server.runtime.centers import SAMPLE_OF_LIST, Nearest, center, centers
-from muniment_server.runtime.pauses import warn
+from muniment_server.runtime.centers import SAMPLE_OF_LIST, Nearest, center, k_means
 from muniment_server.runtime.stop_signal import StopSignal
 from muniment_server.search.embeddings import EMBEDDER
-from muniment_server.telemetry.repeats import Repeats
+from muniment_server.telemetry.repeats import Repeats, warn_once
 
 _R = TypeVar("_R")
 
 _LOG = logging.getLogger("muniment.embedder")
 _QUERIES = queries.load(__package__, "embedding_lists.sql")
-_SECONDS = 30.0
+_POLL_SECONDS = 30.0
 """Seconds between two searches for unfinished lists."""
 _LAST_SECONDS = 1.0
 """How long the end of `running` waits for each thread to finish its batch."""
@@ -47,6 +46,7 @@ _CHUNKS_AT_ONCE = 500
 _MOST_MOVED = 50_000
 """How many embeddings one run moves for an agent, so that the others get a turn."""
 _MOST_LISTS = 4000
+"""A search compares its query with each center: with so many, that costs it as much as the signs of eight new lists."""
 _MOST_OF_LIST = 1000
 """How many embeddings of a list its center is computed from, at most: callers could fill one list with equal texts."""
 
@@ -135,23 +135,23 @@ class EmbeddingLists:
                 thread.join(_LAST_SECONDS)
 
     def _run(self, level: Classification, stop: StopSignal) -> None:
-        while not stop.wait(_SECONDS):
+        while not stop.wait(_POLL_SECONDS):
             for placed in self._databases:
                 if not self._disk.is_full:
-                    self._keep(placed.database, level, stop)
+                    self._maintain(placed.database, level, stop)
 
-    def _keep(self, database: Database, level: Classification, stop: StopSignal) -> None:
+    def _maintain(self, database: Database, level: Classification, stop: StopSignal) -> None:
         try:
-            keep_lists(database, level, stop, self._sizes)
+            maintain_lists(database, level, stop, self._sizes)
         except StorageFull:
             self._disk.report_full()
         except MunimentError as error:
-            warn(self._repeats, f"lists of embeddings are not kept: {type(error).__name__}")
+            warn_once(_LOG, self._repeats, f"lists of embeddings are not kept: {type(error).__name__}")
         except Exception as error:  # noqa: BLE001 - the other servers continue, and this one is tried again
             _LOG.error("lists of embeddings are not kept: %s\n%s", type(error).__name__, location_of(error))
 
 
-def keep_lists(database: Database, level: Classification, stop: StopSignal, sizes: ListSizes = _SIZES) -> None:
+def maintain_lists(database: Database, level: Classification, stop: StopSignal, sizes: ListSizes = _SIZES) -> None:
     """Make and complete the lists of one level, agent by agent. Returns early once *stop* is set.
 
     If the lists of one agent fail, the other agents are still processed, and the last error is raised at the end.
@@ -163,7 +163,7 @@ def keep_lists(database: Database, level: Classification, stop: StopSignal, size
         if stop.is_set():
             break
         try:
-            _Keeper(database, level, owner, sizes, stop).run()
+            _AgentLists(database, level, owner, sizes, stop).run()
         except StorageFull:
             raise
         except Exception as error:  # noqa: BLE001 - the remaining agents are still processed
@@ -172,7 +172,7 @@ def keep_lists(database: Database, level: Classification, stop: StopSignal, size
         raise failed
 
 
-class _Keeper:
+class _AgentLists:
     """Keeps the lists of one agent's items of one kind at one level.
 
     All progress is in the database, so another run continues where this one ended. After each batch it pauses for as
@@ -216,19 +216,19 @@ class _Keeper:
         """Compute the missing centers: by k-means, or from what the lists contain once they are filled."""
         missing = [one for one in lists if one.signs is None]
         if missing and not any(one.is_filled for one in lists):
-            self._set(missing, self._sampled(len(missing)))
+            self._store_centers(missing, self._sample_centers(len(missing)))
         elif missing:
             self._execute("retire_empty_lists", numbers=[one.number for one in missing if not one.is_filled])
             filled = [one for one in missing if one.is_filled]
             for at in range(0, len(filled), _LISTS_AT_ONCE):
                 self._center_filled(filled[at : at + _LISTS_AT_ONCE])
 
-    def _sampled(self, count: int) -> Sequence[str]:
+    def _sample_centers(self, count: int) -> Sequence[str]:
         (found,) = self._read("count_embedded", _Count)
         stride = max(1, found.embedded // (SAMPLE_OF_LIST * count))
         most = 2 * SAMPLE_OF_LIST * count  # callers choose the names, on which the sample depends
         sample = [one.signs for one in self._read("sample_signs", _Listed, stride=stride, most=most)]
-        return centers(sample, count) if sample else []
+        return k_means(sample, count) if sample else []
 
     def _center_filled(self, lists: Sequence[_List]) -> None:
         members: dict[int | None, list[str]] = {one.number: [] for one in lists}
@@ -236,9 +236,9 @@ class _Keeper:
         for one in self._read("signs_of_lists", _Listed, numbers=numbers, most=_MOST_OF_LIST):
             members[one.list].append(one.signs)
         filled = [one for one in lists if members[one.number]]
-        self._set(filled, [center(members[one.number]) for one in filled])
+        self._store_centers(filled, [center(members[one.number]) for one in filled])
 
-    def _set(self, lists: Sequence[_List], found: Sequence[str]) -> None:
+    def _store_centers(self, lists: Sequence[_List], found: Sequence[str]) -> None:
         made = [
             {"number": one.number, "version": one.version, "signs": signs}
             for one, signs in zip(lists, found, strict=False)  # a small sample has fewer centers
@@ -248,8 +248,8 @@ class _Keeper:
     def _fill(self, lists: Sequence[_List]) -> None:
         """Move embeddings that are in no list, or in a retired one, to the nearest other list. Those have centers."""
         retired = [one.number for one in lists if one.is_retired]
-        current = [one for one in lists if not one.is_retired]
-        found = Nearest([one.signs or "" for one in current])
+        current = [(one.number, one.signs) for one in lists if not one.is_retired and one.signs is not None]
+        numbers, nearest = [number for number, _ in current], Nearest([signs for _, signs in current])
         chunks: Sequence[_Chunk] = [_FIRST]
         moved = 0
         while chunks and moved < _MOST_MOVED and not self._stop.is_set():
@@ -259,16 +259,9 @@ class _Keeper:
             outside = [(one, one.signs) for one in chunks if one.signs is not None]
             moved += len(outside)
             if outside:
-                made = [
-                    {
-                        "name": one.name,
-                        "change_id": str(one.change_id),
-                        "number": one.number,
-                        "list": current[at].number,
-                    }
-                    for (one, _), at in zip(outside, found.of([signs for _, signs in outside]), strict=True)
-                ]
-                self._execute("fill_lists", found=json.dumps(made), retired=retired)
+                places = zip(outside, nearest.of([signs for _, signs in outside]), strict=True)
+                moves = [_move(chunk, numbers[at]) for (chunk, _), at in places]
+                self._execute("fill_lists", found=json.dumps(moves), retired=retired)
             self._stop.wait(time.monotonic() - began)
 
     def _read(self, query: str, row: type[_R], **parameters: object) -> Sequence[_R]:
@@ -278,6 +271,10 @@ class _Keeper:
     def _execute(self, query: str, **parameters: object) -> None:
         with _connection(self._database, self._level) as connection:
             connection.execute(_QUERIES[query], {**self._owner, **parameters})
+
+
+def _move(chunk: _Chunk, number: int) -> dict[str, object]:
+    return {"name": chunk.name, "change_id": str(chunk.change_id), "number": chunk.number, "list": number}
 
 
 def _connection(database: Database, level: Classification) -> Any:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from muniment_server.runtime.remote_client import RemoteModelError
-from muniment_server.telemetry.repeats import Repeats
+from muniment_server.telemetry.repeats import Repeats, warn_once
 
 _LOG = logging.getLogger("muniment.embedder")
 _T = TypeVar("_T")
@@ -40,30 +40,6 @@ class Pauses:
         self._next, self._until = FIRST_PAUSE, 0.0
 
 
-class BatchSize:
-    """How many texts are sent at a time: half as many after a late answer, twice as many after a quick one."""
-
-    def __init__(self, most: int, quick: float, clock: Callable[[], float] = time.monotonic) -> None:
-        """*most*: the largest size. *quick*: how many seconds a quick answer takes at most."""
-        self._most = most
-        self._quick = quick
-        self._clock = clock
-        self.texts = most
-
-    def learn(self, send: Callable[[], _T]) -> _T:
-        """Call *send*, and adjust the size to how long it took. Returns or raises what *send* does."""
-        started = self._clock()
-        try:
-            answer = send()
-        except RemoteModelError as error:
-            if error.is_late:
-                self.texts = max(1, self.texts // 2)
-            raise
-        if self._clock() - started < self._quick:
-            self.texts = min(2 * self.texts, self._most)
-        return answer
-
-
 class Attempts:
     """Asks a model at an address for the searches of one level. After an error, it is not asked for a while."""
 
@@ -82,15 +58,7 @@ class Attempts:
         except RemoteModelError as error:
             if not error.may_be_the_text:  # or a caller could stop the searches of others by one that is refused
                 self._pauses.begin(error.retry_after)
-            warn(self._repeats, f"{self._failure}: {error}")
+            warn_once(_LOG, self._repeats, f"{self._failure}: {error}")
             return None
         self._pauses.end()
         return answer
-
-
-def warn(repeats: Repeats, text: str) -> None:
-    """Log *text*, unless it was logged within the last seconds."""
-    for _ in repeats.ended():
-        pass
-    if repeats.is_first((("text", text),)):
-        _LOG.warning("%s", text)

@@ -20,8 +20,9 @@ from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.driver_errors import location_of
 from muniment_server.postgres.placement import Databases
 from muniment_server.postgres.pool import Database
+from muniment_server.runtime.batch_size import BatchSize
 from muniment_server.runtime.embedder_socket import REMOTE_SECONDS, serve_queries
-from muniment_server.runtime.pauses import FIRST_PAUSE, Attempts, BatchSize, Pauses, warn
+from muniment_server.runtime.pauses import FIRST_PAUSE, Attempts, Pauses
 from muniment_server.runtime.remote_client import RemoteModelError
 from muniment_server.runtime.remote_configuration import RemoteConfig, remote_socket
 from muniment_server.runtime.remote_model import RemoteModel, batch_size
@@ -36,7 +37,7 @@ from muniment_server.search.embedding_queue import (
     queue_missing,
 )
 from muniment_server.search.embeddings import Vector
-from muniment_server.telemetry.repeats import Repeats
+from muniment_server.telemetry.repeats import Repeats, warn_once
 
 _LOG = logging.getLogger("muniment.embedder")
 _POLL_SECONDS = 0.2
@@ -148,7 +149,7 @@ class RemoteEmbedding:
             except StorageFull:
                 self._disk.report_full()
             except MunimentError as error:
-                warn(self._repeats, f"chunks wait for {self._address}: {type(error).__name__}")
+                warn_once(_LOG, self._repeats, f"chunks wait for {self._address}: {type(error).__name__}")
             except Exception as error:  # noqa: BLE001 - the thread goes on, as the embedder does
                 _LOG.error("chunks stay queued: %s\n%s", type(error).__name__, location_of(error))
                 stop.wait(_SECONDS_AFTER_ERROR)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from muniment_server.domain.classification import Classification
+from muniment_server.runtime.batch_size import BatchSize
 from muniment_server.runtime.everyday_sentences import SENTENCES
-from muniment_server.runtime.pauses import BatchSize
 from muniment_server.runtime.remote_client import AboveCeilingError, Connections, RemoteModelError, fail, parsed
 from muniment_server.runtime.remote_configuration import MAX_DIMENSIONS, RemoteConfig, read_key
 from muniment_server.search.embedding_queue import BATCH_CHUNKS
@@ -94,7 +94,7 @@ class RemoteModel:
         A chunk that the server refuses, while it answers for others, gets a vector of zeros, which is similar to
         nothing. Raises RemoteModelError.
         """
-        return self._embed_patiently([readable(text) for text in texts], level)
+        return self._embed_or_split([readable(text) for text in texts], level)
 
     def close(self) -> None:
         """Close the connections that are not in use."""
@@ -107,17 +107,17 @@ class RemoteModel:
             vectors += self._ask(sentences, _CHUNKS_SECONDS, dimensions=len(vectors[0]) if vectors else None)
         return vectors
 
-    def _embed_patiently(self, texts: Sequence[str], level: Classification) -> Sequence[Vector]:
+    def _embed_or_split(self, texts: Sequence[str], level: Classification) -> Sequence[Vector]:
         try:
             return self._embed(texts, level, "chunk", _CHUNKS_SECONDS)
         except RemoteModelError as error:
             if not error.may_be_the_text:
                 raise
             if len(texts) > 1:
-                return [vector for text in texts for vector in self._embed_patiently([text], level)]
-            return [self._embed_in_part(texts[0], level)]
+                return [vector for text in texts for vector in self._embed_or_split([text], level)]
+            return [self._embed_refused(texts[0], level)]
 
-    def _embed_in_part(self, text: str, level: Classification) -> Vector:
+    def _embed_refused(self, text: str, level: Classification) -> Vector:
         """The embedding of a chunk that was refused, or of its end, where a turn stands after the one before it.
 
         The whole chunk is sent again first: what looks like a refusal may have been a failure that has passed.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -42,3 +43,11 @@ class Repeats:
             for key, _ in over:
                 del self._counts[key]
         return ((key, count) for key, count in over if count)
+
+
+def warn_once(log: logging.Logger, repeats: Repeats, text: str) -> None:
+    """Log *text*, unless it was logged within the last ten seconds."""
+    for _ in repeats.ended():
+        pass
+    if repeats.is_first((("text", text),)):
+        log.warning("%s", text)

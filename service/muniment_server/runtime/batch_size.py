@@ -1,0 +1,35 @@
+"""How many texts a model at an address gets at a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from muniment_server.runtime.remote_client import RemoteModelError
+
+_T = TypeVar("_T")
+
+
+class BatchSize:
+    """How many texts are sent at a time: half as many after a late answer, twice as many after a quick one."""
+
+    def __init__(self, most: int, quick: float, clock: Callable[[], float] = time.monotonic) -> None:
+        """*most*: the largest size. *quick*: how many seconds a quick answer takes at most."""
+        self._most = most
+        self._quick = quick
+        self._clock = clock
+        self.texts = most
+
+    def learn(self, send: Callable[[], _T]) -> _T:
+        """Call *send*, and adjust the size to how long it took. Returns or raises what *send* does."""
+        started = self._clock()
+        try:
+            answer = send()
+        except RemoteModelError as error:
+            if error.is_late:
+                self.texts = max(1, self.texts // 2)
+            raise
+        if self._clock() - started < self._quick:
+            self.texts = min(2 * self.texts, self._most)
+        return answer
