@@ -20,8 +20,9 @@ from muniment_server.postgres import migrate
 from tests.citus.cluster import Cluster, running
 from tests.support.commands import wait_until
 
-_TEMPLATE = "muniment"
-_COPY_RIGHTS = """
+TEMPLATE = "muniment"
+"""The database that tests copy."""
+COPY_RIGHTS = """
 UPDATE pg_database SET datacl = (SELECT datacl FROM pg_database WHERE datname = %(template)s) WHERE datname = %(clone)s
 """
 _SETTINGS = {"max_connections": "300", "max_prepared_transactions": "600", "citus.shard_count": "4"}
@@ -33,21 +34,21 @@ class ClusterPostgres:
 
     cluster: Cluster
 
-    def conninfo(self, *, user: str, dbname: str = _TEMPLATE) -> str:
+    def conninfo(self, *, user: str, dbname: str = TEMPLATE) -> str:
         """How *user* reaches a database. None needs a password."""
         return libpq.make_conninfo(host="127.0.0.1", port=self.cluster.coordinator, user=user, dbname=dbname)
 
     @contextmanager
     def cloned(self, name: str) -> Iterator[None]:
         """A database of the cluster like the template, until the block ends."""
-        clone, template = sql.Identifier(name), sql.Identifier(_TEMPLATE)
+        clone, template = sql.Identifier(name), sql.Identifier(TEMPLATE)
         with ExitStack() as nodes:
             # The coordinator is the last, so that it is dropped first: it connects to the others.
             for port in (*self.cluster.workers, self.cluster.coordinator):
                 admin = nodes.enter_context(self.cluster.admin(port))
                 admin.execute("SET citus.enable_create_database_propagation = off")
                 admin.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy").format(clone, template))
-                admin.execute(_COPY_RIGHTS, {"template": _TEMPLATE, "clone": name})
+                admin.execute(COPY_RIGHTS, {"template": TEMPLATE, "clone": name})
                 nodes.callback(admin.execute, sql.SQL("DROP DATABASE {} WITH (FORCE)").format(clone))
             yield
 
@@ -55,9 +56,9 @@ class ClusterPostgres:
         """Let no one connect to the template, not even the process of Citus for each database: it must be unused."""
         for port in (self.cluster.coordinator, *self.cluster.workers):
             with self.cluster.admin(port) as admin:
-                admin.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(sql.Identifier(_TEMPLATE)))
+                admin.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(sql.Identifier(TEMPLATE)))
                 in_use = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
-                wait_until(lambda: not admin.execute(in_use, [_TEMPLATE]).fetchall(), "the template is in use")  # noqa: B023
+                wait_until(lambda: not admin.execute(in_use, [TEMPLATE]).fetchall(), "the template is in use")  # noqa: B023
 
 
 @contextmanager
@@ -67,8 +68,8 @@ def running_cluster(**settings: str) -> Iterator[ClusterPostgres]:
     folder.chmod(0o711)
     try:
         with running(folder, auth="trust", **{**_SETTINGS, **settings}) as cluster:
-            cluster.create(_TEMPLATE)
-            cluster.join(_TEMPLATE)
+            cluster.create(TEMPLATE)
+            cluster.join(TEMPLATE)
             postgres = ClusterPostgres(cluster)
             migrate.migrate(postgres.conninfo(user="postgres"), grants=grants.grant_names())
             postgres.close_template()

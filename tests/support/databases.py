@@ -22,14 +22,10 @@ from psycopg.rows import namedtuple_row
 from muniment_server.embedded_postgres import EmbeddedPostgres, configuration
 from muniment_server.postgres import migrate, roles
 from muniment_server.postgres.pool import operator_conninfo
-from tests.citus.clones import ClusterPostgres
+from tests.citus.clones import COPY_RIGHTS, TEMPLATE, ClusterPostgres
 
-_TEMPLATE = "muniment"
 _CLONE = "CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy"
 """A checkpoint and a copy of the files cost half of the default, which logs each page."""
-_COPY_RIGHTS = """
-UPDATE pg_database SET datacl = (SELECT datacl FROM pg_database WHERE datname = %(template)s) WHERE datname = %(clone)s
-"""
 _numbers = itertools.count(1)
 
 
@@ -71,7 +67,7 @@ def running_postgres(
     chosen = {"max_connections": "200", **settings}
     try:
         with EmbeddedPostgres(folder, roles=roles.ALL, durable=durable, bindir=bindir, settings=chosen) as server:
-            migrate.migrate(server.conninfo(user="postgres", dbname=_TEMPLATE))
+            migrate.migrate(server.conninfo(user="postgres", dbname=TEMPLATE))
             yield server
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -91,7 +87,7 @@ def unpinned_postgres(*, durable: bool = False, **settings: str) -> Iterator[Emb
 
 
 @contextmanager
-def cloned(postgres: EmbeddedPostgres | ClusterPostgres, template: str = _TEMPLATE) -> Iterator[Database]:
+def cloned(postgres: EmbeddedPostgres | ClusterPostgres, template: str = TEMPLATE) -> Iterator[Database]:
     """A fresh clone of a database that no one uses. CREATE DATABASE copies all but the rights on the database."""
     name = f"test_{next(_numbers)}"
     if isinstance(postgres, ClusterPostgres):
@@ -100,7 +96,7 @@ def cloned(postgres: EmbeddedPostgres | ClusterPostgres, template: str = _TEMPLA
         return
     with psycopg.connect(postgres.conninfo(user="postgres", dbname="postgres"), autocommit=True) as admin:
         admin.execute(sql.SQL(_CLONE).format(sql.Identifier(name), sql.Identifier(template)))
-        admin.execute(_COPY_RIGHTS, {"template": template, "clone": name})
+        admin.execute(COPY_RIGHTS, {"template": template, "clone": name})
         try:
             yield Database(postgres, name)
         finally:
