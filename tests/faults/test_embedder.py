@@ -194,7 +194,10 @@ def test_a_chunk_that_crashed_three_embedders_alone_is_found_by_words_alone(tmp_
 
 
 def test_a_query_never_runs_beside_a_chunk_that_is_embedded_alone(monkeypatch):
-    """If it crashed the embedder, the chunk would be blamed, though it may be at a lower level."""
+    """If it crashed the embedder, the chunk would be blamed, though it may be at a lower level.
+
+    To count its tokens is a part of it.
+    """
     model, running, together = Model(), set(), []
 
     def run(name):
@@ -207,7 +210,13 @@ def test_a_query_never_runs_beside_a_chunk_that_is_embedded_alone(monkeypatch):
 
         return embedded
 
-    monkeypatch.setattr(model, "_e5", SimpleNamespace(query=run("query"), passage=run("chunk"), token_count=len))
+    def count(text):
+        if threading.current_thread() is queries:
+            time.sleep(0.05)
+            together.append({"query", *running})
+        return len(text)
+
+    monkeypatch.setattr(model, "_e5", SimpleNamespace(query=run("query"), passage=run("chunk"), token_count=count))
     ended = threading.Event()
 
     def query() -> None:

@@ -20,7 +20,7 @@ from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.placement import Databases
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
-from muniment_server.runtime import remote_model
+from muniment_server.runtime import pauses, remote_model
 from muniment_server.runtime.embedder import EmbeddingSchedule, embed_queued_chunks
 from muniment_server.runtime.embedder_socket import remote_query_embedder
 from muniment_server.runtime.pauses import Pauses
@@ -315,7 +315,7 @@ def what_is_missing_above_changes_nothing_below(world):
 
     def answer(handler, texts):
         if any(": " in text for text in texts):
-            return answer_body(handler, b"", 503)  # for chunks, which begin with their key
+            return answer_body(handler, b"", 503, Retry_After="60")  # for chunks, which begin with their key
         return answer_well(handler, texts)
 
     world.server.answer = answer
@@ -512,6 +512,21 @@ def test_while_the_model_is_away_chunks_wait_and_are_embedded_when_it_is_back(wo
     assert "HTTP 500" in caplog.text
     assert "secret" not in caplog.text
     assert not any("wait for" in line and "PUBLIC" in line for line in caplog.messages)  # the log names no level
+
+
+def test_a_chunk_that_always_fails_keeps_no_other_waiting(world, monkeypatch, caplog):
+    """A filter before the model may refuse it, with whatever status."""
+    monkeypatch.setattr(pauses, "_LONGEST_PAUSE", 0.05)
+    world.server.answer = lambda handler, texts: (
+        answer_body(handler, b"", 403) if any("launch" in text for text in texts) else answer_well(handler, texts)
+    )
+    for key in ("a", "b", "c", "d"):
+        world.at(PUBLIC).save_memory(key=key, content="launch " * 20 if key == "a" else f"cat {key}")
+    world.embed()
+
+    assert world.rows("WHERE signs IS NULL") == []
+    assert world.found(PUBLIC, "feline") == ["b", "c", "d"]
+    assert "skipping a chunk" in caplog.text
 
 
 def test_a_model_that_is_away_at_the_start_is_asked_again(database, tmp_path, server, caplog):

@@ -87,15 +87,15 @@ class Model:
     def embed_query(self, text: str) -> Vector:
         """The embedding of the beginning of a query."""
         read = readable(text)
-        size = self._fitting(_QUERY_TOKENS, len(read), lambda chars: read[:chars])
         with self._ahead_of_chunks(), self._timed():
+            size = self._fitting(_QUERY_TOKENS, len(read), lambda chars: read[:chars])
             return vector_of(self._e5.query(read[:size]).tolist())
 
     def embed_chunk(self, text: str, *, alone: bool = False) -> Vector:
         """The embedding of the end of a chunk. A turn is embedded after the one before it, so its end matters most."""
         read = readable(text)
-        size = self._fitting(_CHUNK_TOKENS, len(read), lambda chars: read[len(read) - chars :])
         with self._beside_queries(alone=alone), self._timed():
+            size = self._fitting(_CHUNK_TOKENS, len(read), lambda chars: read[len(read) - chars :])
             return vector_of(self._e5.passage(read[len(read) - size :]).tolist())
 
     def is_stuck(self, seconds: float) -> bool:
