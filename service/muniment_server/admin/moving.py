@@ -226,7 +226,7 @@ class Move:
                 tables = _tables(sending)
                 _drop(receiving, plan.tenant, tables)
                 self._arrive(plan, source)
-                for query in ("lock_agents", "lock_conversations", "lock_sessions"):
+                for query in ("lock_agents", "lock_moving_conversations", "lock_sessions"):
                     sending.execute(_QUERIES[query], {"tenant": plan.tenant})
                 before = {str(table): _digest(receiving, plan.tenant, table) for table in tables}
                 for table in tables:
@@ -266,7 +266,7 @@ class Move:
 
     def _lock(self, connection: psycopg.Connection[Any], plan: Plan, source: str) -> None:
         """Lock the tenant's row. Raises CannotMove if another move has changed it since the plan was made."""
-        places = _rows(connection, "lock_tenant", Place, tenant=plan.tenant)
+        places = _rows(connection, "lock_moving_tenant", Place, tenant=plan.tenant)
         if not places or places[0].moving_from is not None or places[0].moving_to not in {None, plan.target}:
             raise CannotMove(f"another move of this tenant has changed what {source} has: run it again")
 
@@ -339,7 +339,7 @@ def _summed(connection: psycopg.Connection[Any], rows: sql.SQL, tenant: TenantNu
 
 def _drop(connection: psycopg.Connection[Any], tenant: TenantNumber, tables: Sequence[_Table]) -> None:
     """Drop what an interrupted move has left: the rows of a tenant that has not arrived. Raises CannotMove."""
-    places = _rows(connection, "lock_tenant", Place, tenant=tenant)
+    places = _rows(connection, "lock_moving_tenant", Place, tenant=tenant)
     if not places:
         return
     if places[0].moving_from is None:

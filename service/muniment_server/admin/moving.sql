@@ -59,7 +59,7 @@ SELECT count(*) AS rows
  WHERE agent.tenant = %(tenant)s
    AND agent.delete_time IS NOT NULL;
 
--- name: lock_tenant
+-- name: lock_moving_tenant
 -- From here on no agent and no host key can be made, and no other move goes on.
 SELECT tenant.tenant, tenant.moving_to, tenant.moving_from
   FROM vault.tenant
@@ -117,7 +117,7 @@ SELECT agent.agent
  ORDER BY agent.agent
    FOR UPDATE;
 
--- name: lock_conversations
+-- name: lock_moving_conversations
 SELECT conversation.agent
   FROM vault.conversation
  WHERE conversation.tenant = %(tenant)s
