@@ -196,7 +196,7 @@ def test_a_chunk_that_crashed_three_embedders_alone_is_found_by_words_alone(tmp_
 def test_a_query_never_runs_beside_a_chunk_that_is_embedded_alone(monkeypatch):
     """If it crashed the embedder, the chunk would be blamed, though it may be at a lower level.
 
-    To count its tokens is a part of it.
+    Counting its tokens is part of embedding it.
     """
     model, running, together = Model(), set(), []
 

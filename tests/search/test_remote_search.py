@@ -20,12 +20,13 @@ from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.placement import Databases
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
-from muniment_server.runtime import pauses, remote_model
+from muniment_server.runtime import remote_model
 from muniment_server.runtime.embedder import EmbeddingSchedule, embed_queued_chunks
 from muniment_server.runtime.embedder_socket import remote_query_embedder
 from muniment_server.runtime.pauses import Pauses
 from muniment_server.runtime.remote_configuration import RemoteConfig
 from muniment_server.runtime.remote_embedding import RemoteEmbedding
+from muniment_server.runtime.remote_model import batch_size
 from muniment_server.runtime.stop_signal import StopSignal
 from muniment_server.search import embedding_queue
 from muniment_server.search.embedding_queue import FIRST, START, embed_remote_batch, queue_missing
@@ -278,6 +279,25 @@ def test_a_model_that_is_too_slow_for_many_chunks_at_once_gets_fewer(world, monk
 # Growing.
 
 
+def test_what_is_missing_is_embedded_while_more_and_more_is_written(database, server, monkeypatch):
+    """One tenant's import must not keep the agents of others with the built-in model."""
+    roles = RoleDatabase(database.conninfo, pool_sizes=SINGLE)
+    embedding = RemoteEmbedding(server.config(PUBLIC), server.new_model(), Databases.of_one(roles), Disk(None))
+    stop, parts = StopSignal(), []
+
+    def embed_batch(*_, is_missing):
+        parts.append(is_missing)
+        if len(parts) == 4:
+            stop.set()
+        return True
+
+    monkeypatch.setattr(embedding, "_embed_batch", embed_batch)
+    embedding._embed_queued(roles, PUBLIC, Pauses(), batch_size(), stop)
+    roles.close()
+
+    assert parts == [False, True, False, True]
+
+
 def test_what_was_stored_before_is_embedded_and_the_built_in_model_searches_until_all_of_it_is(
     database, tmp_path, server
 ):
@@ -315,7 +335,7 @@ def what_is_missing_above_changes_nothing_below(world):
 
     def answer(handler, texts):
         if any(": " in text for text in texts):
-            return answer_body(handler, b"", 503, Retry_After="60")  # for chunks, which begin with their key
+            return answer_body(handler, b"", 503)  # for chunks, which begin with their key
         return answer_well(handler, texts)
 
     world.server.answer = answer
@@ -514,18 +534,16 @@ def test_while_the_model_is_away_chunks_wait_and_are_embedded_when_it_is_back(wo
     assert not any("wait for" in line and "PUBLIC" in line for line in caplog.messages)  # the log names no level
 
 
-def test_a_chunk_that_always_fails_keeps_no_other_waiting(world, monkeypatch, caplog):
-    """A filter before the model may refuse it, with whatever status."""
-    monkeypatch.setattr(pauses, "_LONGEST_PAUSE", 0.05)
+def test_a_chunk_that_a_filter_refuses_keeps_no_other_waiting(world, caplog):
     world.server.answer = lambda handler, texts: (
         answer_body(handler, b"", 403) if any("launch" in text for text in texts) else answer_well(handler, texts)
     )
-    for key in ("a", "b", "c", "d"):
+    for key in ("a", "b", "c"):
         world.at(PUBLIC).save_memory(key=key, content="launch " * 20 if key == "a" else f"cat {key}")
     world.embed()
 
     assert world.rows("WHERE signs IS NULL") == []
-    assert world.found(PUBLIC, "feline") == ["b", "c", "d"]
+    assert world.found(PUBLIC, "feline") == ["b", "c"]
     assert "skipping a chunk" in caplog.text
 
 

@@ -59,7 +59,7 @@ class Server:
 
     def read_to_the_last_line(self) -> str:
         """What it says in development, down to the last thing to try."""
-        self._read_until("grpcurl")
+        self._read_until("grpcurl -")
         return self.said
 
     @property

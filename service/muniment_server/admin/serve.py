@@ -339,7 +339,7 @@ def _print_examples(address: str, key: str, config: ServerConfig) -> None:
             "muniment memory search friday --agent alice --taint internal",
         ],
     )
-    console.print("\nOr, where another tool is installed:\n")
+    console.print("\nOr with grpcurl, if it is installed:\n")
     _print_lines(console, [_grpcurl(address, config.tls)])
 
 

@@ -12,10 +12,7 @@ _T = TypeVar("_T")
 
 
 class BatchSize:
-    """How many texts are sent at a time: half as many after an error, twice as many after a quick answer.
-
-    A smaller request may be answered in time, and one chunk that always fails is at last sent alone.
-    """
+    """How many texts are sent at a time: half as many after a late answer, twice as many after a quick one."""
 
     def __init__(self, most: int, quick: float, clock: Callable[[], float] = time.monotonic) -> None:
         """*most*: the largest size. *quick*: how many seconds a quick answer takes at most."""
@@ -29,8 +26,9 @@ class BatchSize:
         started = self._clock()
         try:
             answer = send()
-        except RemoteModelError:
-            self.texts = max(1, self.texts // 2)
+        except RemoteModelError as error:
+            if error.is_late:
+                self.texts = max(1, self.texts // 2)
             raise
         if self._clock() - started < self._quick:
             self.texts = min(2 * self.texts, self._most)

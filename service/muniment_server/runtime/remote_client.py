@@ -21,16 +21,25 @@ from muniment_server.runtime.remote_configuration import RemoteAddress
 _READ_BYTES = 64 * 1024
 _MAX_IDLE_CONNECTIONS = 8
 _MAX_RETRY_AFTER = 300.0
-_REFUSES_TEXT = frozenset({400, 413, 422, 500})
-"""Statuses with which servers refuse a text that is too long, or that they cannot read. llama.cpp uses 500."""
+_REFUSES_TEXT = frozenset({400, 403, 413, 422, 451, 500})
+"""Statuses with which servers refuse a text that is too long or that they cannot read, and filters one that they do not
+allow. llama.cpp uses 500. None with which a busy server answers: a higher level could cause that, and a chunk that is
+refused is skipped for good.
+"""
 
 
 class RemoteModelError(Exception):
     """There is no usable answer. The text says why, and contains nothing that was sent or received."""
 
-    def __init__(self, text: str, *, retry_after: float = 0.0, may_be_the_text: bool = False) -> None:
-        """*retry_after*: how many seconds the server asks to wait. *may_be_the_text*: others may be answered."""
+    def __init__(
+        self, text: str, *, retry_after: float = 0.0, may_be_the_text: bool = False, is_late: bool = False
+    ) -> None:
+        """*retry_after*: how many seconds the server asks to wait. *may_be_the_text*: others may be answered.
+
+        *is_late*: the server did not answer in time, and may answer a smaller request.
+        """
         super().__init__(text)
+        self.is_late = is_late
         self.retry_after = retry_after
         self.may_be_the_text = may_be_the_text
 
@@ -214,7 +223,7 @@ def _fail_by(error: Exception) -> NoReturn:
 
 
 def _fail_late(seconds: float) -> NoReturn:
-    raise RemoteModelError(f"it did not answer within {seconds:g} s")
+    raise RemoteModelError(f"it did not answer within {seconds:g} s", is_late=True)
 
 
 def fail(text: str) -> NoReturn:

@@ -157,10 +157,11 @@ class RemoteEmbedding:
     def _embed_queued(
         self, database: Database, level: Classification, pauses: Pauses, size: BatchSize, stop: StopSignal
     ) -> None:
-        """Embed until nothing is queued: what was written since, then what was missing. Agents take turns."""
+        """Embed until nothing is queued: what was written since, and what was missing, in turns. So do agents."""
         positions = {False: START, True: START}
         while not stop.is_set() and not self._disk.is_full:
-            batches = (self._embed_batch(database, level, positions, size, is_missing=each) for each in (False, True))
+            # A list: while one agent writes, what is missing of the others must not wait.
+            batches = [self._embed_batch(database, level, positions, size, is_missing=each) for each in (False, True)]
             if not any(batches):
                 return
             pauses.end()

@@ -84,7 +84,7 @@ class RemoteModel:
             (vector,) = self._embed([readable(text)], level, "query", seconds)
         except RemoteModelError as error:
             if error.may_be_the_text:
-                self._require_answer(seconds, error)
+                self._require_answer(seconds)
             raise
         return vector
 
@@ -111,45 +111,37 @@ class RemoteModel:
         try:
             return self._embed(texts, level, "chunk", _CHUNKS_SECONDS)
         except RemoteModelError as error:
-            if len(texts) == 1:
-                return [self._embed_refused(texts[0], level, error)]
             if not error.may_be_the_text:
                 raise
-            return [vector for text in texts for vector in self._embed_or_split([text], level)]
+            if len(texts) > 1:
+                return [vector for text in texts for vector in self._embed_or_split([text], level)]
+            return [self._embed_refused(texts[0], level)]
 
-    def _embed_refused(self, text: str, level: Classification, error: RemoteModelError) -> Vector:
-        """The embedding of a chunk that failed alone, or of its end, where a turn stands after the one before it.
+    def _embed_refused(self, text: str, level: Classification) -> Vector:
+        """The embedding of a chunk that was refused, or of its end, where a turn stands after the one before it.
 
-        Whatever the error, it is taken for a refusal of the chunk if a sentence is answered before and after each
-        attempt: otherwise one chunk, which a filter before the server may refuse, would keep all others waiting. The
-        whole chunk is sent again first, since the failure may have passed. Raises RemoteModelError if the server asks
-        to wait, or does not answer for the sentence either.
+        The whole chunk is sent again first: what looks like a refusal may have been a failure that has passed.
         """
         for attempt in range(_ATTEMPTS + _HALVINGS):
-            self._require_answer(_CHUNKS_SECONDS, error)
+            self._require_answer(_CHUNKS_SECONDS)
             if attempt >= _ATTEMPTS:
                 text = text[len(text) // 2 :]
             try:
                 (vector,) = self._embed([text], level, "chunk", _CHUNKS_SECONDS)
-            except RemoteModelError as again:
-                error = again
+            except RemoteModelError as error:
+                if not error.may_be_the_text:
+                    raise
             else:
                 return vector
-        self._require_answer(_CHUNKS_SECONDS, error)
         _LOG.error("skipping a chunk that the model at %s refuses: it is not found by that model", self._config.address)
         return [0] * len(self._calibrated.mean)
 
-    def _require_answer(self, seconds: float, error: RemoteModelError) -> None:
-        """Raise RemoteModelError, and not because of a text, if the server does not answer for a sentence either.
-
-        Raises *error*, which it failed with before, if that asks to wait.
-        """
-        if error.retry_after:
-            raise error
+    def _require_answer(self, seconds: float) -> None:
+        """Raise RemoteModelError, and not because of a text, if the server does not answer for a sentence either."""
         try:
             self._ask(SENTENCES[:1], seconds, dimensions=self._calibrated.dimensions)
-        except RemoteModelError as failed:
-            raise RemoteModelError(str(failed), retry_after=failed.retry_after) from None
+        except RemoteModelError as error:
+            raise RemoteModelError(str(error), retry_after=error.retry_after, is_late=error.is_late) from None
 
     @property
     def _calibrated(self) -> _Calibration:
