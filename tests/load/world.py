@@ -79,8 +79,8 @@ class World:
             with psycopg.connect(service.conninfo(level.role), autocommit=True) as connection:
                 connection.execute("SET synchronous_commit = off")
                 position = START
-                while (after := embed_batch(connection, embed, position)) or position != START:
-                    position = after or START
+                while (batch := embed_batch(connection, embed, position)) or position != START:
+                    position = batch.last if batch else START
 
         with ThreadPoolExecutor(_LOADERS) as pool:
             list(pool.map(embed_level, Classification))

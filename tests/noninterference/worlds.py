@@ -26,8 +26,9 @@ from muniment_server.search.embedding_queue import (
     START,
     ChunkPosition,
     embed_batch,
-    embed_remote_batch,
     queue_missing,
+    read_remote_batch,
+    store_remote_batch,
 )
 from muniment_server.transport.server import SERVICES
 from tests.citus.clones import ClusterPostgres
@@ -129,15 +130,10 @@ class World:
             while position is not None:
                 position = queue_missing(connection, position, model=REMOTE_MODEL)
         for is_missing in (False, True)[: 1 + chance[2] % 2]:
-            while embed_remote_batch(
-                connection,
-                lambda texts: [remote_embedding_of(text) for text in texts],
-                START,
-                most=BATCH_CHUNKS,
-                model=REMOTE_MODEL,
-                is_missing=is_missing,
+            while batch := read_remote_batch(
+                connection, START, most=BATCH_CHUNKS, model=REMOTE_MODEL, is_missing=is_missing
             ):
-                pass
+                store_remote_batch(connection, batch, [remote_embedding_of(text) for text in batch.texts])
 
     def add_host(self, tenant: str, ceiling: int) -> str:
         """A host key of *tenant*, the same in every world in which the same keys were made before."""

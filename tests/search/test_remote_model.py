@@ -106,11 +106,11 @@ def test_a_model_that_takes_long_for_each_sentence_is_asked_for_a_few_at_a_time(
     server.new_model().calibrate()
 
 
-def test_fewer_texts_are_sent_after_a_late_answer_and_more_after_quick_ones():
+def test_fewer_texts_are_sent_after_an_error_and_more_after_quick_answers():
     now = 0.0
     size = BatchSize(16, 7.5, clock=lambda: now)
 
-    def answer_after(seconds, error=None):
+    def answer_after(seconds, error=None, sent=None):
         def send():
             nonlocal now
             now += seconds
@@ -119,14 +119,14 @@ def test_fewer_texts_are_sent_after_a_late_answer_and_more_after_quick_ones():
             return "answer"
 
         with contextlib.suppress(RemoteModelError):
-            assert size.learn(send) == "answer"
+            assert size.learn(sent or size.texts, send) == "answer"
         return size.texts
 
-    late = RemoteModelError("late", is_late=True)
-    assert [answer_after(30, late) for _ in range(5)] == [8, 4, 2, 1, 1]
+    error = RemoteModelError("late", is_late=True)
+    assert [answer_after(30, error) for _ in range(5)] == [8, 4, 2, 1, 1]
     assert answer_after(8) == 1
-    assert answer_after(1, RemoteModelError("refused")) == 1
     assert [answer_after(1) for _ in range(5)] == [2, 4, 8, 16, 16]
+    assert answer_after(1, RemoteModelError("closed"), sent=3) == 1
 
 
 def test_nothing_is_embedded_before_the_model_is_known(server):
@@ -260,25 +260,6 @@ def test_a_failure_that_passes_neither_shortens_a_chunk_nor_leaves_it_without_an
     server.answer = answer_well
 
     assert vectors == model.embed_chunks(["a cat", "a ship"], PUBLIC)
-
-
-@pytest.mark.parametrize("status", [400, 500])
-def test_a_query_is_refused_because_of_its_text_only_if_a_sentence_is_answered(server, status):
-    model = server.model()
-    errors = []
-    for refuses_all in (False, True):
-
-        def answer(handler, texts, refuses_all=refuses_all):
-            if refuses_all or not set(texts) & set(SENTENCES):
-                return answer_body(handler, b"", status)
-            return answer_well(handler, texts)
-
-        server.answer = answer
-        with pytest.raises(RemoteModelError) as raised:
-            model.embed_query("text", PUBLIC, 5)
-        errors.append(raised.value.may_be_the_text)
-
-    assert errors == [True, False]
 
 
 def test_a_chunk_that_the_server_refuses_gets_zeros_while_it_answers_for_others(server, caplog):

@@ -20,16 +20,17 @@ from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.placement import Databases
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
-from muniment_server.runtime import remote_model
+from muniment_server.runtime import pauses, remote_model
 from muniment_server.runtime.embedder import EmbeddingSchedule, embed_queued_chunks
 from muniment_server.runtime.embedder_socket import remote_query_embedder
-from muniment_server.runtime.pauses import Pauses
+from muniment_server.runtime.pauses import Attempts, Pauses
+from muniment_server.runtime.remote_client import RemoteModelError
 from muniment_server.runtime.remote_configuration import RemoteConfig
 from muniment_server.runtime.remote_embedding import RemoteEmbedding
 from muniment_server.runtime.remote_model import batch_size
 from muniment_server.runtime.stop_signal import StopSignal
 from muniment_server.search import embedding_queue
-from muniment_server.search.embedding_queue import FIRST, START, embed_remote_batch, queue_missing
+from muniment_server.search.embedding_queue import FIRST, START, queue_missing, read_remote_batch, store_remote_batch
 from muniment_server.search.embeddings import model_number
 from tests.noninterference.mutants.damage import as_restricted
 from tests.noninterference.mutants.scheme import HOSTS, ITEMS, Mutant, Patch, applied, edit, setting
@@ -114,6 +115,12 @@ def world(database, tmp_path, server):
     """A world whose ceiling is INTERNAL."""
     with world_of(database, tmp_path, server, INTERNAL) as world:
         yield world
+
+
+@pytest.fixture
+def short_pauses(monkeypatch):
+    """To be requested before the world."""
+    monkeypatch.setattr(pauses, "FIRST_PAUSE", 0.02)
 
 
 def fill(world):
@@ -292,7 +299,7 @@ def test_what_is_missing_is_embedded_while_more_and_more_is_written(database, se
         return True
 
     monkeypatch.setattr(embedding, "_embed_batch", embed_batch)
-    embedding._embed_queued(roles, PUBLIC, Pauses(), batch_size(), stop)
+    embedding._embed_queued(roles, PUBLIC, {False: START, True: START}, Pauses(), batch_size(), stop)
     roles.close()
 
     assert parts == [False, True, False, True]
@@ -479,13 +486,11 @@ def test_a_vector_whose_text_is_deleted_while_it_is_made_is_not_stored(world):
     with world.service.database.as_owner() as owner:
         owner.execute("UPDATE muniment_public.remote_embedding SET signs = NULL, vector = NULL, model = 7")
     with world.service.database.connect(PUBLIC.role) as connection, world.service.database.as_owner() as owner:
-
-        def embed(texts):
-            deleting.execute("UPDATE muniment_public.item SET delete_time = now() WHERE name = %s", [first])
-            return [quick(text) for text in texts]
-
+        batch = read_remote_batch(connection, START, most=16, model=7, is_missing=False)
+        assert batch
         with world.service.database.as_owner() as deleting, deleting.transaction():
-            embed_remote_batch(connection, embed, START, most=16, model=7, is_missing=False)
+            deleting.execute("UPDATE muniment_public.item SET delete_time = now() WHERE name = %s", [first])
+            store_remote_batch(connection, batch, [quick(text) for text in batch.texts])
         made = owner.execute(
             "SELECT name, signs IS NOT NULL FROM muniment_public.remote_embedding ORDER BY name"
         ).fetchall()
@@ -545,6 +550,77 @@ def test_a_chunk_that_a_filter_refuses_keeps_no_other_waiting(world, caplog):
     assert world.rows("WHERE signs IS NULL") == []
     assert world.found(PUBLIC, "feline") == ["b", "c"]
     assert "skipping a chunk" in caplog.text
+
+
+@pytest.mark.parametrize("is_late", [True, False], ids=["late", "crashes"])
+def test_a_chunk_that_always_fails_keeps_no_agent_waiting(short_pauses, world, monkeypatch, is_late):
+    """Nor do two."""
+    monkeypatch.setattr(remote_model, "_CHUNKS_SECONDS", 0.5)
+    ended = threading.Event()
+    for agent in ("alice", "bob", "carol"):
+        world.at(PUBLIC, agent).save_memory(key=agent, content="a cat")
+    world.embed()
+    *failing, last = [str(name) for (name,) in world.rows("ORDER BY tenant, agent")]
+
+    def answer(handler, texts):
+        if any("launch" in text for text in texts):
+            if is_late:
+                ended.wait(20)
+            handler.close_connection = True  # without an answer, as when the server crashes
+        else:
+            answer_well(handler, texts)
+
+    world.server.answer = answer
+    for agent in (*failing, last):
+        world.at(PUBLIC, agent).save_memory(key=agent, content="launch" if agent in failing else "another cat")
+    world.embed(waits=False)
+    wait_until(lambda: world.rows("WHERE signs IS NOT NULL"), 30)
+    ended.set()
+
+    assert world.rows("WHERE signs IS NOT NULL") == [(last,)]
+
+
+@pytest.mark.parametrize(
+    ("error", "fails_for_others", "sent"),
+    [
+        ({"may_be_the_text": True}, False, 2),
+        ({"is_late": True}, False, 2),
+        ({"may_be_the_text": True}, True, 1),
+        ({"is_late": True}, True, 1),
+        ({}, False, 1),
+    ],
+)
+def test_there_is_a_pause_unless_only_what_was_sent_is_to_blame(error, fails_for_others, sent):
+    asked: list[None] = []
+
+    def send():
+        asked.append(None)
+        raise RemoteModelError("failed", **error)
+
+    def probe():
+        if fails_for_others:
+            raise RemoteModelError("failed")
+
+    attempts = Attempts("failed", probe)
+
+    assert [attempts.ask(send) for _ in range(2)] == [None, None]
+    assert len(asked) == sent
+
+
+def test_a_query_that_is_always_late_stops_no_others(world):
+    fill(world)
+    ended = threading.Event()
+
+    def answer(handler, texts):
+        if "slow" in texts[0]:
+            ended.wait(20)
+        answer_well(handler, texts)
+
+    world.server.answer = answer
+    found = world.found(PUBLIC, "slow"), world.found(PUBLIC, "feline")
+    ended.set()
+
+    assert found == ([], ["cat-PUBLIC"])
 
 
 def test_a_model_that_is_away_at_the_start_is_asked_again(database, tmp_path, server, caplog):

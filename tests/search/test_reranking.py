@@ -292,6 +292,22 @@ def test_a_slow_reranker_costs_a_search_little_and_leaves_the_order(world, drips
     assert took < 5  # much less than the reranker takes
 
 
+def test_a_search_whose_reranking_is_always_late_stops_no_others(world):
+    fill(world)
+    ended = threading.Event()
+
+    def answer(handler, query, texts):
+        if "slow" in query:
+            ended.wait(20)
+        rerank_well(handler, query, texts)
+
+    world.server.answer = answer
+    reranked = [world.search(PUBLIC, query).reranked for query in ("cat slow", "cat")]
+    ended.set()
+
+    assert reranked == [False, True]
+
+
 def test_without_the_process_that_sends_the_order_stays(database, tmp_path):
     with serving(database, reranker=reranker(str(tmp_path / "absent"), RESTRICTED)) as service:
         world = World(service, RerankingServer())

@@ -21,7 +21,7 @@ from muniment_server.runtime.stop_signal import StopSignal
 from muniment_server.search import ranking, search
 from muniment_server.search.embedding_queue import START, embed_batch
 from muniment_server.search.embeddings import DIMENSIONS, vector_of
-from tests.support.answers import INTERNAL, LEVELS, PUBLIC, RESTRICTED, UP, keys
+from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, UP, keys
 from tests.support.embedders import Quick, embed_all, embed_by, quick
 from tests.support.erasing import erase_all
 from tests.support.searches import ANY, SCANS, passages
@@ -583,7 +583,8 @@ def test_what_is_deleted_while_it_is_embedded_gets_no_vector(service, at):
         return quick(text)
 
     model = Quick(answer)
-    embed_all(service.database, model)
+    for _ in range(2):
+        embed_all(service.database, model)
 
     assert model.chunks[-1] == "and so on"
     assert rows(service.database, "SELECT name, embedder FROM muniment_public.meaning") == [(second, 1)]
@@ -659,3 +660,29 @@ def test_other_levels_continue_after_an_unexpected_error(service, at, caplog, fa
     assert "DataError" in caplog.text
     assert "embed_batch" in caplog.text
     assert "secret" not in caplog.text
+
+
+def test_chunks_that_are_locked_keep_no_level_waiting(service, caplog):
+    """A deletion at a higher level locks its chunks until it ends. The one thread that embeds does not wait for it."""
+    embedded = []
+
+    def vector(text, _):
+        embedded.append(text)
+        if len(embedded) == 1:
+            save(service.session(PUBLIC), low="dog")
+            deleting.execute("SELECT FROM muniment_confidential.meaning FOR UPDATE")
+        return quick(text)
+
+    with closing(RoleDatabase(service.database.conninfo, pool_sizes=SINGLE)) as database:
+        schedule = EmbeddingSchedule(Databases.of_one(database), vector)
+        save(service.session(CONFIDENTIAL), high="cat")
+        with service.database.as_owner() as deleting, deleting.transaction():
+            embed_queued_chunks(schedule, Disk(None), StopSignal())
+            waiting = list(embedded)
+            embed_queued_chunks(schedule, Disk(None), StopSignal())
+        embed_queued_chunks(schedule, Disk(None), StopSignal())
+
+    assert waiting == ["high: cat"]
+    assert embedded == ["high: cat", "low: dog", "high: cat", "high: cat"]
+    assert caplog.messages == []
+    assert rows(service.database, "SELECT embedder FROM muniment_confidential.meaning") == [(1,)]

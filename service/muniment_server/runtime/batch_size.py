@@ -12,7 +12,7 @@ _T = TypeVar("_T")
 
 
 class BatchSize:
-    """How many texts are sent at a time: half as many after a late answer, twice as many after a quick one."""
+    """How many texts are sent at a time: half as many after an error, twice as many after a quick answer."""
 
     def __init__(self, most: int, quick: float, clock: Callable[[], float] = time.monotonic) -> None:
         """*most*: the largest size. *quick*: how many seconds a quick answer takes at most."""
@@ -21,14 +21,13 @@ class BatchSize:
         self._clock = clock
         self.texts = most
 
-    def learn(self, send: Callable[[], _T]) -> _T:
-        """Call *send*, and adjust the size to how long it took. Returns or raises what *send* does."""
+    def learn(self, texts: int, send: Callable[[], _T]) -> _T:
+        """Call *send*, which sends so many *texts*, and adjust the size. Returns or raises what *send* does."""
         started = self._clock()
         try:
             answer = send()
-        except RemoteModelError as error:
-            if error.is_late:
-                self.texts = max(1, self.texts // 2)
+        except RemoteModelError:  # one text may be why the others are not embedded
+            self.texts = max(1, texts // 2)
             raise
         if self._clock() - started < self._quick:
             self.texts = min(2 * self.texts, self._most)

@@ -359,11 +359,13 @@ class EmbeddingSchedule:
         place = placed.name, level
         with placed.database.connection(level.role, Deadline()) as connection:
             model = self._next_model(level)
-            last = embed_batch(connection, self._embed, self._last.get(place, START), next_model=model)
-            if last is None and place in self._last:  # start over at the first agent
-                last = embed_batch(connection, self._embed, START, next_model=model)
-        self._last[place] = last or START
-        return last is not None
+            batch = embed_batch(connection, self._embed, self._last.get(place, START), next_model=model)
+            if batch is None and place in self._last:  # start over at the first agent
+                batch = embed_batch(connection, self._embed, START, next_model=model)
+        self._last[place] = batch.last if batch else START
+        return (
+            batch is not None and batch.stored > 0
+        )  # chunks that are locked, or deleted, are not embedded again at once
 
 
 if __name__ == "__main__":

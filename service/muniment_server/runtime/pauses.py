@@ -43,9 +43,13 @@ class Pauses:
 class Attempts:
     """Asks a model at an address for the searches of one level. After an error, it is not asked for a while."""
 
-    def __init__(self, failure: str) -> None:
-        """*failure*: the beginning of the line in the log, before what the error says."""
+    def __init__(self, failure: str, probe: Callable[[], object]) -> None:
+        """*failure*: the beginning of the line in the log, before what the error says.
+
+        *probe* asks for a sentence instead, and raises RemoteModelError if there is no answer.
+        """
         self._failure = failure
+        self._probe = probe
         self._pauses = Pauses()
         self._repeats = Repeats()
 
@@ -56,9 +60,19 @@ class Attempts:
         try:
             answer = send()
         except RemoteModelError as error:
-            if not error.may_be_the_text:  # or a caller could stop the searches of others by one that is refused
+            if not self._answers_others(error):
                 self._pauses.begin(error.retry_after)
             warn_once(_LOG, self._repeats, f"{self._failure}: {error}")
             return None
         self._pauses.end()
         return answer
+
+    def _answers_others(self, error: RemoteModelError) -> bool:
+        """Whether only what was sent is to blame: one caller must not stop the searches of all others."""
+        if not error.may_be_the_text and not error.is_late:
+            return False
+        try:
+            self._probe()
+        except RemoteModelError:
+            return False
+        return True

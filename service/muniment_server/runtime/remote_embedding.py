@@ -33,8 +33,9 @@ from muniment_server.search.embedding_queue import (
     ChunkPosition,
     NothingStored,
     Position,
-    embed_remote_batch,
     queue_missing,
+    read_remote_batch,
+    store_remote_batch,
 )
 from muniment_server.search.embeddings import Vector
 from muniment_server.telemetry.repeats import Repeats, warn_once
@@ -55,7 +56,9 @@ class RemoteQueries:
     def __init__(self, model: RemoteModel, level: Classification, address: str) -> None:
         self._model = model
         self._level = level
-        self._attempts = Attempts(f"a query was not embedded by {address}")
+        self._attempts = Attempts(
+            f"a query was not embedded by {address}", probe=lambda: model.require_answer(REMOTE_SECONDS)
+        )
 
     def embed(self, text: str) -> Vector | None:
         """The embedding of a query. None if the model does not make it in time, or failed just before."""
@@ -136,11 +139,12 @@ class RemoteEmbedding:
 
     def _embed_level(self, database: Database, level: Classification, stop: StopSignal) -> None:
         pauses, size, queued_at = Pauses(), batch_size(), time.monotonic()
+        positions = {False: START, True: START}
         while not stop.wait(max(pauses.remaining, _POLL_SECONDS)):
             try:
                 if time.monotonic() > queued_at + _MISSING_SECONDS and self._queue_missing(database, level, stop):
                     queued_at = time.monotonic()
-                self._embed_queued(database, level, pauses, size, stop)
+                self._embed_queued(database, level, positions, pauses, size, stop)
             except RemoteModelError as error:
                 seconds = pauses.begin(error.retry_after)
                 _LOG.warning("chunks wait for %s, trying again in %d s: %s", self._address, seconds, error)
@@ -155,10 +159,15 @@ class RemoteEmbedding:
                 stop.wait(_SECONDS_AFTER_ERROR)
 
     def _embed_queued(
-        self, database: Database, level: Classification, pauses: Pauses, size: BatchSize, stop: StopSignal
+        self,
+        database: Database,
+        level: Classification,
+        positions: dict[bool, Position],
+        pauses: Pauses,
+        size: BatchSize,
+        stop: StopSignal,
     ) -> None:
         """Embed until nothing is queued: what was written since, and what was missing, in turns. So do agents."""
-        positions = {False: START, True: START}
         while not stop.is_set() and not self._disk.is_full:
             # A list: while one agent writes, what is missing of the others must not wait.
             batches = [self._embed_batch(database, level, positions, size, is_missing=each) for each in (False, True)]
@@ -178,16 +187,17 @@ class RemoteEmbedding:
         """Embed a batch of the agents after the position. False if nothing is queued."""
         begin = positions[is_missing]
         with database.connection(level.role, Deadline()) as connection:
-            batch = embed_remote_batch(
-                connection,
-                lambda texts: size.learn(lambda: self._model.embed_chunks(texts, level)),
-                begin,
-                most=size.texts,
-                model=self._number,
-                is_missing=is_missing,
-            )
-        positions[is_missing] = batch.last if batch else START
-        return batch is not None or begin != START
+            batch = read_remote_batch(connection, begin, most=size.texts, model=self._number, is_missing=is_missing)
+            if batch is None:
+                positions[is_missing] = START
+                return begin != START
+            texts = batch.texts
+            if len(texts) == 1:  # if it fails: an agent whose chunk fails each time must not stop the others
+                positions[is_missing] = batch.last
+            vectors = size.learn(len(texts), lambda: self._model.embed_chunks(texts, level))
+            store_remote_batch(connection, batch, vectors)
+        positions[is_missing] = batch.last
+        return True
 
     @property
     def _number(self) -> int:

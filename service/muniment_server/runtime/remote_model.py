@@ -80,12 +80,7 @@ class RemoteModel:
 
     def embed_query(self, text: str, level: Classification, seconds: float) -> Vector:
         """The embedding of a query of a session at *level*, within *seconds*. Raises RemoteModelError."""
-        try:
-            (vector,) = self._embed([readable(text)], level, "query", seconds)
-        except RemoteModelError as error:
-            if error.may_be_the_text:
-                self._require_answer(seconds)
-            raise
+        (vector,) = self._embed([readable(text)], level, "query", seconds)
         return vector
 
     def embed_chunks(self, texts: Sequence[str], level: Classification) -> Sequence[Vector]:
@@ -95,6 +90,13 @@ class RemoteModel:
         nothing. Raises RemoteModelError.
         """
         return self._embed_or_split([readable(text) for text in texts], level)
+
+    def require_answer(self, seconds: float) -> None:
+        """Raise RemoteModelError, and not because of a text, if the server does not answer for a sentence either."""
+        try:
+            self._ask(SENTENCES[:1], seconds, dimensions=self._calibrated.dimensions)
+        except RemoteModelError as error:
+            raise RemoteModelError(str(error), retry_after=error.retry_after, is_late=error.is_late) from None
 
     def close(self) -> None:
         """Close the connections that are not in use."""
@@ -123,7 +125,7 @@ class RemoteModel:
         The whole chunk is sent again first: what looks like a refusal may have been a failure that has passed.
         """
         for attempt in range(_ATTEMPTS + _HALVINGS):
-            self._require_answer(_CHUNKS_SECONDS)
+            self.require_answer(_CHUNKS_SECONDS)
             if attempt >= _ATTEMPTS:
                 text = text[len(text) // 2 :]
             try:
@@ -135,13 +137,6 @@ class RemoteModel:
                 return vector
         _LOG.error("skipping a chunk that the model at %s refuses: it is not found by that model", self._config.address)
         return [0] * len(self._calibrated.mean)
-
-    def _require_answer(self, seconds: float) -> None:
-        """Raise RemoteModelError, and not because of a text, if the server does not answer for a sentence either."""
-        try:
-            self._ask(SENTENCES[:1], seconds, dimensions=self._calibrated.dimensions)
-        except RemoteModelError as error:
-            raise RemoteModelError(str(error), retry_after=error.retry_after, is_late=error.is_late) from None
 
     @property
     def _calibrated(self) -> _Calibration:

@@ -34,10 +34,10 @@ from muniment_server.search.embedding_queue import (
     ChunkPosition,
     NothingStored,
     Position,
-    RemoteBatch,
-    embed_remote_batch,
     queue_missing,
+    read_remote_batch,
     remote_queue_length,
+    store_remote_batch,
 )
 from muniment_server.search.reindex import remove_others
 
@@ -119,15 +119,13 @@ def _embedded(
 ) -> Iterator[tuple[int, int]]:
     """Embed what is missing, and what waits. How many chunks were embedded, and how many wait."""
 
-    def embed_batch(after: Position, *, is_missing: bool) -> RemoteBatch | None:
-        return embed_remote_batch(
-            connection,
-            lambda texts: size.learn(lambda: model.embed_chunks(texts, level)),
-            after,
-            most=size.texts,
-            model=number,
-            is_missing=is_missing,
-        )
+    def embed_batch(after: Position, *, is_missing: bool) -> tuple[Position | None, int]:
+        """The agent of the last chunk of a batch, or None if there is none, and how many chunks were embedded."""
+        batch = read_remote_batch(connection, after, most=size.texts, model=number, is_missing=is_missing)
+        if batch is None:
+            return None, 0
+        vectors = size.learn(len(batch.texts), lambda: model.embed_chunks(batch.texts, level))
+        return batch.last, store_remote_batch(connection, batch, vectors)
 
     size = batch_size()
     last: ChunkPosition | None = FIRST
@@ -137,9 +135,9 @@ def _embedded(
     for is_missing in (True, False):
         position: Position | None = START
         while position is not None:
-            batch = _patiently(partial(embed_batch, position, is_missing=is_missing))
-            embedded += batch.stored if batch else 0
-            position = batch.last if batch else None if position == START else START
+            last_agent, stored = _patiently(partial(embed_batch, position, is_missing=is_missing))
+            embedded += stored
+            position = last_agent or (None if position == START else START)
             if time.monotonic() > reported + _REPORT_SECONDS:
                 yield embedded, remote_queue_length(connection, number)
                 reported = time.monotonic()

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from muniment_server.domain.classification import Classification
+from muniment_server.runtime.everyday_sentences import SENTENCES
 from muniment_server.runtime.remote_client import AboveCeilingError, Connections, RemoteModelError, fail, parsed
 from muniment_server.runtime.remote_configuration import RerankerConfig, read_key
 from muniment_server.search.embeddings import readable
@@ -35,7 +36,7 @@ class RemoteReranker:
     def order(self, query: str, texts: Sequence[LabeledText], level: Classification, seconds: float) -> Sequence[int]:
         """The indexes of *texts*, best first, for a query of a session at *level*. Equal ones stay as they are.
 
-        The only way of a text to the address. Raises RemoteModelError.
+        The only way of a text to the address, but for the sentences. Raises RemoteModelError.
         """
         if not all(one.can_flow_to(self._config.ceiling) for one in (level, *(text.level for text in texts))):
             raise AboveCeilingError
@@ -46,22 +47,29 @@ class RemoteReranker:
         metrics.RERANKER_BYTES.labels(place, level.name).inc(size)
         outcome = "failed"
         try:
-            scores = self._ask(asked, read, seconds, _MAX_BYTES + len(read) * _MAX_BYTES_OF_TEXT + size * _MAX_REPEATED)
+            scores = self._ask(asked, read, seconds)
             outcome = "reranked"
         finally:
             metrics.RERANKER_REQUESTS.labels(place, level.name, outcome).inc()
         return sorted(range(len(texts)), key=lambda index: -scores[index])
 
+    def require_answer(self, seconds: float) -> None:
+        """Raise RemoteModelError if the server does not order two sentences of no level within *seconds*."""
+        query, *texts = SENTENCES[:3]
+        self._ask(query, texts, seconds)
+
     def close(self) -> None:
         """Close the connections that are not in use."""
         self._connections.close()
 
-    def _ask(self, query: str, texts: Sequence[str], seconds: float, most: int) -> Sequence[float]:
+    def _ask(self, query: str, texts: Sequence[str], seconds: float) -> Sequence[float]:
         if self._config.model is None:
             request = {"query": query, "texts": texts, "truncate": True}
         else:
             request = {"model": self._config.model, "query": query, "documents": texts}
         body = json.dumps(request).encode()
+        size = sum(len(text.encode()) for text in (query, *texts))
+        most = _MAX_BYTES + len(texts) * _MAX_BYTES_OF_TEXT + size * _MAX_REPEATED
         return scores_in(parsed(self._connections.post(body, self._key, seconds, most)), len(texts))
 
 

@@ -38,5 +38,5 @@ def reranking(config: RerankerConfig, reranker: RemoteReranker, path: str) -> It
 def _orders_of(
     reranker: RemoteReranker, level: Classification, address: str
 ) -> Callable[[str, Sequence[LabeledText]], Sequence[int] | None]:
-    attempts = Attempts(f"a search was not reranked by {address}")
+    attempts = Attempts(f"a search was not reranked by {address}", probe=lambda: reranker.require_answer(_SECONDS))
     return lambda query, texts: attempts.ask(lambda: reranker.order(query, texts, level, _SECONDS))

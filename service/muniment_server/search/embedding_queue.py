@@ -26,8 +26,6 @@ CHUNKS_AT_ONCE = 1000
 
 ChunkEmbedder: TypeAlias = Callable[[str, str], Vector]
 """Embeds a text. The second argument identifies the chunk."""
-BatchEmbedder: TypeAlias = Callable[[Sequence[str]], Sequence[Vector]]
-"""Embeds several texts."""
 Position: TypeAlias = tuple[TenantNumber, AgentNumber]
 """The agent served last. Those after it are served next."""
 START: Position = (TenantNumber(0), AgentNumber(0))
@@ -49,8 +47,8 @@ FIRST = ChunkPosition(*START, 0, "", UUID(int=0), 0)
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteBatch:
-    """A batch that a model at an address has embedded."""
+class EmbeddedBatch:
+    """A batch that the built-in model has embedded."""
 
     last: Position
     """The agent of its last chunk."""
@@ -76,6 +74,23 @@ class _QueuedChunk:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class RemoteBatch:
+    """Queued chunks to embed with a model at an address. There is at least one."""
+
+    model: int
+    chunks: Sequence[_QueuedChunk]
+
+    @property
+    def texts(self) -> Sequence[str]:
+        return [chunk.text for chunk in self.chunks]
+
+    @property
+    def last(self) -> Position:
+        """The agent of the last chunk."""
+        return self.chunks[-1].tenant, self.chunks[-1].agent
+
+
 def queue_length(connection: psycopg.Connection[Any]) -> int:
     """How many chunks of the connection's level are queued, up to 100,000."""
     (length,) = connection.execute(_QUERIES["queue_length"]).fetchone() or (0,)
@@ -90,11 +105,11 @@ def remote_queue_length(connection: psycopg.Connection[Any], model: int) -> int:
 
 def embed_batch(
     connection: psycopg.Connection[Any], embed: ChunkEmbedder, position: Position, *, next_model: int | None = None
-) -> Position | None:
+) -> EmbeddedBatch | None:
     """Embed a batch of queued chunks of the connection's level, of the agents after *position*.
 
-    Then queue them for *next_model*, a model at an address, if given. Returns the agent of the last chunk, or None if
-    nothing is queued after *position*.
+    Then queue them for *next_model*, a model at an address, if given. Returns None if nothing is queued after
+    *position*.
     """
     end = time.monotonic() + _BATCH_SECONDS
     tenant, agent = position
@@ -107,40 +122,39 @@ def embed_batch(
     if not made:
         return None
     parameters = {"embedder": EMBEDDER, "made": json.dumps(made), "model": next_model}
-    connection.execute(_QUERIES["keep_vectors"], parameters)
-    return tenant, agent
+    (stored,) = connection.execute(_QUERIES["keep_vectors"], parameters).fetchone() or (0,)
+    return EmbeddedBatch((tenant, agent), int(stored))
 
 
-def embed_remote_batch(
-    connection: psycopg.Connection[Any],
-    embed: BatchEmbedder,
-    position: Position,
-    *,
-    most: int,
-    model: int,
-    is_missing: bool,
+def read_remote_batch(
+    connection: psycopg.Connection[Any], position: Position, *, most: int, model: int, is_missing: bool
 ) -> RemoteBatch | None:
-    """Embed at most *most* queued chunks with the *model* at an address.
+    """At most *most* chunks that wait for the *model* at an address, of the agents after *position*. None without any.
 
     *is_missing* takes chunks that were found without an embedding by that model, instead of those written since.
-    What *embed* raises ends the batch; its chunks stay queued. Raises NothingStored.
     """
     queued = _waiting(connection, position, most, model=model, is_missing=is_missing)
-    if not queued:
-        return None
-    vectors = embed([chunk.text for chunk in queued])
+    return RemoteBatch(model, queued) if queued else None
+
+
+def store_remote_batch(connection: psycopg.Connection[Any], batch: RemoteBatch, vectors: Sequence[Vector]) -> int:
+    """Store the embeddings of *batch*. How many were stored: those of chunks that are locked are not.
+
+    Raises NothingStored.
+    """
     made = [
         {
             **_embedded(chunk, vector),
             "prior_name": chunk.before_name,
             "prior": chunk.before_change and str(chunk.before_change),
         }
-        for chunk, vector in zip(queued, vectors, strict=True)
+        for chunk, vector in zip(batch.chunks, vectors, strict=True)
     ]
-    stored = connection.execute(_QUERIES["keep_remote_vectors"], {"made": json.dumps(made), "model": model}).rowcount
+    parameters = {"made": json.dumps(made), "model": batch.model}
+    stored = connection.execute(_QUERIES["keep_remote_vectors"], parameters).rowcount
     if not stored:
         raise NothingStored
-    return RemoteBatch((queued[-1].tenant, queued[-1].agent), stored)
+    return stored
 
 
 def queue_missing(connection: psycopg.Connection[Any], after: ChunkPosition, *, model: int) -> ChunkPosition | None:

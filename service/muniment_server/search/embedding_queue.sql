@@ -100,9 +100,25 @@ SELECT waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change
 
 -- name: keep_vectors
 -- Store embeddings, each in the nearest list, if there are lists. Chunks that were deleted meanwhile get none; nor do
--- those that are no longer embedded together with the passage that was used. model: a model at an address, which is to
--- embed them next, or null.
-WITH kept AS (
+-- those that are no longer embedded together with the passage that was used. This statement waits for no lock, since
+-- one thread embeds all levels and a lower one must not wait for a deletion above: what is locked stays queued. model: a
+-- model at an address, which is to embed them next, or null. Returns how many were stored.
+WITH made AS MATERIALIZED (
+    SELECT made.*
+      FROM jsonb_to_recordset(%(made)s) AS made (tenant bigint, agent bigint, kind smallint, name text, change_id uuid,
+                                                 number integer, prior uuid, signs bit(384), vector smallint[])
+),
+unlocked AS MATERIALIZED (
+    SELECT meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece
+      FROM made
+           JOIN meaning
+                ON (meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece)
+                   = (made.tenant, made.agent, made.kind, made.name, made.change_id, made.number)
+     WHERE meaning.prior IS NOT DISTINCT FROM made.prior
+       AND meaning.embedder IS NULL
+       FOR NO KEY UPDATE OF meaning SKIP LOCKED
+),
+kept AS (
     UPDATE meaning AS meant
        SET embedder = %(embedder)s,
            signs    = made.signs,
@@ -117,19 +133,23 @@ WITH kept AS (
                 ORDER BY bit_count(nearest.signs # made.signs), nearest.number
                 LIMIT 1
            )
-      FROM jsonb_to_recordset(%(made)s) AS made (tenant bigint, agent bigint, kind smallint, name text, change_id uuid,
-                                                 number integer, prior uuid, signs bit(384), vector smallint[])
+      FROM made
+           JOIN unlocked
+                ON (unlocked.tenant, unlocked.agent, unlocked.kind, unlocked.name, unlocked.change_id, unlocked.piece)
+                   = (made.tenant, made.agent, made.kind, made.name, made.change_id, made.number)
      WHERE (meant.tenant, meant.agent, meant.kind, meant.name, meant.change_id, meant.piece)
            = (made.tenant, made.agent, made.kind, made.name, made.change_id, made.number)
-       AND meant.prior IS NOT DISTINCT FROM made.prior
-       AND meant.embedder IS NULL
  RETURNING meant.tenant, meant.agent, meant.kind, meant.name, meant.change_id, meant.piece
+),
+queued AS (
+    INSERT INTO remote_embedding AS queued (tenant, agent, kind, name, change_id, number, model, is_missing)
+    SELECT kept.tenant, kept.agent, kept.kind, kept.name, kept.change_id, kept.piece, %(model)s::integer, FALSE
+      FROM kept
+     WHERE %(model)s::integer IS NOT NULL
+        ON CONFLICT DO NOTHING
 )
-INSERT INTO remote_embedding AS queued (tenant, agent, kind, name, change_id, number, model, is_missing)
-SELECT kept.tenant, kept.agent, kept.kind, kept.name, kept.change_id, kept.piece, %(model)s::integer, FALSE
-  FROM kept
- WHERE %(model)s::integer IS NOT NULL
-    ON CONFLICT DO NOTHING;
+SELECT count(*)
+  FROM kept;
 
 -- name: queue_missing
 -- Look at a batch of chunks after a given one, and queue those that have no embedding by a model at an address and do not wait
