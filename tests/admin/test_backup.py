@@ -225,6 +225,23 @@ def test_of_keys_that_were_revoked_frozen_and_thawed_the_last_state_is_repeated(
     assert found[keys["gone"]].revoke_time == journal[3].time
 
 
+def test_an_old_journal_does_not_thaw_what_was_frozen_later(service: Service):
+    """The audit log has lost the entries to a purge, so they are repeated. The later freeze has lasted since."""
+    with connect_operator(service.database.admin) as operator:
+        key = new_key(operator, "frozen")
+        operator.freeze_host_keys("frozen")
+        operator.thaw_host_keys("frozen")
+        journal = written(service).entries
+        operator.freeze_host_keys("frozen")
+        latest = written(service).entries[-1]
+        with service.database.as_owner() as owner:
+            owner.execute("DELETE FROM muniment_control.audit")
+            assert replay(owner, journal) == 2
+        found = {each.host_key_id: each for each in operator.host_keys()}
+
+    assert found[key].freeze_time == latest.time
+
+
 def new_key(operator: Operator, tenant: str) -> HostKeyId:
     """The id of a new host key."""
     return HostKeyId(operator.create_host_key(tenant=tenant, ceiling=Level.PUBLIC, ids=RandomIds())[0])

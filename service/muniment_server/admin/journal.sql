@@ -56,13 +56,16 @@ UPDATE vault.host_key AS revoked
 UPDATE vault.host_key AS frozen
    SET freeze_time = %(time)s
  WHERE frozen.tenant = %(tenant)s
-   AND frozen.host_key_id = %(host_key_id)s;
+   AND frozen.host_key_id = %(host_key_id)s
+   AND frozen.freeze_time IS NULL;
 
 -- name: thaw_again
+-- Not what was frozen later: the audit log may have lost the entry of an old journal to a purge.
 UPDATE vault.host_key AS thawed
    SET freeze_time = NULL
  WHERE thawed.tenant = %(tenant)s
-   AND thawed.host_key_id = %(host_key_id)s;
+   AND thawed.host_key_id = %(host_key_id)s
+   AND thawed.freeze_time <= %(time)s;
 
 -- name: delete_agent_again
 -- As DeleteAgent does, but for the sessions, which a restore closes.
