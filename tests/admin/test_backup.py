@@ -226,7 +226,7 @@ def test_of_keys_that_were_revoked_frozen_and_thawed_the_last_state_is_repeated(
 
 
 def test_an_old_journal_does_not_thaw_what_was_frozen_later(service: Service):
-    """The audit log has lost the entries to a purge, so they are repeated. The later freeze has lasted since."""
+    """Its entries are repeated, because the audit log has lost them. The later freeze stays."""
     with connect_operator(service.database.admin) as operator:
         key = new_key(operator, "frozen")
         operator.freeze_host_keys("frozen")

@@ -148,14 +148,33 @@ def test_other_embeddings_are_removed_on_request_only(database, model, folder):
     assert counted(admin, Classification.PUBLIC) == _CATS
 
 
-def test_it_gives_up_after_five_failures_in_a_row(model, monkeypatch, capsys):
+def test_chunks_for_which_the_model_fails_keep_no_other_waiting(database, model, folder):
+    """They stay queued, and nothing that searches use meanwhile is removed."""
+    _, admin = database
+
+    def answer(handler, texts):
+        if any("a cat 7" in text for text in texts):
+            handler.close_connection = True  # without an answer, as when the server crashes
+        else:
+            answer_well(handler, texts)
+
+    model.answer = answer
+    done = run(folder, *command_of(model, "--remove-others"))
+
+    assert done.returncode != 0
+    assert "fails for some chunks (1), which stay queued" in done.stderr
+    assert counted(admin, Classification.PUBLIC) == _CATS - 1
+    assert counted(admin, Classification.INTERNAL) == 1
+
+
+def test_it_gives_up_after_seven_failures_in_a_row(model, monkeypatch, capsys):
     model.answer = lambda handler, _: answer_body(handler, b"", 503)
     orders = {"conninfo": "", "remote": model.config().to_json(), "removes_others": False}
     monkeypatch.setattr("time.sleep", lambda _: None)
     remote_reindexing.embed(orders)
 
-    assert len(model.requests) == 5
-    assert "failed 5 times in a row: it answered HTTP 503" in json.loads(capsys.readouterr().out)["error"]
+    assert len(model.requests) == 7
+    assert "failed 7 times in a row: it answered HTTP 503" in json.loads(capsys.readouterr().out)["error"]
 
 
 def test_options_that_contradict_are_refused(dev, model):

@@ -133,7 +133,8 @@ class World:
             while batch := read_remote_batch(
                 connection, START, most=BATCH_CHUNKS, model=REMOTE_MODEL, is_missing=is_missing
             ):
-                store_remote_batch(connection, batch, [remote_embedding_of(text) for text in batch.texts])
+                vectors = [remote_embedding_of(chunk.text) for chunk in batch]
+                store_remote_batch(connection, batch, vectors, model=REMOTE_MODEL)
 
     def add_host(self, tenant: str, ceiling: int) -> str:
         """A host key of *tenant*, the same in every world in which the same keys were made before."""

@@ -27,7 +27,7 @@ from muniment_server.runtime.pauses import Attempts, Pauses
 from muniment_server.runtime.remote_client import RemoteModelError
 from muniment_server.runtime.remote_configuration import RemoteConfig
 from muniment_server.runtime.remote_embedding import RemoteEmbedding
-from muniment_server.runtime.remote_model import batch_size
+from muniment_server.runtime.remote_queue import RemoteQueue
 from muniment_server.runtime.stop_signal import StopSignal
 from muniment_server.search import embedding_queue
 from muniment_server.search.embedding_queue import FIRST, START, queue_missing, read_remote_batch, store_remote_batch
@@ -292,17 +292,18 @@ def test_what_is_missing_is_embedded_while_more_and_more_is_written(database, se
     embedding = RemoteEmbedding(server.config(PUBLIC), server.new_model(), Databases.of_one(roles), Disk(None))
     stop, parts = StopSignal(), []
 
-    def embed_batch(*_, is_missing):
-        parts.append(is_missing)
+    def embed_batch(_, __, queue):
+        parts.append(queue)
         if len(parts) == 4:
             stop.set()
         return True
 
+    queues = [RemoteQueue(is_missing=is_missing) for is_missing in (False, True)]
     monkeypatch.setattr(embedding, "_embed_batch", embed_batch)
-    embedding._embed_queued(roles, PUBLIC, {False: START, True: START}, Pauses(), batch_size(), stop)
+    embedding._embed_queued(roles, PUBLIC, queues, stop)
     roles.close()
 
-    assert parts == [False, True, False, True]
+    assert parts == [*queues, *queues]
 
 
 def test_what_was_stored_before_is_embedded_and_the_built_in_model_searches_until_all_of_it_is(
@@ -487,10 +488,9 @@ def test_a_vector_whose_text_is_deleted_while_it_is_made_is_not_stored(world):
         owner.execute("UPDATE muniment_public.remote_embedding SET signs = NULL, vector = NULL, model = 7")
     with world.service.database.connect(PUBLIC.role) as connection, world.service.database.as_owner() as owner:
         batch = read_remote_batch(connection, START, most=16, model=7, is_missing=False)
-        assert batch
         with world.service.database.as_owner() as deleting, deleting.transaction():
             deleting.execute("UPDATE muniment_public.item SET delete_time = now() WHERE name = %s", [first])
-            store_remote_batch(connection, batch, [quick(text) for text in batch.texts])
+            store_remote_batch(connection, batch, [quick(chunk.text) for chunk in batch], model=7)
         made = owner.execute(
             "SELECT name, signs IS NOT NULL FROM muniment_public.remote_embedding ORDER BY name"
         ).fetchall()
@@ -592,19 +592,25 @@ def test_a_chunk_that_always_fails_keeps_no_agent_waiting(short_pauses, world, m
 )
 def test_there_is_a_pause_unless_only_what_was_sent_is_to_blame(error, fails_for_others, sent):
     asked: list[None] = []
+    probed = threading.Event()
 
     def send():
         asked.append(None)
         raise RemoteModelError("failed", **error)
 
     def probe():
+        probed.set()
         if fails_for_others:
             raise RemoteModelError("failed")
 
-    attempts = Attempts("failed", probe)
+    attempts = Attempts("failed")
+    first = attempts.ask(send, probe)
+    if error:
+        assert probed.wait(10)
+        wait_until(lambda: not attempts._probing.locked())
+    second = attempts.ask(send, probe)
 
-    assert [attempts.ask(send) for _ in range(2)] == [None, None]
-    assert len(asked) == sent
+    assert (first, second, len(asked)) == (None, None, sent)
 
 
 def test_a_query_that_is_always_late_stops_no_others(world):
@@ -617,10 +623,10 @@ def test_a_query_that_is_always_late_stops_no_others(world):
         answer_well(handler, texts)
 
     world.server.answer = answer
-    found = world.found(PUBLIC, "slow"), world.found(PUBLIC, "feline")
+    found = [world.found(PUBLIC, query) for query in ("slow", "slow", "slow", "slow", "feline")]
     ended.set()
 
-    assert found == ([], ["cat-PUBLIC"])
+    assert found == [[], [], [], [], ["cat-PUBLIC"]]
 
 
 def test_a_model_that_is_away_at_the_start_is_asked_again(database, tmp_path, server, caplog):

@@ -14,7 +14,7 @@ import grpc
 import pytest
 
 from muniment_server.domain.classification import Classification
-from muniment_server.runtime import embedder_socket
+from muniment_server.runtime import embedder_socket, remote_reranking
 from muniment_server.runtime.embedder_socket import reranker
 from muniment_server.runtime.remote_configuration import RerankerConfig
 from muniment_server.runtime.remote_reranking import reranking
@@ -292,8 +292,15 @@ def test_a_slow_reranker_costs_a_search_little_and_leaves_the_order(world, drips
     assert took < 5  # much less than the reranker takes
 
 
-def test_a_search_whose_reranking_is_always_late_stops_no_others(world):
-    fill(world)
+def test_a_search_whose_reranking_is_always_late_stops_no_others(database, tmp_path, server, monkeypatch):
+    monkeypatch.setattr(remote_reranking, "_SECONDS", 1.0)
+    monkeypatch.setattr(embedder_socket, "_RERANKING_SECONDS", 2.0)
+    with world_of(database, tmp_path, server, INTERNAL) as world:
+        fill(world)
+        a_search_whose_reranking_is_always_late_stops_no_others(world)
+
+
+def a_search_whose_reranking_is_always_late_stops_no_others(world):
     ended = threading.Event()
 
     def answer(handler, query, texts):
@@ -302,10 +309,10 @@ def test_a_search_whose_reranking_is_always_late_stops_no_others(world):
         rerank_well(handler, query, texts)
 
     world.server.answer = answer
-    reranked = [world.search(PUBLIC, query).reranked for query in ("cat slow", "cat")]
+    reranked = [world.search(PUBLIC, query).reranked for query in ("cat slow", "cat slow", "cat slow", "cat")]
     ended.set()
 
-    assert reranked == [False, True]
+    assert reranked == [False, False, False, True]
 
 
 def test_without_the_process_that_sends_the_order_stays(database, tmp_path):

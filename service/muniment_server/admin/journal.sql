@@ -60,7 +60,7 @@ UPDATE vault.host_key AS frozen
    AND frozen.freeze_time IS NULL;
 
 -- name: thaw_again
--- Not what was frozen later: the audit log may have lost the entry of an old journal to a purge.
+-- Not what was frozen later. While the audit log is complete, entries from before that are not repeated anyway.
 UPDATE vault.host_key AS thawed
    SET freeze_time = NULL
  WHERE thawed.tenant = %(tenant)s

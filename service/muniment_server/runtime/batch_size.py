@@ -21,13 +21,13 @@ class BatchSize:
         self._clock = clock
         self.texts = most
 
-    def learn(self, texts: int, send: Callable[[], _T]) -> _T:
-        """Call *send*, which sends so many *texts*, and adjust the size. Returns or raises what *send* does."""
+    def learn(self, count: int, send: Callable[[], _T]) -> _T:
+        """Call *send*, which sends *count* texts, and adjust the size. Returns or raises what *send* does."""
         started = self._clock()
         try:
             answer = send()
         except RemoteModelError:  # one text may be why the others are not embedded
-            self.texts = max(1, texts // 2)
+            self.texts = max(1, count // 2)
             raise
         if self._clock() - started < self._quick:
             self.texts = min(2 * self.texts, self._most)

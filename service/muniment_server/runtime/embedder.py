@@ -54,6 +54,8 @@ _POLL_SECONDS = 0.2
 """How often an idle embedder looks for queued chunks."""
 _SECONDS_AFTER_ERROR = 5.0
 """How long a level is skipped after an unexpected error."""
+_SECONDS_AFTER_LOCK = 1.0
+"""How long a level is skipped after a batch whose chunks are all locked."""
 _STUCK_SECONDS = 60.0
 """How long one embedding may take before the process exits."""
 _QUERY_TOKENS = 96
@@ -284,7 +286,7 @@ def exit_if_stuck(model: Model, seconds: float = _STUCK_SECONDS) -> None:
 
 
 def embed_queued_chunks(schedule: EmbeddingSchedule, disk: Disk, stop: StopSignal) -> None:
-    """Embed until no chunk is queued at any level, or the disk is full."""
+    """Embed until no level has anything to do now, or the disk is full."""
     try:
         while not stop.is_set() and not disk.is_full and schedule.embed_next_batch():
             pass
@@ -309,11 +311,14 @@ class EmbeddingSchedule:
         self._batches = Counter[Classification]()
         self._last: dict[tuple[str, Classification], Position] = {}
         self._not_before: dict[tuple[str, Classification | None], float] = {}
-        """When to resume a level of a server after an unexpected error, or a server that does not answer. All else
-        continues: it must not notice it."""
+        """When to resume a level of a server after an unexpected error or a batch of locked chunks, or a server that
+        does not answer. All else continues: it must not notice it."""
 
     def embed_next_batch(self) -> bool:
-        """Embed one batch. False if nothing is queued. Raises MunimentError if there is one server, and it fails."""
+        """Embed one batch. False if there is nothing to do now.
+
+        Raises MunimentError if there is one server, and it fails.
+        """
         passed = False
         for level in Classification:
             if self._batches[level] == _MAX_BATCHES_IN_A_ROW:
@@ -363,9 +368,10 @@ class EmbeddingSchedule:
             if batch is None and place in self._last:  # start over at the first agent
                 batch = embed_batch(connection, self._embed, START, next_model=model)
         self._last[place] = batch.last if batch else START
-        return (
-            batch is not None and batch.stored > 0
-        )  # chunks that are locked, or deleted, are not embedded again at once
+        if batch is not None and not batch.stored:  # locked: not embedded again at once
+            self._not_before[place] = time.monotonic() + _SECONDS_AFTER_LOCK
+            return False
+        return batch is not None
 
 
 if __name__ == "__main__":

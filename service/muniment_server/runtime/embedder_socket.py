@@ -20,8 +20,9 @@ from muniment_server.search.search import QueryEmbedder, RemoteQueryEmbedder
 
 _TIMEOUT_SECONDS = 0.5
 """How long a query waits for its embedding, which takes 20 ms on a free core, 200 ms at most."""
-REMOTE_SECONDS = 1.0
-"""How long a query waits for its embedding by a model at an address."""
+_REMOTE_SECONDS = 1.0
+"""How long a query waits for its embedding by a model at an address. The embedder waits for a little less, so that a
+late query does not count as an embedder that is down."""
 _RERANKING_SECONDS = 0.3
 """How long a search waits for its reranking."""
 _MAX_QUEUE_SECONDS = 0.4
@@ -44,7 +45,7 @@ def query_embedder(path: str) -> QueryEmbedder:
 
 def remote_query_embedder(path: str, model: str, ceiling: Classification) -> RemoteQueryEmbedder:
     """The same for the model of that name at an address. None for every level above *ceiling*."""
-    client = SocketClient(lambda level: remote_socket(path, level), REMOTE_SECONDS, _VECTOR_BYTES)
+    client = SocketClient(lambda level: remote_socket(path, level), _REMOTE_SECONDS, _VECTOR_BYTES)
 
     def embed(text: str, level: Classification) -> RemoteVector | None:
         vector = _vector(client.ask(text.encode(), level)) if level.can_flow_to(ceiling) else None

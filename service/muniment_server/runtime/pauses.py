@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -41,38 +42,39 @@ class Pauses:
 
 
 class Attempts:
-    """Asks a model at an address for the searches of one level. After an error, it is not asked for a while."""
+    """Asks a model at an address for the searches of one level. If it answers for none, it is not asked for a while."""
 
-    def __init__(self, failure: str, probe: Callable[[], object]) -> None:
-        """*failure*: the beginning of the line in the log, before what the error says.
-
-        *probe* asks for a sentence instead, and raises RemoteModelError if there is no answer.
-        """
+    def __init__(self, failure: str) -> None:
+        """*failure*: the beginning of the line in the log, before what the error says."""
         self._failure = failure
-        self._probe = probe
         self._pauses = Pauses()
         self._repeats = Repeats()
+        self._probing = threading.Lock()
 
-    def ask(self, send: Callable[[], _T]) -> _T | None:
-        """What *send* returns. None if it raises RemoteModelError, or did just before."""
+    def ask(self, send: Callable[[], _T], probe: Callable[[], object]) -> _T | None:
+        """What *send* returns. None if it raises RemoteModelError, or while a pause lasts.
+
+        *probe* asks for what the model should always answer, and raises RemoteModelError if it does not. It is called
+        in another thread after an error that may be due to what was sent: one caller must not stop all others.
+        """
         if self._pauses.remaining:
             return None
         try:
             answer = send()
         except RemoteModelError as error:
-            if not self._answers_others(error):
-                self._pauses.begin(error.retry_after)
             warn_once(_LOG, self._repeats, f"{self._failure}: {error}")
+            if not error.may_be_the_text and not error.is_late:
+                self._pauses.begin(error.retry_after)
+            elif self._probing.acquire(blocking=False):
+                threading.Thread(target=self._probe, args=(probe,), daemon=True).start()
             return None
         self._pauses.end()
         return answer
 
-    def _answers_others(self, error: RemoteModelError) -> bool:
-        """Whether only what was sent is to blame: one caller must not stop the searches of all others."""
-        if not error.may_be_the_text and not error.is_late:
-            return False
+    def _probe(self, probe: Callable[[], object]) -> None:
         try:
-            self._probe()
-        except RemoteModelError:
-            return False
-        return True
+            probe()
+        except RemoteModelError as error:
+            self._pauses.begin(error.retry_after)
+        finally:
+            self._probing.release()

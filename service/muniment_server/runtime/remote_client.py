@@ -179,7 +179,7 @@ def _body(response: http.client.HTTPResponse, most: int) -> bytes:
     if response.status != 200:
         raise RemoteModelError(
             f"it answered HTTP {response.status}",
-            retry_after=_retry_after(response.headers.get("Retry-After", "")),
+            retry_after=_retry_after(response.headers.get("Retry-After", "1" if response.status == 429 else "")),
             may_be_the_text=response.status in _REFUSES_TEXT,
         )
     if response.headers.get("Content-Encoding", "identity") != "identity":

@@ -9,8 +9,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 from muniment_server.domain.classification import Classification
@@ -20,22 +21,18 @@ from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.driver_errors import location_of
 from muniment_server.postgres.placement import Databases
 from muniment_server.postgres.pool import Database
-from muniment_server.runtime.batch_size import BatchSize
-from muniment_server.runtime.embedder_socket import REMOTE_SECONDS, serve_queries
+from muniment_server.runtime.embedder_socket import serve_queries
 from muniment_server.runtime.pauses import FIRST_PAUSE, Attempts, Pauses
 from muniment_server.runtime.remote_client import RemoteModelError
 from muniment_server.runtime.remote_configuration import RemoteConfig, remote_socket
-from muniment_server.runtime.remote_model import RemoteModel, batch_size
+from muniment_server.runtime.remote_model import RemoteModel
+from muniment_server.runtime.remote_queue import RemoteQueue
 from muniment_server.runtime.stop_signal import StopSignal
 from muniment_server.search.embedding_queue import (
     FIRST,
-    START,
     ChunkPosition,
     NothingStored,
-    Position,
     queue_missing,
-    read_remote_batch,
-    store_remote_batch,
 )
 from muniment_server.search.embeddings import Vector
 from muniment_server.telemetry.repeats import Repeats, warn_once
@@ -46,23 +43,28 @@ _POLL_SECONDS = 0.2
 _MISSING_SECONDS = 600.0
 """How often chunks without an embedding are looked for: those of servers without this model, or of other ceilings."""
 _SECONDS_AFTER_ERROR = 5.0
+_STOP_SECONDS = 1.0
+"""How long the end waits for what is under way."""
+_QUERY_SECONDS = 0.9
+"""How long the answer for a query may take."""
 _QUERIES_AT_ONCE = 4
 """How many queries of one level are sent at a time."""
 
 
 class RemoteQueries:
-    """Embeds the queries of one level. After an error, none is sent for a while."""
+    """Embeds the queries of one level. While the model answers for none, no query is sent."""
 
     def __init__(self, model: RemoteModel, level: Classification, address: str) -> None:
         self._model = model
         self._level = level
-        self._attempts = Attempts(
-            f"a query was not embedded by {address}", probe=lambda: model.require_answer(REMOTE_SECONDS)
-        )
+        self._attempts = Attempts(f"a query was not embedded by {address}")
 
     def embed(self, text: str) -> Vector | None:
-        """The embedding of a query. None if the model does not make it in time, or failed just before."""
-        return self._attempts.ask(lambda: self._model.embed_query(text, self._level, REMOTE_SECONDS))
+        """The embedding of a query. None if the model does not make it in time, or while a pause lasts."""
+        return self._attempts.ask(
+            lambda: self._model.embed_query(text, self._level, _QUERY_SECONDS),
+            probe=lambda: self._model.require_answer(_QUERY_SECONDS),
+        )
 
 
 class RemoteEmbedding:
@@ -86,7 +88,7 @@ class RemoteEmbedding:
             yield
         finally:
             stop.set()
-            thread.join(REMOTE_SECONDS)
+            thread.join(_STOP_SECONDS)
 
     def _run(self, path: str, stop: StopSignal) -> None:
         """Learn about the model. Then queue what is missing and start to embed, the lowest level first."""
@@ -138,66 +140,42 @@ class RemoteEmbedding:
         return True
 
     def _embed_level(self, database: Database, level: Classification, stop: StopSignal) -> None:
-        pauses, size, queued_at = Pauses(), batch_size(), time.monotonic()
-        positions = {False: START, True: START}
-        while not stop.wait(max(pauses.remaining, _POLL_SECONDS)):
-            try:
-                if time.monotonic() > queued_at + _MISSING_SECONDS and self._queue_missing(database, level, stop):
-                    queued_at = time.monotonic()
-                self._embed_queued(database, level, positions, pauses, size, stop)
-            except RemoteModelError as error:
-                seconds = pauses.begin(error.retry_after)
-                _LOG.warning("chunks wait for %s, trying again in %d s: %s", self._address, seconds, error)
-            except NothingStored:  # or the same chunks would be sent again at once
-                pauses.begin()
-            except StorageFull:
-                self._disk.report_full()
-            except MunimentError as error:
-                warn_once(_LOG, self._repeats, f"chunks wait for {self._address}: {type(error).__name__}")
-            except Exception as error:  # noqa: BLE001 - the thread goes on, as the embedder does
-                _LOG.error("chunks stay queued: %s\n%s", type(error).__name__, location_of(error))
-                stop.wait(_SECONDS_AFTER_ERROR)
+        queues, found_at = [RemoteQueue(is_missing=each) for each in (False, True)], time.monotonic()
+        while not stop.wait(_POLL_SECONDS):
+            if time.monotonic() > found_at + _MISSING_SECONDS and self._queue_missing(database, level, stop):
+                found_at = time.monotonic()
+            self._embed_queued(database, level, queues, stop)
 
     def _embed_queued(
-        self,
-        database: Database,
-        level: Classification,
-        positions: dict[bool, Position],
-        pauses: Pauses,
-        size: BatchSize,
-        stop: StopSignal,
+        self, database: Database, level: Classification, queues: Sequence[RemoteQueue], stop: StopSignal
     ) -> None:
-        """Embed until nothing is queued: what was written since, and what was missing, in turns. So do agents."""
+        """Embed until nothing is queued. The queues take turns: neither waits for the other, nor for its failures."""
         while not stop.is_set() and not self._disk.is_full:
-            # A list: while one agent writes, what is missing of the others must not wait.
-            batches = [self._embed_batch(database, level, positions, size, is_missing=each) for each in (False, True)]
-            if not any(batches):
+            has_more = [self._embed_batch(database, level, queue) for queue in queues]
+            if not any(has_more):
                 return
-            pauses.end()
 
-    def _embed_batch(
-        self,
-        database: Database,
-        level: Classification,
-        positions: dict[bool, Position],
-        size: BatchSize,
-        *,
-        is_missing: bool,
-    ) -> bool:
-        """Embed a batch of the agents after the position. False if nothing is queued."""
-        begin = positions[is_missing]
-        with database.connection(level.role, Deadline()) as connection:
-            batch = read_remote_batch(connection, begin, most=size.texts, model=self._number, is_missing=is_missing)
-            if batch is None:
-                positions[is_missing] = START
-                return begin != START
-            texts = batch.texts
-            if len(texts) == 1:  # if it fails: an agent whose chunk fails each time must not stop the others
-                positions[is_missing] = batch.last
-            vectors = size.learn(len(texts), lambda: self._model.embed_chunks(texts, level))
-            store_remote_batch(connection, batch, vectors)
-        positions[is_missing] = batch.last
-        return True
+    def _embed_batch(self, database: Database, level: Classification, queue: RemoteQueue) -> bool:
+        """Embed a batch of one queue. False if it pauses, fails or has nothing to do."""
+        if queue.pauses.remaining:
+            return False
+        try:
+            with database.connection(level.role, Deadline()) as connection:
+                embed = partial(self._model.embed_chunks, level=level)
+                return queue.embed_batch(connection, embed, self._number) is not None
+        except RemoteModelError as error:
+            seconds = queue.pauses.begin(error.retry_after)
+            _LOG.warning("chunks wait for %s, trying again in %d s: %s", self._address, seconds, error)
+        except NothingStored:  # or the same chunks would be sent again at once
+            queue.pauses.begin()
+        except StorageFull:
+            self._disk.report_full()
+        except MunimentError as error:
+            warn_once(_LOG, self._repeats, f"chunks wait for {self._address}: {type(error).__name__}")
+        except Exception as error:  # noqa: BLE001 - the thread goes on, as the embedder does
+            _LOG.error("chunks stay queued: %s\n%s", type(error).__name__, location_of(error))
+            queue.pauses.begin(_SECONDS_AFTER_ERROR)
+        return False
 
     @property
     def _number(self) -> int:

@@ -87,9 +87,15 @@ class RemoteModel:
         """The embeddings of chunks of *level*.
 
         A chunk that the server refuses, while it answers for others, gets a vector of zeros, which is similar to
-        nothing. Raises RemoteModelError.
+        nothing. Raises RemoteModelError, which says whether the server answers for a sentence.
         """
-        return self._embed_or_split([readable(text) for text in texts], level)
+        try:
+            return self._embed_or_split([readable(text) for text in texts], level)
+        except RemoteModelError as error:
+            if error.retry_after:
+                raise
+            self.require_answer(_CHUNKS_SECONDS)
+            raise RemoteModelError(str(error), may_be_the_text=True) from None
 
     def require_answer(self, seconds: float) -> None:
         """Raise RemoteModelError, and not because of a text, if the server does not answer for a sentence either."""

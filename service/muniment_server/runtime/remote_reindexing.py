@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import partial
 from typing import Any, TypeVar
@@ -27,25 +27,26 @@ from muniment_server.runtime.hardening import forbid_core_dumps
 from muniment_server.runtime.pauses import Pauses
 from muniment_server.runtime.remote_client import RemoteModelError
 from muniment_server.runtime.remote_configuration import RemoteConfig, RemoteConfigError
-from muniment_server.runtime.remote_model import RemoteModel, batch_size
+from muniment_server.runtime.remote_model import RemoteModel
+from muniment_server.runtime.remote_queue import RemoteQueue
 from muniment_server.search.embedding_queue import (
     FIRST,
-    START,
     ChunkPosition,
     NothingStored,
-    Position,
     queue_missing,
-    read_remote_batch,
     remote_queue_length,
-    store_remote_batch,
 )
 from muniment_server.search.reindex import remove_others
 
 _T = TypeVar("_T")
-_MAX_FAILURES = 5
-"""After so many in a row it gives up."""
+_MAX_FAILURES = 7
+"""After so many in a row it gives up. A chunk at which the model crashes is found within five, and passed."""
 _REPORT_SECONDS = 0.5
 """How often it reports, since a long queue takes a while to count."""
+
+
+class _ChunksFailed(Exception):
+    """The model fails for some chunks, and answers for others. They stay queued."""
 
 
 def main() -> None:
@@ -66,6 +67,8 @@ def embed(orders: Mapping[str, Any]) -> None:
                 _write(step)
     except RemoteModelError as error:
         _write({"error": f"{config.address} failed {_MAX_FAILURES} times in a row: {error}"})
+    except _ChunksFailed as error:
+        _write({"error": f"{config.address} fails for some chunks ({error}), which stay queued; the others are embedded"})
     except NothingStored:
         _write({"error": f"other transactions were in the way {_MAX_FAILURES} times in a row"})
     except psycopg.Error as error:  # its text may contain content
@@ -87,14 +90,15 @@ def _write(step: Mapping[str, object]) -> None:
 def _steps(
     conninfo: str, config: RemoteConfig, model: RemoteModel, *, removes_others: bool
 ) -> Iterator[Mapping[str, object]]:
-    """Embed the lowest level first. Other embeddings are removed when all is embedded."""
+    """Embed the lowest level first. Other embeddings are removed when all is embedded. Raises _ChunksFailed."""
     _patiently(model.calibrate)
-    number = model.number
+    number, failed = model.number, 0
     assert number is not None  # calibrated
     for level in config.levels:
         with _acting_at(conninfo, level) as connection:
-            for embedded, waiting in _embedded(connection, model, number, level):
-                yield {"level": int(level), "embedded": embedded, "waiting": waiting}
+            failed += yield from _embedded(connection, model, number, level)
+    if failed:
+        raise _ChunksFailed(failed)
     for level in Classification if removes_others else ():
         removed = 0
         with _acting_at(conninfo, level) as connection:
@@ -116,32 +120,29 @@ def _acting_at(conninfo: str, level: Classification) -> Iterator[psycopg.Connect
 
 def _embedded(
     connection: psycopg.Connection[Any], model: RemoteModel, number: int, level: Classification
-) -> Iterator[tuple[int, int]]:
-    """Embed what is missing, and what waits. How many chunks were embedded, and how many wait."""
-
-    def embed_batch(after: Position, *, is_missing: bool) -> tuple[Position | None, int]:
-        """The agent of the last chunk of a batch, or None if there is none, and how many chunks were embedded."""
-        batch = read_remote_batch(connection, after, most=size.texts, model=number, is_missing=is_missing)
-        if batch is None:
-            return None, 0
-        vectors = size.learn(len(batch.texts), lambda: model.embed_chunks(batch.texts, level))
-        return batch.last, store_remote_batch(connection, batch, vectors)
-
-    size = batch_size()
+) -> Generator[Mapping[str, object], None, int]:
+    """Embed what is missing, and what waits. Returns for how many chunks the model fails."""
     last: ChunkPosition | None = FIRST
     while last is not None:
         last = queue_missing(connection, last, model=number)
-    embedded, reported = 0, 0.0
+    embedded, failed, reported = 0, 0, 0.0
     for is_missing in (True, False):
-        position: Position | None = START
-        while position is not None:
-            last_agent, stored = _patiently(partial(embed_batch, position, is_missing=is_missing))
+        queue = RemoteQueue(is_missing=is_missing)
+        embed_batch = partial(queue.embed_batch, connection, partial(model.embed_chunks, level=level), number)
+        while (stored := _patiently(embed_batch)) is not None:
             embedded += stored
-            position = last_agent or (None if position == START else START)
             if time.monotonic() > reported + _REPORT_SECONDS:
-                yield embedded, remote_queue_length(connection, number)
+                yield _step(connection, number, level, embedded)
                 reported = time.monotonic()
-    yield embedded, remote_queue_length(connection, number)
+        failed += queue.left_out
+    yield _step(connection, number, level, embedded)
+    return failed
+
+
+def _step(
+    connection: psycopg.Connection[Any], number: int, level: Classification, embedded: int
+) -> Mapping[str, object]:
+    return {"level": int(level), "embedded": embedded, "waiting": remote_queue_length(connection, number)}
 
 
 def _patiently(act: Callable[[], _T]) -> _T:

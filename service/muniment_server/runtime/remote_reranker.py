@@ -22,6 +22,8 @@ from muniment_server.telemetry import embedder_metrics as metrics
 _MAX_BYTES, _MAX_BYTES_OF_TEXT, _MAX_REPEATED = 16 * 1024, 256, 4
 """The limit of an answer: so many bytes, for each text, and for each byte of the texts, which some servers repeat."""
 _MAX_SCORE = 1e30
+_USUAL_TEXT = " ".join(SENTENCES)[:600]
+"""As long as a chunk, so that a server which is too slow for searches is too slow for it too."""
 
 
 class RemoteReranker:
@@ -53,10 +55,12 @@ class RemoteReranker:
             metrics.RERANKER_REQUESTS.labels(place, level.name, outcome).inc()
         return sorted(range(len(texts)), key=lambda index: -scores[index])
 
-    def require_answer(self, seconds: float) -> None:
-        """Raise RemoteModelError if the server does not order two sentences of no level within *seconds*."""
-        query, *texts = SENTENCES[:3]
-        self._ask(query, texts, seconds)
+    def require_answer(self, count: int, seconds: float) -> None:
+        """Raise RemoteModelError if the server does not order *count* texts of usual size within *seconds*.
+
+        They are of no level.
+        """
+        self._ask(SENTENCES[0], [_USUAL_TEXT] * count, seconds)
 
     def close(self) -> None:
         """Close the connections that are not in use."""

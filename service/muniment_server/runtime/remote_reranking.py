@@ -38,5 +38,8 @@ def reranking(config: RerankerConfig, reranker: RemoteReranker, path: str) -> It
 def _orders_of(
     reranker: RemoteReranker, level: Classification, address: str
 ) -> Callable[[str, Sequence[LabeledText]], Sequence[int] | None]:
-    attempts = Attempts(f"a search was not reranked by {address}", probe=lambda: reranker.require_answer(_SECONDS))
-    return lambda query, texts: attempts.ask(lambda: reranker.order(query, texts, level, _SECONDS))
+    attempts = Attempts(f"a search was not reranked by {address}")
+    return lambda query, texts: attempts.ask(
+        lambda: reranker.order(query, texts, level, _SECONDS),
+        probe=lambda: reranker.require_answer(len(texts), _SECONDS),
+    )

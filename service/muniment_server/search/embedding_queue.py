@@ -53,15 +53,17 @@ class EmbeddedBatch:
     last: Position
     """The agent of its last chunk."""
     stored: int
-    """How many embeddings were stored: those of chunks that other transactions have locked are not."""
+    """How many embeddings were stored: those of chunks that are locked or were deleted meanwhile are not."""
 
 
 class NothingStored(Exception):
-    """Other transactions have locked all chunks of a batch. They stay queued."""
+    """All chunks of a batch are locked, and stay queued, or were deleted."""
 
 
 @dataclass(frozen=True, slots=True)
-class _QueuedChunk:
+class QueuedChunk:
+    """A chunk to embed, with its text."""
+
     tenant: TenantNumber
     agent: AgentNumber
     kind: int
@@ -73,22 +75,9 @@ class _QueuedChunk:
     before_change: UUID | None
     text: str
 
-
-@dataclass(frozen=True, slots=True)
-class RemoteBatch:
-    """Queued chunks to embed with a model at an address. There is at least one."""
-
-    model: int
-    chunks: Sequence[_QueuedChunk]
-
     @property
-    def texts(self) -> Sequence[str]:
-        return [chunk.text for chunk in self.chunks]
-
-    @property
-    def last(self) -> Position:
-        """The agent of the last chunk."""
-        return self.chunks[-1].tenant, self.chunks[-1].agent
+    def position(self) -> ChunkPosition:
+        return ChunkPosition(self.tenant, self.agent, self.kind, self.name, self.change_id, self.number)
 
 
 def queue_length(connection: psycopg.Connection[Any]) -> int:
@@ -128,19 +117,20 @@ def embed_batch(
 
 def read_remote_batch(
     connection: psycopg.Connection[Any], position: Position, *, most: int, model: int, is_missing: bool
-) -> RemoteBatch | None:
-    """At most *most* chunks that wait for the *model* at an address, of the agents after *position*. None without any.
+) -> Sequence[QueuedChunk]:
+    """At most *most* chunks that wait for the *model* at an address, of the agents after *position*.
 
     *is_missing* takes chunks that were found without an embedding by that model, instead of those written since.
     """
-    queued = _waiting(connection, position, most, model=model, is_missing=is_missing)
-    return RemoteBatch(model, queued) if queued else None
+    return _waiting(connection, position, most, model=model, is_missing=is_missing)
 
 
-def store_remote_batch(connection: psycopg.Connection[Any], batch: RemoteBatch, vectors: Sequence[Vector]) -> int:
-    """Store the embeddings of *batch*. How many were stored: those of chunks that are locked are not.
+def store_remote_batch(
+    connection: psycopg.Connection[Any], chunks: Sequence[QueuedChunk], vectors: Sequence[Vector], *, model: int
+) -> int:
+    """Store the embeddings of *chunks* by the *model* at an address. Returns how many were stored.
 
-    Raises NothingStored.
+    Those of chunks that are locked or were deleted meanwhile are not. Raises NothingStored if none was.
     """
     made = [
         {
@@ -148,9 +138,9 @@ def store_remote_batch(connection: psycopg.Connection[Any], batch: RemoteBatch, 
             "prior_name": chunk.before_name,
             "prior": chunk.before_change and str(chunk.before_change),
         }
-        for chunk, vector in zip(batch.chunks, vectors, strict=True)
+        for chunk, vector in zip(chunks, vectors, strict=True)
     ]
-    parameters = {"made": json.dumps(made), "model": batch.model}
+    parameters = {"made": json.dumps(made), "model": model}
     stored = connection.execute(_QUERIES["keep_remote_vectors"], parameters).rowcount
     if not stored:
         raise NothingStored
@@ -175,15 +165,15 @@ def _waiting(
     *,
     model: int | None = None,
     is_missing: bool = False,
-) -> Sequence[_QueuedChunk]:
+) -> Sequence[QueuedChunk]:
     tenant, agent = position
-    cursor: Any = connection.cursor(row_factory=row_of(_QueuedChunk))
+    cursor: Any = connection.cursor(row_factory=row_of(QueuedChunk))
     parameters = {"most": most, "tenant": tenant, "agent": agent, "model": model, "is_missing": is_missing}
-    found: Sequence[_QueuedChunk] = cursor.execute(_QUERIES["waiting_chunks"], parameters).fetchall()
+    found: Sequence[QueuedChunk] = cursor.execute(_QUERIES["waiting_chunks"], parameters).fetchall()
     return found
 
 
-def _embedded(chunk: _QueuedChunk, vector: Vector) -> dict[str, object]:
+def _embedded(chunk: QueuedChunk, vector: Vector) -> dict[str, object]:
     return {
         "tenant": chunk.tenant,
         "agent": chunk.agent,

@@ -1,0 +1,154 @@
+"""A queue for a model at an address: a chunk for which the model fails keeps no other waiting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from muniment_server.postgres.disk import Disk
+from muniment_server.postgres.placement import Databases
+from muniment_server.postgres.pool import SINGLE
+from muniment_server.postgres.pool import Database as RoleDatabase
+from muniment_server.runtime.embedder import EmbeddingSchedule, embed_queued_chunks
+from muniment_server.runtime.remote_client import RemoteModelError
+from muniment_server.runtime.remote_queue import RemoteQueue
+from muniment_server.runtime.stop_signal import StopSignal
+from muniment_server.search.embedding_queue import NothingStored
+from tests.support.answers import PUBLIC
+from tests.support.clock import StoppedClock
+from tests.support.embedders import quick
+from tests.support.services import serving
+
+MODEL = 7
+
+
+class Queue:
+    """A queue of a database, with the texts that were sent."""
+
+    def __init__(self, database, service) -> None:
+        self.clock = StoppedClock()
+        self.sent: list[list[str]] = []
+        self.fails_for_all = False
+        self._database = database
+        self._service = service
+        self._queue = RemoteQueue(is_missing=False, clock=self.clock)
+
+    @property
+    def pauses(self):
+        return self._queue.pauses
+
+    def save(self, agent: str, **contents: str) -> None:
+        for key, content in contents.items():
+            self._service.session(PUBLIC, agent_id=agent).save_memory(key=key, content=content)
+        roles = RoleDatabase(self._database.conninfo, pool_sizes=SINGLE)
+        schedule = EmbeddingSchedule(Databases.of_one(roles), lambda text, _: quick(text), next_model=lambda _: MODEL)
+        embed_queued_chunks(schedule, Disk(None), StopSignal())
+        roles.close()
+
+    def agents(self) -> list[str]:
+        """Whose turn is first."""
+        query = """
+            SELECT agent.agent_id
+              FROM vault.agent
+                   JOIN muniment_public.remote_embedding AS queued USING (tenant, agent)
+             GROUP BY agent.tenant, agent.agent, agent.agent_id
+             ORDER BY agent.tenant, agent.agent
+        """
+        with self._database.as_owner() as owner:
+            return [str(name) for (name,) in owner.execute(query).fetchall()]
+
+    def waiting(self) -> list[str]:
+        with self._database.as_owner() as owner:
+            query = "SELECT name FROM muniment_public.remote_embedding WHERE signs IS NULL ORDER BY name"
+            return [str(name) for (name,) in owner.execute(query).fetchall()]
+
+    def embed(self) -> int | None:
+        with self._database.connect(PUBLIC.role) as connection:
+            return self._queue.embed_batch(connection, self._answer, MODEL)
+
+    def embed_all(self) -> None:
+        """Embed until there is nothing to do for now."""
+        while self.embed() is not None:
+            pass
+
+    def _answer(self, texts: Sequence[str]):
+        self.sent.append(list(texts))
+        if any("launch" in text for text in texts):
+            raise RemoteModelError("failed", may_be_the_text=not self.fails_for_all)
+        return [quick(text) for text in texts]
+
+
+@pytest.fixture
+def queue(database):
+    with serving(database, embed=quick) as service:
+        yield Queue(database, service)
+
+
+def test_a_chunk_that_fails_alone_is_left_out_for_ten_minutes(queue):
+    queue.save("alice", **{f"key{number:02}": "launch" if number == 5 else "a cat" for number in range(40)})
+    queue.embed_all()
+    waiting, failed = queue.waiting(), sum("key05: launch" in texts for texts in queue.sent)
+    queue.embed_all()
+    again = sum("key05: launch" in texts for texts in queue.sent)
+    queue.clock.seconds += 601
+    queue.embed_all()
+    later = sum("key05: launch" in texts for texts in queue.sent)
+
+    assert waiting == ["key05"]
+    assert failed <= 10  # halved from 16, twice if there is a success in between
+    assert again == failed
+    assert later == failed + 1
+
+
+def test_a_chunk_at_which_the_server_crashes_stops_no_other_agent(queue):
+    """A sentence is not answered either until the server has started again, so it may be the server's fault."""
+    for agent in ("alice", "bob", "carol"):
+        queue.save(agent, **{agent: "a cat"})
+    first, *others = queue.agents()
+    queue.embed_all()
+    queue.save(first, **{first: "launch"})
+    for agent in others:
+        queue.save(agent, **{agent: "another cat"})
+    queue.fails_for_all = True
+    failed = 0
+    while queue.waiting() != [first]:
+        try:
+            queue.embed()
+        except RemoteModelError:
+            failed += 1
+        assert failed < 10
+
+    assert failed
+
+
+def test_pauses_grow_until_something_is_stored(queue):
+    queue.save("alice", key="launch")
+    queue.fails_for_all = True
+    pauses = []
+    for _ in range(3):
+        with pytest.raises(RemoteModelError):
+            queue.embed()
+        pauses.append(queue.pauses.begin())
+        assert queue.embed() is None  # the end of the queue
+    queue.save("alice", key="a cat")
+    queue.embed_all()
+
+    assert pauses == [1, 2, 4]
+    assert queue.pauses.begin() == 1
+
+
+def test_chunks_that_are_locked_stop_no_other_agent(queue):
+    for agent in ("alice", "bob"):
+        queue.save(agent, **{f"{agent}{number:02}": "a cat" for number in range(16)})
+    first, other = queue.agents()
+    with queue._database.as_owner() as locking, locking.transaction():
+        locking.execute("SELECT FROM muniment_public.remote_embedding WHERE starts_with(name, %s) FOR UPDATE", [first])
+        with pytest.raises(NothingStored):
+            queue.embed()
+        queue.embed()
+
+        assert not [name for name in queue.waiting() if name.startswith(other)]
+    queue.embed_all()
+
+    assert queue.waiting() == []
