@@ -137,6 +137,9 @@ class RemoteEmbedding:
                 if len(self._databases.names) > 1:
                     return True
                 stop.wait(FIRST_PAUSE)
+            except Exception as error:  # noqa: BLE001 - the thread goes on, as the embedder does
+                _LOG.error("chunks without an embedding stay so: %s\n%s", type(error).__name__, location_of(error))
+                return True
         return True
 
     def _embed_level(self, database: Database, level: Classification, stop: StopSignal) -> None:
@@ -149,7 +152,7 @@ class RemoteEmbedding:
     def _embed_queued(
         self, database: Database, level: Classification, queues: Sequence[RemoteQueue], stop: StopSignal
     ) -> None:
-        """Embed until nothing is queued. The queues take turns: neither waits for the other, nor for its failures."""
+        """Embed until there is nothing to do for now. The queues take turns, and one that fails ends no other's."""
         while not stop.is_set() and not self._disk.is_full:
             has_more = [self._embed_batch(database, level, queue) for queue in queues]
             if not any(has_more):
