@@ -162,7 +162,7 @@ def test_chunks_for_which_the_model_fails_keep_no_other_waiting(database, model,
     done = run(folder, *command_of(model, "--remove-others"))
 
     assert done.returncode != 0
-    assert "fails for some chunks (1), which stay queued" in done.stderr
+    assert "fails for 1 of the chunks" in done.stderr
     assert counted(admin, Classification.PUBLIC) == _CATS - 1
     assert counted(admin, Classification.INTERNAL) == 1
 

@@ -69,7 +69,7 @@ def embed(orders: Mapping[str, Any]) -> None:
         _write({"error": f"{config.address} failed {_MAX_FAILURES} times in a row: {error}"})
     except _ChunksFailed as error:
         _write(
-            {"error": f"{config.address} fails for some chunks ({error}), which stay queued; the others are embedded"}
+            {"error": f"{config.address} fails for {error} of the chunks. They stay queued; the others are embedded"}
         )
     except NothingStored:
         _write({"error": f"other transactions were in the way {_MAX_FAILURES} times in a row"})
