@@ -9,12 +9,14 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import closing, suppress
+from functools import partial
 from typing import Any
 
 import grpc
 import psycopg
 import pytest
 
+from muniment_server.admin import moving
 from muniment_server.admin.moving import CannotMove, Move, Step
 from muniment_server.domain import tokens
 from muniment_server.domain.classification import Classification
@@ -23,6 +25,7 @@ from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.runtime.embedding_lists import ListSizes, maintain_lists
 from muniment_server.runtime.sealer import Sealer
 from muniment_server.runtime.stop_signal import StopSignal
+from tests.noninterference.mutants.scheme import Mutant, Patch, applied, edit, setting
 from tests.servers.conftest import Servers, session_of
 from tests.support.embedders import Quick, embed_all
 from tests.support.services import Caller
@@ -277,6 +280,10 @@ _LATE = {
 
 @pytest.mark.parametrize("late", _LATE)
 def test_from_the_copy_on_no_call_adds_a_row(late: str, servers: Servers, served: Serve) -> None:
+    from_the_copy_on_no_call_adds_a_row(late, servers, served)
+
+
+def from_the_copy_on_no_call_adds_a_row(late: str, servers: Servers, served: Serve) -> None:
     """It waits, and then finds nothing that its row could refer to."""
     key = servers.key("acme", "a")
     host = Caller(served({}), key)
@@ -320,6 +327,16 @@ def test_rows_that_change_meanwhile_are_copied_again(servers: Servers, served: S
     assert _rows(servers, "a", _number(key)) == {}
 
 
+def test_at_no_step_do_two_servers_have_a_tenant_that_is_served(servers: Servers) -> None:
+    key = servers.key("acme", "a")
+    with servers.owners() as connections:
+        move = Move(connections, "acme")
+        plan = move.plan("b")
+        assert plan is not None
+        for _ in move.run(plan):
+            _require_one_place(servers, _number(key))
+
+
 def test_a_server_with_another_tenant_of_the_name_is_no_target(servers: Servers) -> None:
     servers.key("acme", "a")
     with servers.owners() as connections:
@@ -338,6 +355,7 @@ def test_a_tenant_that_is_there_stays(servers: Servers) -> None:
 
 _KILLED = """
 import os, signal, sys
+from muniment_server.admin import moving
 from muniment_server.admin.moving import Move
 from muniment_server.postgres.pool import operator_conninfo
 import psycopg
@@ -466,3 +484,50 @@ def _rename(servers: Servers, tenant: int, name: str) -> None:
     """Give *tenant* another name: the next one gets its own."""
     with servers.databases["b"].as_owner() as owner:
         owner.execute("UPDATE vault.tenant SET name = %s WHERE tenant = %s", [name, tenant])
+
+
+# Guards, broken.
+
+
+def _unlocked(query: str) -> Patch:
+    return edit(moving._QUERIES, query, "FOR UPDATE", "")
+
+
+def _late(what: str) -> Callable[[Servers, Serve], None]:
+    return partial(from_the_copy_on_no_call_adds_a_row, what)
+
+
+_BROKEN: dict[str, tuple[Callable[[Servers, Serve], None], Patch]] = {
+    "the tenant is not locked": (_late("an agent"), _unlocked("lock_moving_tenant")),
+    "agents are not locked": (_late("a conversation"), _unlocked("lock_agents")),
+    "conversations are not locked": (_late("a raise"), _unlocked("lock_moving_conversations")),
+    "sessions are not locked": (_late("a write in a session"), _unlocked("lock_sessions")),
+    "the target serves the tenant before the source has let it go": (
+        lambda servers, _: test_at_no_step_do_two_servers_have_a_tenant_that_is_served(servers),
+        edit(moving._QUERIES, "arrive", "%(max_bytes)s, %(server)s", "%(max_bytes)s, nullif(%(server)s, %(server)s)"),
+    ),
+    "the source still serves the tenant while it moves": (
+        lambda servers, _: test_at_no_step_do_two_servers_have_a_tenant_that_is_served(servers),
+        edit(moving._QUERIES, "leave", "moving_to = %(server)s", "moving_to = nullif(%(server)s, %(server)s)"),
+    ),
+    "host keys are not revoked": (
+        test_a_move_that_was_interrupted_can_be_given_up,
+        edit(moving._QUERIES, "revoke_host_keys", "AND revoked.revoke_time IS NULL", "AND FALSE"),
+    ),
+    "sessions that calls under way have opened stay open": (
+        test_what_is_written_while_it_is_copied_is_moved_or_refused,
+        edit(moving._QUERIES, "close_sessions", "closed.close_time IS NULL", "FALSE"),
+    ),
+    "what has arrived is not compared": (
+        test_rows_that_change_meanwhile_are_copied_again,
+        setting(moving, "_NOT_COMPARED", frozenset({"seal"})),
+    ),
+}
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("name", _BROKEN)
+def test_a_guard_of_a_move_that_is_missing_is_noticed(name: str, servers: Servers, served: Serve) -> None:
+    noticed_by, patch = _BROKEN[name]
+    with applied(Mutant(name, "", (patch,))), pytest.raises((AssertionError, pytest.fail.Exception)):
+        noticed_by(servers, served)
