@@ -28,7 +28,7 @@ _MEET_EVERYTHING = 96
 """So many programs together make nearly every call with every outcome that `reachable.py` lists."""
 
 
-def test_two_worlds_that_differ_above_look_the_same_below(postgres, programs, seed, capsys):
+def test_two_worlds_that_differ_above_look_the_same_below(postgres, programs, seed):
     """Every program, byte for byte, in both worlds; and each answer is the one that the model foretells."""
     with two_worlds(postgres) as worlds:
         report = run_programs(worlds, seed, programs)
@@ -40,10 +40,9 @@ def test_two_worlds_that_differ_above_look_the_same_below(postgres, programs, se
                 met |= set(run_programs(worlds, seed, programs, only=programs + more).coverage)
                 more += 1
 
-    with capsys.disabled():
-        print(f"\n{report.pairs:,} pairs compared and equal in {report.programs} programs, {report.calls:,} calls")
-        print(f"{report.semantic} of {report.searches} searches compared embeddings in both worlds")
-        print(f"{more} more programs, for outcomes that had not come about")
+    print(f"{report.pairs:,} pairs compared and equal in {report.programs} programs, {report.calls:,} calls")
+    print(f"{report.semantic} of {report.searches} searches compared embeddings in both worlds")
+    print(f"{more} more programs, for outcomes that had not come about")
     assert report.pairs >= 90 * programs
     assert 3 * report.semantic >= report.searches
     if programs >= _MEET_EVERYTHING:
@@ -55,7 +54,7 @@ def few_limits(monkeypatch):
     monkeypatch.setattr(servicer, "DEFAULT_LIMITS", _FEW)
 
 
-def test_sessions_above_that_call_beside_change_nothing_below(postgres, programs, seed, capsys):
+def test_sessions_above_that_call_beside_change_nothing_below(postgres, programs, seed):
     """In world A they call from other threads, while those below are compared; in world B they do not call."""
     report = Report()
     with two_worlds(postgres) as worlds, ThreadPoolExecutor() as beside:
@@ -65,8 +64,7 @@ def test_sessions_above_that_call_beside_change_nothing_below(postgres, programs
                 worlds, name, observer=1 + number % 3, form="purge", oracle="worlds", report=report, beside=beside
             ).run()
 
-    with capsys.disabled():
-        print(f"\n{report.beside:,} calls beside {report.pairs:,} pairs in {report.programs} programs")
+    print(f"{report.beside:,} calls beside {report.pairs:,} pairs in {report.programs} programs")
     assert report.beside >= 20 * report.programs
     assert report.pairs >= 20 * report.programs
 
