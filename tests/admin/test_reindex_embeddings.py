@@ -14,6 +14,7 @@ from muniment_server.admin.development import FILE
 from muniment_server.domain.classification import Classification
 from muniment_server.embedded_postgres import conninfo_of_running
 from muniment_server.runtime import databases, remote_reindexing
+from muniment_server.runtime.everyday_sentences import SENTENCES
 from muniment_server.search.embeddings import model_number
 from tests.support.commands import COMMAND, environment_in, objects, run, wait_until
 from tests.support.embedding_server import answer_well, embedding_server
@@ -162,9 +163,35 @@ def test_chunks_for_which_the_model_fails_keep_no_other_waiting(database, model,
     done = run(folder, *command_of(model, "--remove-others"))
 
     assert done.returncode != 0
-    assert "fails for 1 of the chunks" in done.stderr
+    assert "failed for 1 chunks, which stay queued" in done.stderr
     assert counted(admin, Classification.PUBLIC) == _CATS - 1
     assert counted(admin, Classification.INTERNAL) == 1
+
+
+@pytest.mark.parametrize("broken", ["model", "locks"])
+def test_nothing_is_removed_unless_all_is_embedded(database, model, folder, monkeypatch, broken):
+    """The model fails once it is known, or other transactions lock all that is queued."""
+    _, admin = database
+    objects(run(folder, *command_of(model)))
+    new = model_number("other", 384)
+    known = []
+
+    def answer(handler, texts):
+        known.extend(texts)
+        if broken == "model" and len(known) > len(SENTENCES):
+            return answer_body(handler, b"", 503)
+        if broken == "locks" and len(known) > len(SENTENCES):
+            locking.execute("SELECT FROM muniment_public.remote_embedding FOR UPDATE")
+        return answer_well(handler, texts)
+
+    model.answer = answer
+    with psycopg.connect(admin.info.dsn) as locking:
+        done = run(folder, *command_of(model, "--remove-others", name="other"))
+
+    assert done.returncode != 0
+    assert "7 times in a row" in done.stderr
+    assert counted(admin, Classification.PUBLIC, condition=f"model <> {new}") == _CATS
+    assert counted(admin, Classification.PUBLIC, condition=f"model = {new} AND signs IS NOT NULL") == 0
 
 
 def test_it_gives_up_after_seven_failures_in_a_row(model, monkeypatch, capsys):

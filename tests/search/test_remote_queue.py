@@ -30,6 +30,7 @@ class Queue:
         self.clock = StoppedClock()
         self.sent: list[list[str]] = []
         self.fails_for_all = False
+        self.retry_after = 0.0
         self._database = database
         self._service = service
         self._queue = RemoteQueue(is_missing=False, clock=self.clock)
@@ -74,6 +75,8 @@ class Queue:
 
     def _answer(self, texts: Sequence[str]):
         self.sent.append(list(texts))
+        if self.retry_after:
+            raise RemoteModelError("failed", retry_after=self.retry_after)
         if any("launch" in text for text in texts):
             raise RemoteModelError("failed", may_be_the_text=not self.fails_for_all)
         return [quick(text) for text in texts]
@@ -85,7 +88,7 @@ def queue(database):
         yield Queue(database, service)
 
 
-def test_a_chunk_that_fails_alone_is_left_out_for_ten_minutes(queue):
+def test_a_chunk_that_fails_alone_is_left_out_for_ten_minutes_and_then_for_longer(queue):
     queue.save("alice", **{f"key{number:02}": "launch" if number == 5 else "a cat" for number in range(40)})
     queue.embed_all()
     waiting, failed = queue.waiting(), sum("key05: launch" in texts for texts in queue.sent)
@@ -94,32 +97,43 @@ def test_a_chunk_that_fails_alone_is_left_out_for_ten_minutes(queue):
     queue.clock.seconds += 601
     queue.embed_all()
     later = sum("key05: launch" in texts for texts in queue.sent)
+    queue.clock.seconds += 1199
+    queue.embed_all()
+    much_later = sum("key05: launch" in texts for texts in queue.sent)
 
     assert waiting == ["key05"]
     assert failed <= 10  # halved from 16, twice if there is a success in between
     assert again == failed
-    assert later == failed + 1
+    assert later == much_later == failed + 1
 
 
-def test_a_chunk_at_which_the_server_crashes_stops_no_other_agent(queue):
+def test_a_chunk_at_which_the_server_crashes_stops_no_other(queue):
     """A sentence is not answered either until the server has started again, so it may be the server's fault."""
     for agent in ("alice", "bob", "carol"):
-        queue.save(agent, **{agent: "a cat"})
-    first, *others = queue.agents()
-    queue.embed_all()
-    queue.save(first, **{first: "launch"})
-    for agent in others:
-        queue.save(agent, **{agent: "another cat"})
+        queue.save(agent, **{f"{agent}{number}": "launch" if number == 0 else "a cat" for number in range(4)})
     queue.fails_for_all = True
     failed = 0
-    while queue.waiting() != [first]:
+    while len(queue.waiting()) > 3:
         try:
             queue.embed()
         except RemoteModelError:
             failed += 1
-        assert failed < 10
+        assert failed < 20
 
-    assert failed
+    assert queue.waiting() == ["alice0", "bob0", "carol0"]
+
+
+def test_a_server_that_wants_to_be_left_alone_for_a_while_gets_the_same_batch_again(queue):
+    queue.save("alice", **{f"key{number}": "a cat" for number in range(4)})
+    queue.retry_after = 5.0
+    for _ in range(2):
+        with pytest.raises(RemoteModelError):
+            queue.embed()
+    queue.retry_after = 0.0
+    queue.embed()
+
+    assert queue.waiting() == []
+    assert [len(texts) for texts in queue.sent] == [4, 4, 4]
 
 
 def test_pauses_grow_until_something_is_stored(queue):
@@ -130,7 +144,8 @@ def test_pauses_grow_until_something_is_stored(queue):
         with pytest.raises(RemoteModelError):
             queue.embed()
         pauses.append(queue.pauses.begin())
-        assert queue.embed() is None  # the end of the queue
+        queue.embed_all()
+        queue.clock.seconds += 61
     queue.save("alice", key="a cat")
     queue.embed_all()
 

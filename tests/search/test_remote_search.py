@@ -20,7 +20,7 @@ from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.placement import Databases
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
-from muniment_server.runtime import pauses, remote_model
+from muniment_server.runtime import embedder_socket, pauses, remote_model
 from muniment_server.runtime.embedder import EmbeddingSchedule, embed_queued_chunks
 from muniment_server.runtime.embedder_socket import remote_query_embedder
 from muniment_server.runtime.pauses import Attempts, Pauses
@@ -555,7 +555,7 @@ def test_a_chunk_that_a_filter_refuses_keeps_no_other_waiting(world, caplog):
 @pytest.mark.parametrize("is_late", [True, False], ids=["late", "crashes"])
 def test_a_chunk_that_always_fails_keeps_no_agent_waiting(short_pauses, world, monkeypatch, is_late):
     """Nor do two."""
-    monkeypatch.setattr(remote_model, "_CHUNKS_SECONDS", 0.5)
+    monkeypatch.setattr(remote_model, "_CHUNKS_SECONDS", 1.5)
     ended = threading.Event()
     for agent in ("alice", "bob", "carol"):
         world.at(PUBLIC, agent).save_memory(key=agent, content="a cat")
@@ -585,9 +585,10 @@ def test_a_chunk_that_always_fails_keeps_no_agent_waiting(short_pauses, world, m
     [
         ({"may_be_the_text": True}, False, 2),
         ({"is_late": True}, False, 2),
-        ({"may_be_the_text": True}, True, 1),
+        ({}, False, 2),  # as when the server crashes
         ({"is_late": True}, True, 1),
-        ({}, False, 1),
+        ({}, True, 1),
+        ({"retry_after": 3.0}, False, 1),
     ],
 )
 def test_there_is_a_pause_unless_only_what_was_sent_is_to_blame(error, fails_for_others, sent):
@@ -603,9 +604,9 @@ def test_there_is_a_pause_unless_only_what_was_sent_is_to_blame(error, fails_for
         if fails_for_others:
             raise RemoteModelError("failed")
 
-    attempts = Attempts("failed")
+    attempts = Attempts("failed", StoppedClock())
     first = attempts.ask(send, probe)
-    if error:
+    if "retry_after" not in error:
         assert probed.wait(10)
         wait_until(lambda: not attempts._probing.locked())
     second = attempts.ask(send, probe)
@@ -613,8 +614,14 @@ def test_there_is_a_pause_unless_only_what_was_sent_is_to_blame(error, fails_for
     assert (first, second, len(asked)) == (None, None, sent)
 
 
-def test_a_query_that_is_always_late_stops_no_others(world):
-    fill(world)
+def test_a_query_that_is_always_late_stops_no_others(database, tmp_path, server, monkeypatch):
+    monkeypatch.setattr(embedder_socket, "_REMOTE_SECONDS", 4.0)
+    with world_of(database, tmp_path, server, PUBLIC) as world:
+        fill(world)
+        a_query_that_is_always_late_stops_no_others(world)
+
+
+def a_query_that_is_always_late_stops_no_others(world):
     ended = threading.Event()
 
     def answer(handler, texts):

@@ -16,6 +16,7 @@ from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.placement import Databases
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
+from muniment_server.runtime import embedder
 from muniment_server.runtime.embedder import CrashTolerantEmbedder, EmbeddingSchedule, Model, embed_queued_chunks
 from muniment_server.runtime.stop_signal import StopSignal
 from muniment_server.search import ranking, search
@@ -662,8 +663,9 @@ def test_other_levels_continue_after_an_unexpected_error(service, at, caplog, fa
     assert "secret" not in caplog.text
 
 
-def test_chunks_that_are_locked_keep_no_level_waiting(service, caplog):
+def test_chunks_that_are_locked_keep_no_level_waiting(service, caplog, monkeypatch):
     """A deletion at a higher level locks its chunks until it ends. The one thread that embeds does not wait for it."""
+    monkeypatch.setattr(embedder, "_SECONDS_AFTER_LOCK", 3600.0)
     embedded = []
 
     def vector(text, _):
@@ -673,9 +675,6 @@ def test_chunks_that_are_locked_keep_no_level_waiting(service, caplog):
             deleting.execute("SELECT FROM muniment_confidential.meaning FOR UPDATE")
         return quick(text)
 
-    def embedded_at(level):
-        return rows(service.database, f"SELECT embedder FROM {level.role}.meaning WHERE embedder IS NOT NULL")
-
     with closing(RoleDatabase(service.database.conninfo, pool_sizes=SINGLE)) as database:
         schedule = EmbeddingSchedule(Databases.of_one(database), vector)
         save(service.session(CONFIDENTIAL), high="cat")
@@ -683,10 +682,10 @@ def test_chunks_that_are_locked_keep_no_level_waiting(service, caplog):
             for _ in range(2):
                 embed_queued_chunks(schedule, Disk(None), StopSignal())
         while_locked = list(embedded)
-        while not embedded_at(CONFIDENTIAL):
-            embed_queued_chunks(schedule, Disk(None), StopSignal())
-            time.sleep(0.05)
+        schedule._not_before.clear()
+        embed_queued_chunks(schedule, Disk(None), StopSignal())
 
     assert while_locked == ["high: cat", "low: dog"]
     assert embedded == ["high: cat", "low: dog", "high: cat"]
     assert caplog.messages == []
+    assert rows(service.database, "SELECT embedder FROM muniment_confidential.meaning") == [(1,)]

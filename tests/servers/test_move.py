@@ -355,7 +355,6 @@ def test_a_tenant_that_is_there_stays(servers: Servers) -> None:
 
 _KILLED = """
 import os, signal, sys
-from muniment_server.admin import moving
 from muniment_server.admin.moving import Move
 from muniment_server.postgres.pool import operator_conninfo
 import psycopg

@@ -26,8 +26,9 @@ class BatchSize:
         started = self._clock()
         try:
             answer = send()
-        except RemoteModelError:  # one text may be why the others are not embedded
-            self.texts = max(1, count // 2)
+        except RemoteModelError as error:
+            if not error.retry_after:  # otherwise smaller batches would make it worse: requests are limited
+                self.texts = max(1, count // 2)  # one text may be why the others are not embedded
             raise
         if self._clock() - started < self._quick:
             self.texts = min(2 * self.texts, self._most)

@@ -44,10 +44,10 @@ class Pauses:
 class Attempts:
     """Asks a model at an address for the searches of one level. If it answers for none, it is not asked for a while."""
 
-    def __init__(self, failure: str) -> None:
+    def __init__(self, failure: str, clock: Callable[[], float] = time.monotonic) -> None:
         """*failure*: the beginning of the line in the log, before what the error says."""
         self._failure = failure
-        self._pauses = Pauses()
+        self._pauses = Pauses(clock)
         self._repeats = Repeats()
         self._probing = threading.Lock()
 
@@ -55,7 +55,7 @@ class Attempts:
         """What *send* returns. None if it raises RemoteModelError, or while a pause lasts.
 
         *probe* asks for what the model should always answer, and raises RemoteModelError if it does not. It is called
-        in another thread after an error that may be due to what was sent: one caller must not stop all others.
+        in another thread after an error, which may be due to what was sent: one caller must not stop all others.
         """
         if self._pauses.remaining:
             return None
@@ -63,18 +63,26 @@ class Attempts:
             answer = send()
         except RemoteModelError as error:
             warn_once(_LOG, self._repeats, f"{self._failure}: {error}")
-            if not error.may_be_the_text and not error.is_late:
+            if error.retry_after:
                 self._pauses.begin(error.retry_after)
             elif self._probing.acquire(blocking=False):
-                threading.Thread(target=self._probe, args=(probe,), daemon=True).start()
+                self._start(probe)
             return None
         self._pauses.end()
         return answer
+
+    def _start(self, probe: Callable[[], object]) -> None:
+        try:
+            threading.Thread(target=self._probe, args=(probe,), daemon=True).start()
+        except RuntimeError:  # there are too many threads
+            self._probing.release()
 
     def _probe(self, probe: Callable[[], object]) -> None:
         try:
             probe()
         except RemoteModelError as error:
             self._pauses.begin(error.retry_after)
+        else:
+            self._pauses.end()
         finally:
             self._probing.release()

@@ -7,6 +7,7 @@ time and memory, and an error.
 from __future__ import annotations
 
 import contextlib
+import http
 import http.client
 import json
 import socket
@@ -179,7 +180,7 @@ def _body(response: http.client.HTTPResponse, most: int) -> bytes:
     if response.status != 200:
         raise RemoteModelError(
             f"it answered HTTP {response.status}",
-            retry_after=_retry_after(response.headers.get("Retry-After", "1" if response.status == 429 else "")),
+            retry_after=_retry_after(response.status, response.headers.get("Retry-After")),
             may_be_the_text=response.status in _REFUSES_TEXT,
         )
     if response.headers.get("Content-Encoding", "identity") != "identity":
@@ -192,8 +193,12 @@ def _body(response: http.client.HTTPResponse, most: int) -> bytes:
     return bytes(parts)
 
 
-def _retry_after(value: str) -> float:
-    return min(float(value), _MAX_RETRY_AFTER) if value.isascii() and value.isdecimal() and len(value) < 10 else 0.0
+def _retry_after(status: int, value: str | None) -> float:
+    """How many seconds the server asks to wait. A second if it does not say so in whole seconds."""
+    if value is None and status != http.HTTPStatus.TOO_MANY_REQUESTS:
+        return 0.0
+    whole = value is not None and value.isascii() and value.isdecimal() and len(value) < 10
+    return min(max(float(value or 0), 1.0), _MAX_RETRY_AFTER) if whole else 1.0
 
 
 def parsed(body: bytes) -> Any:

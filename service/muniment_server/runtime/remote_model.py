@@ -87,7 +87,8 @@ class RemoteModel:
         """The embeddings of chunks of *level*.
 
         A chunk that the server refuses, while it answers for others, gets a vector of zeros, which is similar to
-        nothing. Raises RemoteModelError, which says whether the server answers for a sentence.
+        nothing. Raises RemoteModelError, with `may_be_the_text` if the server answers for a sentence. It is not asked
+        for one if it wants to be left alone for a while.
         """
         try:
             return self._embed_or_split([readable(text) for text in texts], level)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg
@@ -17,33 +19,46 @@ from muniment_server.search.embeddings import Vector
 
 _LOG = logging.getLogger("muniment.embedder")
 _LEFT_OUT_SECONDS = 600.0
-"""How long a chunk that failed alone is left out."""
-_MAX_LEFT_OUT = 256
-"""How many chunks are left out at most: so many more are read with each batch."""
+"""How long a chunk is left out for which the model fails while it answers for a sentence. Twice as long each time."""
+_MOST_LEFT_OUT_SECONDS = 86_400.0
+MAX_FAILED = 256
+"""How many chunks that failed are remembered: so many more are read with each batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    count: int
+    """How often the model failed while it answered for a sentence."""
+    until: float
 
 
 class RemoteQueue:
-    """One of two queues of a level of a database: chunks written since, or chunks found without an embedding.
+    """One of two queues of a level of a database: new chunks, or those that were found later without an embedding.
 
-    Agents take turns. A chunk for which the model fails while it answers for other texts is found by sending fewer
-    texts at a time. It stays queued, but is left out for a while, so that no other chunk waits for it.
+    Agents take turns. A chunk for which the model fails is found by sending fewer texts at a time. It stays queued, but
+    is left out for a while, so that no other chunk waits for it.
     """
 
-    def __init__(self, *, is_missing: bool, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, *, is_missing: bool, tries_again: bool = True, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """*tries_again*: whether chunks that failed alone have their turn again after a while."""
         self.pauses = Pauses(clock)
         self._is_missing = is_missing
+        self._tries_again = tries_again
         self._clock = clock
         self._size = batch_size()
         self._position = START
         self._has_advanced = False
         """Whether anything was stored, or left out, since the first agent's turn."""
-        self._left_out: dict[ChunkPosition, float] = {}
-        """Until when. The earliest comes first."""
+        self._failures: dict[ChunkPosition, _Failure] = {}
+        self._passed: set[ChunkPosition] = set()
+        """Chunks that failed while the model answered for no sentence either. They are tried after all others."""
 
     @property
-    def left_out(self) -> int:
-        """How many chunks are left out."""
-        return len(self._left_out)
+    def failed(self) -> int:
+        """For how many chunks the model failed and has not made an embedding since, up to `MAX_FAILED`."""
+        return len(self._failures)
 
     def embed_batch(
         self, connection: psycopg.Connection[Any], embed: Callable[[Sequence[str]], Sequence[Vector]], model: int
@@ -53,12 +68,13 @@ class RemoteQueue:
         Returns how many embeddings were stored, or None if there is nothing to do for now.
         Raises NothingStored, and RemoteModelError if the model answers for no text.
         """
-        self._left_out = {chunk: until for chunk, until in self._left_out.items() if self._clock() < until}
-        begin, most = self._position, self._size.texts + len(self._left_out)
+        now, begin = self._clock(), self._position
+        left_out = self._passed | {chunk for chunk, failure in self._failures.items() if now < failure.until}
+        most = self._size.texts + len(left_out)
         queued = read_remote_batch(connection, begin, most=most, model=model, is_missing=self._is_missing)
         if not queued:
             return self._start_over()
-        chunks = [chunk for chunk in queued if chunk.position not in self._left_out][: self._size.texts]
+        chunks = [chunk for chunk in queued if chunk.position not in left_out][: self._size.texts]
         last = (chunks or queued)[-1]
         self._position = last.tenant, last.agent  # if nothing can be stored, other agents have their turn all the same
         if not chunks:
@@ -66,16 +82,16 @@ class RemoteQueue:
         try:
             vectors = self._size.learn(len(chunks), lambda: embed([chunk.text for chunk in chunks]))
         except RemoteModelError as error:
-            if len(chunks) > 1:
-                self._position = begin  # again, with fewer
-            elif error.may_be_the_text:
-                self._leave_out(chunks[0].position)
-                _LOG.warning("a chunk waits for %d s, because the model fails for it: %s", _LEFT_OUT_SECONDS, error)
-                self.pauses.begin()
+            if len(chunks) > 1 or error.retry_after:
+                self._position = begin  # again, perhaps with fewer
+            else:
+                self._leave_out(chunks[0].position, error)
             if error.may_be_the_text:
                 return 0
             raise
         stored = store_remote_batch(connection, chunks, vectors, model=model)
+        for chunk in chunks:
+            self._failures.pop(chunk.position, None)
         self._has_advanced = True
         self.pauses.end()
         return stored
@@ -83,11 +99,24 @@ class RemoteQueue:
     def _start_over(self) -> int | None:
         """Give the first agent its turn again. There is nothing to do for now if the turns of all changed nothing."""
         has_advanced, self._has_advanced, self._position = self._has_advanced, False, START
-        return 0 if has_advanced else None
+        if has_advanced:
+            return 0
+        self._passed.clear()
+        return None
 
-    def _leave_out(self, chunk: ChunkPosition) -> None:
-        if len(self._left_out) < _MAX_LEFT_OUT:
-            self._has_advanced = True
-        else:
-            del self._left_out[next(iter(self._left_out))]
-        self._left_out[chunk] = self._clock() + _LEFT_OUT_SECONDS
+    def _leave_out(self, chunk: ChunkPosition, error: RemoteModelError) -> None:
+        """Leave out a chunk that failed alone."""
+        self._has_advanced = len(self._failures) < MAX_FAILED and len(self._passed) < MAX_FAILED
+        if self._tries_again and not error.may_be_the_text:
+            if not self._has_advanced:
+                self._passed.clear()
+            self._passed.add(chunk)
+            return
+        failure = self._failures.pop(chunk, None)
+        count = failure.count + 1 if failure else 1
+        seconds = min(_LEFT_OUT_SECONDS * 2 ** min(count - 1, 30), _MOST_LEFT_OUT_SECONDS)
+        if len(self._failures) == MAX_FAILED:
+            del self._failures[min(self._failures, key=lambda each: self._failures[each].until)]
+        self._failures[chunk] = _Failure(count, self._clock() + seconds if self._tries_again else math.inf)
+        self.pauses.begin()
+        _LOG.warning("a chunk is left out, because the model fails for it: %s", error)

@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from typing import Any, TypeVar
@@ -28,7 +28,7 @@ from muniment_server.runtime.pauses import Pauses
 from muniment_server.runtime.remote_client import RemoteModelError
 from muniment_server.runtime.remote_configuration import RemoteConfig, RemoteConfigError
 from muniment_server.runtime.remote_model import RemoteModel
-from muniment_server.runtime.remote_queue import RemoteQueue
+from muniment_server.runtime.remote_queue import MAX_FAILED, RemoteQueue
 from muniment_server.search.embedding_queue import (
     FIRST,
     ChunkPosition,
@@ -36,11 +36,12 @@ from muniment_server.search.embedding_queue import (
     queue_missing,
     remote_queue_length,
 )
+from muniment_server.search.embeddings import Vector
 from muniment_server.search.reindex import remove_others
 
 _T = TypeVar("_T")
 _MAX_FAILURES = 7
-"""After so many in a row it gives up. A chunk at which the model crashes is found within five, and passed."""
+"""After so many in a row it gives up. A chunk at which the model crashes is found within five, and left out."""
 _REPORT_SECONDS = 0.5
 """How often it reports, since a long queue takes a while to count."""
 
@@ -68,9 +69,7 @@ def embed(orders: Mapping[str, Any]) -> None:
     except RemoteModelError as error:
         _write({"error": f"{config.address} failed {_MAX_FAILURES} times in a row: {error}"})
     except _ChunksFailed as error:
-        _write(
-            {"error": f"{config.address} fails for {error} of the chunks. They stay queued; the others are embedded"}
-        )
+        _write({"error": f"{config.address} failed for {error} chunks, which stay queued, and answered for others"})
     except NothingStored:
         _write({"error": f"other transactions were in the way {_MAX_FAILURES} times in a row"})
     except psycopg.Error as error:  # its text may contain content
@@ -129,14 +128,13 @@ def _embedded(
         last = queue_missing(connection, last, model=number)
     embedded, failed, reported = 0, 0, 0.0
     for is_missing in (True, False):
-        queue = RemoteQueue(is_missing=is_missing)
-        embed_batch = partial(queue.embed_batch, connection, partial(model.embed_chunks, level=level), number)
-        while (stored := _patiently(embed_batch)) is not None:
+        queue = RemoteQueue(is_missing=is_missing, tries_again=False)
+        for stored in _batches(queue, connection, partial(model.embed_chunks, level=level), number):
             embedded += stored
             if time.monotonic() > reported + _REPORT_SECONDS:
                 yield _step(connection, number, level, embedded)
                 reported = time.monotonic()
-        failed += queue.left_out
+        failed += queue.failed
     yield _step(connection, number, level, embedded)
     return failed
 
@@ -147,6 +145,33 @@ def _step(
     return {"level": int(level), "embedded": embedded, "waiting": remote_queue_length(connection, number)}
 
 
+def _batches(
+    queue: RemoteQueue,
+    connection: psycopg.Connection[Any],
+    embed: Callable[[Sequence[str]], Sequence[Vector]],
+    number: int,
+) -> Iterator[int]:
+    """Embed what is queued: how many embeddings each batch stored. Raises the last of `_MAX_FAILURES` in a row."""
+    failures, are_locked = 0, False
+    while queue.failed < MAX_FAILED:
+        try:
+            stored = queue.embed_batch(connection, embed, number)
+        except (RemoteModelError, NothingStored) as error:
+            failures += 1
+            if failures == _MAX_FAILURES:
+                raise
+            are_locked = are_locked or isinstance(error, NothingStored)
+            time.sleep(queue.pauses.begin(error.retry_after if isinstance(error, RemoteModelError) else 0.0))
+            continue
+        if stored:
+            failures = 0
+            yield stored
+        elif stored is None and not are_locked:
+            return
+        elif stored is None:
+            are_locked = False  # another round for them
+
+
 def _patiently(act: Callable[[], _T]) -> _T:
     """Call *act*, and again after failures: after the last of `_MAX_FAILURES` in a row, raise it."""
     pauses = Pauses()
@@ -155,8 +180,6 @@ def _patiently(act: Callable[[], _T]) -> _T:
             return act()
         except RemoteModelError as error:
             time.sleep(pauses.begin(error.retry_after))
-        except NothingStored:
-            time.sleep(pauses.begin())
     return act()
 
 
