@@ -65,6 +65,12 @@ def patience(monkeypatch):
 
 
 @pytest.fixture
+def one_turn(monkeypatch):
+    """One search of each level is reranked at a time."""
+    monkeypatch.setattr(remote_reranking, "_AT_ONCE", 1)
+
+
+@pytest.fixture
 def world(database, tmp_path, server):
     """A world whose ceiling is INTERNAL."""
     with world_of(database, tmp_path, server, INTERNAL) as world:
@@ -343,7 +349,7 @@ def a_level_waits_neither_for_the_searches_of_another_nor_for_its_failures(world
     high = [threading.Thread(target=world.found, args=(INTERNAL, f"cat slow {number}")) for number in range(12)]
     for thread in high:
         thread.start()
-    while len(world.server.requests) < 4:  # as many as are under way at a time
+    while not world.server.requests:
         time.sleep(0.01)
     found = [world.search(PUBLIC).reranked for _ in range(3)]
     ended.set()
@@ -354,7 +360,7 @@ def a_level_waits_neither_for_the_searches_of_another_nor_for_its_failures(world
     assert found == [True] * 4
 
 
-@pytest.mark.usefixtures("patience")
+@pytest.mark.usefixtures("patience", "one_turn")
 def test_a_level_waits_neither_for_the_searches_of_another_nor_for_its_failures(world):
     a_level_waits_neither_for_the_searches_of_another_nor_for_its_failures(world)
 
@@ -401,7 +407,7 @@ _BROKEN: Mapping[str, tuple[Callable[[World], None], tuple[Patch, ...]]] = {
 
 
 @pytest.mark.proof
-@pytest.mark.usefixtures("patience")
+@pytest.mark.usefixtures("patience", "one_turn")
 @pytest.mark.parametrize("name", _BROKEN)
 def test_a_guard_that_is_missing_is_noticed(request, name):
     noticed_by, patches = _BROKEN[name]
