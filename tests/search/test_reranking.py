@@ -58,7 +58,7 @@ def server():
 
 
 @pytest.fixture
-def patience(monkeypatch):
+def more_time(monkeypatch):
     """More time for each search: on a busy machine, even a prompt answer may take longer than is waited for."""
     monkeypatch.setattr(remote_reranking, "_SECONDS", 1.0)
     monkeypatch.setattr(embedder_socket, "_RERANKING_SECONDS", 2.0)
@@ -307,7 +307,7 @@ def test_a_slow_reranker_costs_a_search_little_and_leaves_the_order(world, drips
     assert took < 5  # much less than the reranker takes
 
 
-@pytest.mark.usefixtures("patience")
+@pytest.mark.usefixtures("more_time")
 def test_a_search_whose_reranking_is_always_late_stops_no_others(world):
     fill(world)
     ended = threading.Event()
@@ -360,7 +360,7 @@ def a_level_waits_neither_for_the_searches_of_another_nor_for_its_failures(world
     assert found == [True] * 4
 
 
-@pytest.mark.usefixtures("patience", "one_turn")
+@pytest.mark.usefixtures("more_time", "one_turn")
 def test_a_level_waits_neither_for_the_searches_of_another_nor_for_its_failures(world):
     a_level_waits_neither_for_the_searches_of_another_nor_for_its_failures(world)
 
@@ -407,7 +407,7 @@ _BROKEN: Mapping[str, tuple[Callable[[World], None], tuple[Patch, ...]]] = {
 
 
 @pytest.mark.proof
-@pytest.mark.usefixtures("patience", "one_turn")
+@pytest.mark.usefixtures("more_time", "one_turn")
 @pytest.mark.parametrize("name", _BROKEN)
 def test_a_guard_that_is_missing_is_noticed(request, name):
     noticed_by, patches = _BROKEN[name]

@@ -106,17 +106,23 @@ class RemoteQueue:
 
     def _leave_out(self, chunk: ChunkPosition, error: RemoteModelError) -> None:
         """Leave out a chunk that failed alone."""
-        self._has_advanced = len(self._failures) < MAX_FAILED and len(self._passed) < MAX_FAILED
         if self._tries_again and not error.may_be_the_text:
-            if not self._has_advanced:
+            if len(self._passed) < MAX_FAILED:
+                self._has_advanced = True
+            else:
                 self._passed.clear()
             self._passed.add(chunk)
             return
         failure = self._failures.pop(chunk, None)
         count = failure.count + 1 if failure else 1
-        seconds = min(_LEFT_OUT_SECONDS * 2 ** min(count - 1, 30), _MOST_LEFT_OUT_SECONDS)
-        if len(self._failures) == MAX_FAILED:
+        if len(self._failures) < MAX_FAILED:
+            self._has_advanced = True
+        else:
             del self._failures[min(self._failures, key=lambda each: self._failures[each].until)]
-        self._failures[chunk] = _Failure(count, self._clock() + seconds if self._tries_again else math.inf)
-        self.pauses.begin()
-        _LOG.warning("a chunk is left out, because the model fails for it: %s", error)
+        if self._tries_again:
+            seconds = min(_LEFT_OUT_SECONDS * 2 ** min(count - 1, 30), _MOST_LEFT_OUT_SECONDS)
+            self._failures[chunk] = _Failure(count, self._clock() + seconds)
+            self.pauses.begin()
+            _LOG.warning("a chunk is left out, because the model fails for it: %s", error)
+        else:
+            self._failures[chunk] = _Failure(count, math.inf)

@@ -69,7 +69,7 @@ def embed(orders: Mapping[str, Any]) -> None:
     except RemoteModelError as error:
         _write({"error": f"{config.address} failed {_MAX_FAILURES} times in a row: {error}"})
     except _ChunksFailed as error:
-        _write({"error": f"{config.address} failed for {error} chunks, which stay queued, and answered for others"})
+        _write({"error": f"{config.address} failed for {error} chunks, which stay queued"})
     except NothingStored:
         _write({"error": f"other transactions were in the way {_MAX_FAILURES} times in a row"})
     except psycopg.Error as error:  # its text may contain content
