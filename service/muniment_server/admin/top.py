@@ -23,7 +23,8 @@ from muniment_server.admin import top_view
 from muniment_server.admin.metrics_reader import MetricsReader, with_metrics
 from muniment_server.admin.readings import Change
 
-_END = b"q"
+_END = frozenset(b"qQ\x03")
+"""q and Ctrl-C."""
 _WIDTH_OF_A_FILE = 120
 
 
@@ -86,18 +87,24 @@ def _is_ended(seconds: float) -> bool:
     while (left := end - time.monotonic()) > 0:
         if select.select([sys.stdin], [], [], left)[0]:
             pressed = os.read(sys.stdin.fileno(), 64)
-            if _END in pressed.lower() or not pressed:  # nothing is read once the terminal is gone
+            if not _END.isdisjoint(pressed) or not pressed:  # nothing is read once the terminal is gone
                 return True
     return False
 
 
 @contextmanager
 def _keys() -> Iterator[None]:
-    """Read keys at once and unseen. The terminal is restored afterwards, also if a signal ends the process."""
+    """Read keys at once and unseen. The terminal is restored afterwards, also if a signal ends the process.
+
+    Ctrl-C is a key too: an exception that it raises at any moment can be lost, or leave the terminal as it is.
+    """
     before = termios.tcgetattr(sys.stdin)
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         tty.setcbreak(sys.stdin)
+        silent = termios.tcgetattr(sys.stdin)
+        silent[tty.LFLAG] &= ~termios.ISIG
+        termios.tcsetattr(sys.stdin, termios.TCSANOW, silent)
         yield
     finally:
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
