@@ -122,7 +122,7 @@ def test_fewer_texts_are_sent_after_an_error_and_more_after_quick_answers():
             assert size.learn(sent or size.texts, send) == "answer"
         return size.texts
 
-    error = RemoteModelError("late", is_late=True)
+    error = RemoteModelError("late")
     assert [answer_after(30, error) for _ in range(5)] == [8, 4, 2, 1, 1]
     assert answer_after(8) == 1
     assert [answer_after(1) for _ in range(5)] == [2, 4, 8, 16, 16]
@@ -519,17 +519,25 @@ def test_a_local_name_that_leads_elsewhere_is_not_used(server, monkeypatch):
     assert server.requests == []
 
 
-def test_the_server_says_when_to_try_again(server):
+@pytest.mark.parametrize(
+    ("status", "headers", "seconds"),
+    [
+        (429, {"Retry_After": "7"}, 7),
+        (429, {"Retry_After": "9" * 9}, 300),
+        (429, {"Retry_After": "0"}, 1),
+        (429, {"Retry_After": "Fri, 27 Nov 2026 08:00:00 GMT"}, 1),
+        (429, {}, 1),
+        (503, {"Retry_After": "0.5"}, 1),
+        (503, {}, 0),
+    ],
+)
+def test_the_server_says_when_to_try_again(server, status, headers, seconds):
     model = server.model()
-    server.answer = lambda handler, _: answer_body(handler, b"", 429, Retry_After="7")
+    server.answer = lambda handler, _: answer_body(handler, b"", status, **headers)
     with pytest.raises(RemoteModelError) as caught:
         model.embed_query("text", PUBLIC, 5)
-    server.answer = lambda handler, _: answer_body(handler, b"", 429, Retry_After="9" * 9)
-    with pytest.raises(RemoteModelError) as longer:
-        model.embed_query("text", PUBLIC, 5)
 
-    assert caught.value.retry_after == 7
-    assert longer.value.retry_after == 300
+    assert caught.value.retry_after == seconds
 
 
 def test_nothing_of_what_is_sent_or_received_is_logged(server, caplog):

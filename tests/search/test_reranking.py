@@ -307,17 +307,24 @@ def test_a_slow_reranker_costs_a_search_little_and_leaves_the_order(world, drips
     assert took < 5  # much less than the reranker takes
 
 
-@pytest.mark.usefixtures("more_time")
-def test_a_search_whose_reranking_is_always_late_stops_no_others(world):
-    fill(world)
-    ended = threading.Event()
+def hanging(ended: threading.Event):
+    """Answer a slow query with an error, when the test has *ended* it, and any other well."""
 
     def answer(handler, query, texts):
         if "slow" in query:
             ended.wait(20)
-        rerank_well(handler, query, texts)
+            answer_body(handler, b"", 503)
+        else:
+            rerank_well(handler, query, texts)
 
-    world.server.answer = answer
+    return answer
+
+
+@pytest.mark.usefixtures("more_time")
+def test_a_search_whose_reranking_is_always_late_stops_no_others(world):
+    fill(world)
+    ended = threading.Event()
+    world.server.answer = hanging(ended)
     reranked = [world.search(PUBLIC, query).reranked for query in ("cat slow", "cat slow", "cat slow", "cat")]
     ended.set()
 
@@ -337,15 +344,7 @@ def a_level_waits_neither_for_the_searches_of_another_nor_for_its_failures(world
     """Many searches of a higher level hang, and one has failed."""
     fill(world)
     ended = threading.Event()
-
-    def answer(handler, query, texts):
-        if "slow" in query:
-            ended.wait(20)
-            answer_body(handler, b"", 503)
-        else:
-            rerank_well(handler, query, texts)
-
-    world.server.answer = answer
+    world.server.answer = hanging(ended)
     high = [threading.Thread(target=world.found, args=(INTERNAL, f"cat slow {number}")) for number in range(12)]
     for thread in high:
         thread.start()

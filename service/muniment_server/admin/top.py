@@ -96,15 +96,15 @@ def _is_ended(seconds: float) -> bool:
 def _keys() -> Iterator[None]:
     """Read keys at once and unseen. The terminal is restored afterwards, also if a signal ends the process.
 
-    Ctrl-C is a key too: an exception that it raises at any moment can be lost, or leave the terminal as it is.
+    Ctrl-C is a key too: the exception that it would raise may be lost, or skip the restoring of the terminal.
     """
     before = termios.tcgetattr(sys.stdin)
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         tty.setcbreak(sys.stdin)
-        silent = termios.tcgetattr(sys.stdin)
-        silent[tty.LFLAG] &= ~termios.ISIG
-        termios.tcsetattr(sys.stdin, termios.TCSANOW, silent)
+        without_signals = termios.tcgetattr(sys.stdin)
+        without_signals[tty.LFLAG] &= ~termios.ISIG
+        termios.tcsetattr(sys.stdin, termios.TCSANOW, without_signals)
         yield
     finally:
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)

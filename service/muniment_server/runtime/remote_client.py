@@ -32,15 +32,9 @@ refused is skipped for good.
 class RemoteModelError(Exception):
     """There is no usable answer. The text says why, and contains nothing that was sent or received."""
 
-    def __init__(
-        self, text: str, *, retry_after: float = 0.0, may_be_the_text: bool = False, is_late: bool = False
-    ) -> None:
-        """*retry_after*: how many seconds the server asks to wait. *may_be_the_text*: others may be answered.
-
-        *is_late*: the server did not answer in time, and may answer a smaller request.
-        """
+    def __init__(self, text: str, *, retry_after: float = 0.0, may_be_the_text: bool = False) -> None:
+        """*retry_after*: how many seconds the server asks to wait. *may_be_the_text*: others may be answered."""
         super().__init__(text)
-        self.is_late = is_late
         self.retry_after = retry_after
         self.may_be_the_text = may_be_the_text
 
@@ -228,7 +222,7 @@ def _fail_by(error: Exception) -> NoReturn:
 
 
 def _fail_late(seconds: float) -> NoReturn:
-    raise RemoteModelError(f"it did not answer within {seconds:g} s", is_late=True)
+    raise RemoteModelError(f"it did not answer within {seconds:g} s")
 
 
 def fail(text: str) -> NoReturn:

@@ -103,7 +103,7 @@ class RemoteModel:
         try:
             self._ask(SENTENCES[:1], seconds, dimensions=self._calibrated.dimensions)
         except RemoteModelError as error:
-            raise RemoteModelError(str(error), retry_after=error.retry_after, is_late=error.is_late) from None
+            raise RemoteModelError(str(error), retry_after=error.retry_after) from None
 
     def close(self) -> None:
         """Close the connections that are not in use."""
