@@ -30,6 +30,7 @@ class Queue:
         self.clock = StoppedClock()
         self.sent: list[list[str]] = []
         self.fails_for_all = False
+        self.works_for_all = False
         self.retry_after = 0.0
         self._database = database
         self._service = service
@@ -77,7 +78,7 @@ class Queue:
         self.sent.append(list(texts))
         if self.retry_after:
             raise RemoteModelError("failed", retry_after=self.retry_after)
-        if any("launch" in text for text in texts):
+        if any("launch" in text for text in texts) and not self.works_for_all:
             raise RemoteModelError("failed", may_be_the_text=not self.fails_for_all)
         return [quick(text) for text in texts]
 
@@ -90,7 +91,8 @@ def queue(database):
 
 def test_a_chunk_that_fails_alone_is_left_out_for_ten_minutes_and_then_for_longer(queue):
     queue.save("alice", **{f"key{number:02}": "launch" if number == 5 else "a cat" for number in range(40)})
-    queue.embed_all()
+    for _ in range(2):
+        queue.embed_all()
     waiting, failed = queue.waiting(), sum("key05: launch" in texts for texts in queue.sent)
     queue.embed_all()
     again = sum("key05: launch" in texts for texts in queue.sent)
@@ -102,9 +104,20 @@ def test_a_chunk_that_fails_alone_is_left_out_for_ten_minutes_and_then_for_longe
     much_later = sum("key05: launch" in texts for texts in queue.sent)
 
     assert waiting == ["key05"]
-    assert failed <= 10  # halved from 16, twice if there is a success in between
+    assert failed <= 11  # halved from 16, twice if there is a success in between, and alone once more
     assert again == failed
     assert later == much_later == failed + 1
+
+
+def test_a_chunk_that_fails_when_an_outage_ends_is_not_left_out(queue):
+    """The chunk was not answered any more, but the sentence was."""
+    queue.save("alice", key="launch")
+    assert queue.embed() == 0
+    queue.works_for_all = True
+    for _ in range(2):
+        queue.embed_all()
+
+    assert queue.waiting() == []
 
 
 def test_a_chunk_at_which_the_server_crashes_stops_no_other(queue):

@@ -20,7 +20,7 @@ from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.placement import Databases
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
-from muniment_server.runtime import embedder_socket, pauses, remote_model
+from muniment_server.runtime import embedder_socket, pauses, remote_embedding, remote_model
 from muniment_server.runtime.embedder import EmbeddingSchedule, embed_queued_chunks
 from muniment_server.runtime.embedder_socket import remote_query_embedder
 from muniment_server.runtime.pauses import Attempts, Pauses
@@ -304,6 +304,18 @@ def test_what_is_missing_is_embedded_while_more_and_more_is_written(database, se
     roles.close()
 
     assert parts == [*queues, *queues]
+
+
+def test_what_the_built_in_model_had_begun_before_the_other_was_known_is_embedded(
+    database, tmp_path, server, monkeypatch
+):
+    """It is not queued for the other, which has looked for what is missing before it was stored."""
+    monkeypatch.setattr(remote_embedding, "_FIRST_MISSING_SECONDS", 1.0)
+    with world_of(database, tmp_path, server, PUBLIC) as world:
+        world.schedule._next_model = lambda _: None
+        world.at(PUBLIC).save_memory(key="cat", content="a cat")
+        world.embed(waits=False)
+        wait_until(lambda: world.rows("WHERE signs IS NOT NULL"))
 
 
 def test_what_was_stored_before_is_embedded_and_the_built_in_model_searches_until_all_of_it_is(

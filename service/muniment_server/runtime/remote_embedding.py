@@ -42,6 +42,9 @@ _POLL_SECONDS = 0.2
 """How often an idle thread looks for queued chunks."""
 _MISSING_SECONDS = 600.0
 """How often chunks without an embedding are looked for: those of servers without this model, or of other ceilings."""
+_FIRST_MISSING_SECONDS = 10.0
+"""When they are looked for again at first. The built-in model does not queue for this one what it had begun to embed
+before this one was known. No batch of it lasts that long."""
 _SECONDS_AFTER_ERROR = 5.0
 _STOP_SECONDS = 1.0
 """How long the end waits for what is under way."""
@@ -143,10 +146,11 @@ class RemoteEmbedding:
         return True
 
     def _embed_level(self, database: Database, level: Classification, stop: StopSignal) -> None:
-        queues, found_at = [RemoteQueue(is_missing=each) for each in (False, True)], time.monotonic()
+        queues = [RemoteQueue(is_missing=each) for each in (False, True)]
+        next_search = time.monotonic() + _FIRST_MISSING_SECONDS
         while not stop.wait(_POLL_SECONDS):
-            if time.monotonic() > found_at + _MISSING_SECONDS and self._queue_missing(database, level, stop):
-                found_at = time.monotonic()
+            if time.monotonic() > next_search and self._queue_missing(database, level, stop):
+                next_search = time.monotonic() + _MISSING_SECONDS
             self._embed_queued(database, level, queues, stop)
 
     def _embed_queued(

@@ -19,7 +19,8 @@ from muniment_server.search.embeddings import Vector
 
 _LOG = logging.getLogger("muniment.embedder")
 _LEFT_OUT_SECONDS = 600.0
-"""How long a chunk is left out for which the model fails while it answers for a sentence. Twice as long each time."""
+"""How long a chunk is left out for which the model fails twice while it answers for a sentence. Then twice as long each
+time."""
 _MOST_LEFT_OUT_SECONDS = 86_400.0
 MAX_FAILED = 256
 """How many chunks that failed are remembered: so many more are read with each batch."""
@@ -53,7 +54,7 @@ class RemoteQueue:
         """Whether anything was stored, or left out, since the first agent's turn."""
         self._failures: dict[ChunkPosition, _Failure] = {}
         self._passed: set[ChunkPosition] = set()
-        """Chunks that failed while the model answered for no sentence either. They are tried after all others."""
+        """Chunks that failed alone in this round. They are tried after all others."""
 
     @property
     def failed(self) -> int:
@@ -105,24 +106,25 @@ class RemoteQueue:
         return None
 
     def _leave_out(self, chunk: ChunkPosition, error: RemoteModelError) -> None:
-        """Leave out a chunk that failed alone."""
-        if self._tries_again and not error.may_be_the_text:
-            if len(self._passed) < MAX_FAILED:
-                self._has_advanced = True
-            else:
-                self._passed.clear()
-            self._passed.add(chunk)
+        """Leave out a chunk that failed alone until all others have had their turn. Longer, if it failed before."""
+        failure = self._failures.get(chunk)
+        count = (failure.count if failure else 0) + error.may_be_the_text
+        if not self._tries_again:
+            self._remember(chunk, _Failure(count, math.inf))
             return
-        failure = self._failures.pop(chunk, None)
-        count = failure.count + 1 if failure else 1
-        if len(self._failures) < MAX_FAILED:
-            self._has_advanced = True
-        else:
-            del self._failures[min(self._failures, key=lambda each: self._failures[each].until)]
-        if self._tries_again:
-            seconds = min(_LEFT_OUT_SECONDS * 2 ** min(count - 1, 30), _MOST_LEFT_OUT_SECONDS)
-            self._failures[chunk] = _Failure(count, self._clock() + seconds)
+        if error.may_be_the_text:
             self.pauses.begin()
+            seconds = 0.0 if count == 1 else min(_LEFT_OUT_SECONDS * 2 ** min(count - 2, 30), _MOST_LEFT_OUT_SECONDS)
+            self._remember(chunk, _Failure(count, self._clock() + seconds))
             _LOG.warning("a chunk is left out, because the model fails for it: %s", error)
+        if len(self._passed) == MAX_FAILED:
+            self._passed.clear()
         else:
-            self._failures[chunk] = _Failure(count, math.inf)
+            self._has_advanced = True
+        self._passed.add(chunk)
+
+    def _remember(self, chunk: ChunkPosition, failure: _Failure) -> None:
+        if self._failures.pop(chunk, None) is None and len(self._failures) == MAX_FAILED:
+            del self._failures[min(self._failures, key=lambda each: self._failures[each].until)]
+        self._failures[chunk] = failure
+        self._has_advanced = True
