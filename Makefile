@@ -16,7 +16,7 @@ PIP_INSTALL := -m pip --disable-pip-version-check --quiet install
 
 .DEFAULT_GOAL := help
 .PHONY: help run test prove prove-alone prove-deep test-cluster test-deploy dist test-dist postgres-release test-clients test-python test-go test-typescript test-java test-rust test-ruby check aio format bench \
-        bench-search bench-semantic load load-report noninterference timing eval trusted schema proto proto-check proto-baseline lock lock-rust clean build-typescript conformance-go conformance-rust conformance-ruby
+        bench-import bench-search bench-semantic load load-report noninterference timing eval trusted schema proto proto-check proto-baseline lock lock-rust clean build-typescript conformance-go conformance-rust conformance-ruby
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -144,6 +144,9 @@ format: .venv/.stamp ## Format the code, and fix what ruff can fix
 
 bench: .venv/.stamp ## Measure the server: ARGS="--help"
 	$(BIN)/python -m tests.bench $(ARGS)
+
+bench-import: .venv/.stamp ## Measure imports into a new database (needs real texts: tests/README.md): ARGS="--help"
+	$(BIN)/python -m tests.bench.imports $(ARGS)
 
 bench-search: .venv/.stamp ## Measure search among up to a million items (needs real texts: tests/README.md): ARGS="--help"
 	$(BIN)/python -m tests.bench_search $(ARGS)

@@ -9,6 +9,7 @@ import signal
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +30,7 @@ from muniment_server.domain.classification import Classification as Level
 from muniment_server.domain.ids import HostKeyId, RandomIds
 from muniment_server.embedded_postgres import EmbeddedPostgres, conninfo_of_running
 from muniment_server.monitor import grants
-from muniment_server.postgres import pool, roles
+from muniment_server.postgres import pool, roles, transaction
 from muniment_server.runtime import restoring
 from muniment_server.runtime.databases import SUPERUSER, cluster_directory
 from tests.races.mutants import spoiled
@@ -190,7 +191,7 @@ def test_a_large_journal_is_replayed(postgres, service, tmp_path, monkeypatch):
 @pytest.mark.proof
 def test_with_the_time_limit_for_idle_transactions_that_test_fails(postgres, service, tmp_path, monkeypatch):
     with (
-        spoiled(journals._QUERIES, "lift_idle_timeout", "'0'", "'20ms'"),
+        spoiled(transaction._QUERIES, "lift_idle_timeout", "'0'", "'20ms'"),
         pytest.raises(psycopg.errors.IdleInTransactionSessionTimeout),
     ):
         a_large_journal_is_replayed(postgres, service, tmp_path, monkeypatch)
@@ -392,6 +393,24 @@ def test_an_interrupted_restore_leaves_no_open_session(postgres: EmbeddedPostgre
 
         with restored.as_owner() as owner:
             assert owner.execute("SELECT FROM vault.session").fetchall() == []
+
+
+def test_the_sessions_of_a_backup_may_be_late_in_it(postgres, service, tmp_path, monkeypatch):
+    """`pg_restore` reads all of a backup that went through a pipe before it finds them. The limit is 5 s otherwise."""
+    service.session(Level.CONFIDENTIAL)
+    file = tmp_path / "muniment.dump"
+    with file.open("wb") as target:
+        dumps.dump(service.database.admin, target)
+
+    def load(connection: psycopg.Connection[Any]) -> None:
+        time.sleep(0.5)
+        dumps.load_sessions(connection, file)
+
+    monkeypatch.setattr(pool, "SETTINGS", {**pool.SETTINGS, "idle_in_transaction_session_timeout": "20ms"})
+    with cloned(postgres) as restored:
+        dumps.load(restored.admin, file)
+        with connect_operator(restored.admin) as operator:
+            assert operator.add_closed_sessions(load) == 1
 
 
 def _load_and_interrupt(connection: psycopg.Connection[Any], file: Path) -> None:

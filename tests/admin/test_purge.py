@@ -66,6 +66,49 @@ def test_a_version_next_to_an_erased_one_is_purged(database, erased, overwritten
     assert left(began + timedelta(days=2)) == live
 
 
+@pytest.mark.parametrize("is_written_anew", [False, True])
+def test_an_erasure_that_was_repeated_after_a_restore_removes_no_version_that_is_not_old(database, is_written_anew):
+    """The backup has the version before the erased one, which is live in it."""
+    clock = Clock(database)
+    with serving(database) as service:
+        session, began = service.session(Classification.PUBLIC), datetime.now(UTC)
+        for content in ("one", "two"):
+            session.save_memory(key="plan", content=content)
+        with database.as_owner() as owner:  # what the replay of a journal writes
+            owner.execute(
+                "INSERT INTO muniment_control.audit"
+                "       (tenant, event_id, time, agent, level, method, outcome, kind, item_id, revision)"
+                " SELECT tenant, gen_random_uuid(), update_time, agent, 1, 'EraseItems', 'OK', kind, item_id, 3"
+                "   FROM muniment_public.item WHERE name = 'plan'"
+            )
+        clock.advance(days=40)
+        if is_written_anew:
+            service.session(Classification.PUBLIC, conversation_id="later").save_memory(key="plan", content="three")
+        with connect_operator(database.admin) as operator:
+            list(operator.purge(Purgeable(), before=began + timedelta(days=30)))
+            broken = operator.broken_ledgers()
+
+    with database.as_owner() as owner:
+        query = "SELECT content FROM muniment_public.revision WHERE kind = 1 ORDER BY revision"
+        left = [content for (content,) in owner.execute(query)]
+    assert left == (["two", "three"] if is_written_anew else ["two"])
+    assert set(broken.values()) == {0}
+
+
+def test_a_purge_of_a_renamed_memory_leaves_no_version_of_its_earlier_name(database):
+    with serving(database) as service:
+        session = service.session(Classification.PUBLIC)
+        session.save_memory(key="a", content="text")
+        session.rename_memory(key="a", new_key="b")
+        session.delete_memory(key="b")
+    with connect_operator(database.admin) as operator:
+        what = operator.purgeable(tenant="acme", agent_id="alice", kind=ItemKind.MEMORY, name="b")
+        list(operator.purge(what, before=datetime.now(UTC) + timedelta(hours=1)))
+
+    with database.as_owner() as owner:
+        assert owner.execute("SELECT name FROM muniment_public.revision WHERE kind = 1").fetchall() == []
+
+
 def ages_are_counted_from_the_overwriting(database):
     clock = Clock(database)
     with serving(database) as service:

@@ -163,7 +163,7 @@ def test_chunks_for_which_the_model_fails_keep_no_other_waiting(database, model,
     done = run(folder, *command_of(model, "--remove-others"))
 
     assert done.returncode != 0
-    assert "failed for 1 chunks, which stay queued" in done.stderr
+    assert "failed for some chunks (1), which stay queued" in done.stderr
     assert counted(admin, Classification.PUBLIC) == _CATS - 1
     assert counted(admin, Classification.INTERNAL) == 1
 

@@ -325,6 +325,37 @@ def test_an_item_that_a_writer_has_locked_is_erased_after_the_write(service):
     assert (rows(service, PUBLIC, "item"), versions(service, PUBLIC)) == (0, [])
 
 
+def test_an_item_that_is_being_renamed_is_locked_before_it_is_erased(service, monkeypatch):
+    """A rename moves it to another row, which the statement that waited for the first one does not see."""
+    at(service, PUBLIC).save_memory(key="plan", content="text", tags=["pii"])
+    locked: list[bool] = []
+    erase_unlocked = erasing._Level._erase_unlocked
+
+    def erase_locked(self, scope, items):
+        if items:
+            with service.database.as_owner() as other:
+                query = "SELECT FROM muniment_public.item WHERE kind = 1 FOR UPDATE SKIP LOCKED"
+                locked.append(other.execute(query).fetchone() is None)
+        return erase_unlocked(self, scope, items)
+
+    monkeypatch.setattr(erasing._Level, "_erase_unlocked", erase_locked)
+    erase = threading.Thread(
+        target=lambda: service.host().erase_items(agent_id="alice", kind=_MEMORY, tag="pii"), daemon=True
+    )
+    with service.database.as_owner() as writer, writer.transaction():
+        writer.execute(
+            "WITH moved AS (DELETE FROM muniment_public.item WHERE kind = 1 RETURNING *)"
+            " INSERT INTO muniment_public.item SELECT * FROM moved"
+        )
+        erase.start()
+        wait_until_blocked(service)
+    erase.join(10)
+
+    assert not erase.is_alive()
+    assert locked == [True]
+    assert (rows(service, PUBLIC, "item"), versions(service, PUBLIC)) == (0, [])
+
+
 def test_the_eraser_sees_a_live_agent_by_an_erasure_only_and_only_up_to_its_ceiling(service):
     """The database's own guard, whatever the server asks for."""
     for level in LEVELS:

@@ -9,9 +9,11 @@ import pytest
 
 from muniment_server.admin.operator import Purgeable, connect_operator
 from muniment_server.domain.classification import Classification
-from muniment_server.postgres import migrate
+from muniment_server.postgres import migrate, pool
 from muniment_server.postgres.pool import operator_conninfo
 from muniment_server.runtime import schema
+from muniment_server.search import index
+from muniment_server.search import reindex as reindexing
 from muniment_server.search.reindex import Reindexed
 from tests.support.clock import Clock
 from tests.support.services import serving
@@ -59,6 +61,29 @@ def test_an_inconsistent_index_is_found_and_rebuilt(service, loss):
     assert session.search_passages(query="whale ahab").SerializeToString(deterministic=True) == before
     with service.database.as_owner() as owner:
         assert owner.execute("SELECT FROM vault.session WHERE expire_time = 'infinity'").fetchall() == []
+
+
+def test_long_texts_are_indexed_again_in_small_statements(service, monkeypatch):
+    """Their grams take longer than a connection may be idle in a transaction, which is 5 s otherwise."""
+    session = service.session(PUBLIC)
+    for number in range(5):
+        session.store_passage(content=f"a whale {number} " + "of words " * 10_000)
+    sizes: list[int] = []
+    index_statement = index.index_statement
+
+    def counted(kind, entries):
+        sizes.append(len(entries))
+        return index_statement(kind, entries)
+
+    monkeypatch.setattr(index, "index_statement", counted)
+    monkeypatch.setattr(reindexing, "_BATCH_BYTES", 150_000)
+    monkeypatch.setattr(pool, "SETTINGS", {**pool.SETTINGS, "idle_in_transaction_session_timeout": "20ms"})
+    with connect_operator(service.database.admin) as operator:
+        done = list(operator.reindex())
+
+    assert [each.items for each in done if each.classification is PUBLIC] == [5]
+    assert sizes == [2, 2, 1]
+    assert broken(service.database) == 0
 
 
 def test_an_agent_that_is_deleted_meanwhile_has_nothing_to_index(service):

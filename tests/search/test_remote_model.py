@@ -119,7 +119,7 @@ def test_fewer_texts_are_sent_after_an_error_and_more_after_quick_answers():
             return "answer"
 
         with contextlib.suppress(RemoteModelError):
-            assert size.learn(sent or size.texts, send) == "answer"
+            assert size.run(sent or size.texts, send) == "answer"
         return size.texts
 
     error = RemoteModelError("late")

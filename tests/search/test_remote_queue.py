@@ -37,8 +37,8 @@ class Queue:
         self._queue = RemoteQueue(is_missing=False, clock=self.clock)
 
     @property
-    def pauses(self):
-        return self._queue.pauses
+    def backoff(self):
+        return self._queue.backoff
 
     def save(self, agent: str, **contents: str) -> None:
         for key, content in contents.items():
@@ -121,7 +121,7 @@ def test_a_chunk_that_fails_when_an_outage_ends_is_not_left_out(queue):
 
 
 def test_a_chunk_at_which_the_server_crashes_stops_no_other(queue):
-    """A sentence is not answered either until the server has started again, so it may be the server's fault."""
+    """While the server restarts, it does not answer the probe either, so the chunk is not blamed."""
     for agent in ("alice", "bob", "carol"):
         queue.save(agent, **{f"{agent}{number}": "launch" if number == 0 else "a cat" for number in range(4)})
     queue.fails_for_all = True
@@ -156,14 +156,14 @@ def test_pauses_grow_until_something_is_stored(queue):
     for _ in range(3):
         with pytest.raises(RemoteModelError):
             queue.embed()
-        pauses.append(queue.pauses.begin())
+        pauses.append(queue.backoff.begin())
         queue.embed_all()
         queue.clock.seconds += 61
     queue.save("alice", key="a cat")
     queue.embed_all()
 
     assert pauses == [1, 2, 4]
-    assert queue.pauses.begin() == 1
+    assert queue.backoff.begin() == 1
 
 
 def test_chunks_that_are_locked_stop_no_other_agent(queue):

@@ -20,10 +20,11 @@ from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.placement import Databases
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
-from muniment_server.runtime import embedder_socket, pauses, remote_embedding, remote_model
+from muniment_server.runtime import embedder_socket, error_backoff, remote_embedding, remote_model
+from muniment_server.runtime.circuit_breaker import CircuitBreaker
 from muniment_server.runtime.embedder import EmbeddingSchedule, embed_queued_chunks
 from muniment_server.runtime.embedder_socket import remote_query_embedder
-from muniment_server.runtime.pauses import Attempts, Pauses
+from muniment_server.runtime.error_backoff import ErrorBackoff
 from muniment_server.runtime.remote_client import RemoteModelError
 from muniment_server.runtime.remote_configuration import RemoteConfig
 from muniment_server.runtime.remote_embedding import RemoteEmbedding
@@ -119,8 +120,8 @@ def world(database, tmp_path, server):
 
 @pytest.fixture
 def short_pauses(monkeypatch):
-    """To be requested before the world."""
-    monkeypatch.setattr(pauses, "FIRST_PAUSE", 0.02)
+    """Request it before `world`, which starts the threads that pause."""
+    monkeypatch.setattr(error_backoff, "FIRST_PAUSE", 0.02)
 
 
 def fill(world):
@@ -309,7 +310,7 @@ def test_what_is_missing_is_embedded_while_more_and_more_is_written(database, se
 def test_what_the_built_in_model_had_begun_before_the_other_was_known_is_embedded(
     database, tmp_path, server, monkeypatch
 ):
-    """It is not queued for the other, which has looked for what is missing before it was stored."""
+    """The other model looked for missing chunks before this one was stored, and it was never queued for that model."""
     monkeypatch.setattr(remote_embedding, "_FIRST_MISSING_SECONDS", 1.0)
     with world_of(database, tmp_path, server, PUBLIC) as world:
         world.schedule._next_model = lambda _: None
@@ -615,14 +616,38 @@ def test_there_is_a_pause_unless_only_what_was_sent_is_to_blame(error, fails_for
         if fails_for_others:
             raise RemoteModelError("failed")
 
-    attempts = Attempts("failed", StoppedClock())
-    first = attempts.ask(send, probe)
+    breaker = CircuitBreaker("failed", StoppedClock())
+    first = breaker.ask(send, probe)
     if "retry_after" not in error:
         assert probed.wait(10)
-        wait_until(lambda: not attempts._probing.locked())
-    second = attempts.ask(send, probe)
+        wait_until(lambda: not breaker._probing.locked())
+    second = breaker.ask(send, probe)
 
     assert (first, second, len(asked)) == (None, None, sent)
+
+
+def test_a_pause_that_the_server_asked_for_outlasts_the_answer_to_a_probe():
+    probed, busy = threading.Event(), threading.Event()
+    errors = iter([RemoteModelError("failed"), RemoteModelError("failed", retry_after=300)])
+    sent: list[None] = []
+
+    def send():
+        sent.append(None)
+        raise next(errors)
+
+    def probe():
+        probed.set()
+        assert busy.wait(10)
+
+    breaker = CircuitBreaker("failed", StoppedClock())
+    breaker.ask(send, probe)
+    assert probed.wait(10)
+    breaker.ask(send, probe)
+    busy.set()
+    wait_until(lambda: not breaker._probing.locked())
+    breaker.ask(send, probe)
+
+    assert len(sent) == 2
 
 
 def test_a_query_that_is_always_late_stops_no_others(database, tmp_path, server, monkeypatch):
@@ -662,16 +687,16 @@ def test_a_model_that_is_away_at_the_start_is_asked_again(database, tmp_path, se
 
 def test_pauses_become_longer_up_to_a_minute_and_end_with_a_success():
     clock = StoppedClock()
-    pauses = Pauses(clock)
-    first = [pauses.begin() for _ in range(8)]
-    asked = pauses.begin(at_least=300)
+    backoff = ErrorBackoff(clock)
+    first = [backoff.begin() for _ in range(8)]
+    asked = backoff.begin(at_least=300)
     clock.seconds += 300
-    over = pauses.remaining
-    pauses.end()
+    over = backoff.remaining
+    backoff.reset()
 
     assert first == [1, 2, 4, 8, 16, 32, 60, 60]
     assert (asked, over) == (300, 0)
-    assert pauses.begin() == 1
+    assert backoff.begin() == 1
 
 
 def test_reindexing_embeds_again(world):

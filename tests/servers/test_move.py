@@ -8,8 +8,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import grpc
@@ -27,6 +29,7 @@ from muniment_server.runtime.sealer import Sealer
 from muniment_server.runtime.stop_signal import StopSignal
 from tests.noninterference.mutants.scheme import Mutant, Patch, applied, edit, setting
 from tests.servers.conftest import Servers, session_of
+from tests.support.concurrency import wait_until_blocked
 from tests.support.embedders import Quick, embed_all
 from tests.support.services import Caller
 
@@ -236,6 +239,36 @@ def test_a_move_that_was_interrupted_can_be_given_up(servers: Servers, served: S
     assert _rows(servers, "b", _number(key)) == {}
     again = Caller(host.channel, servers.key("acme", "a"))
     assert session_of(again, PUBLIC).get_memory(key="plan").memory.content == "the newer plan at PUBLIC"
+
+
+def test_a_move_can_be_given_up_when_its_target_is_gone(servers: Servers, served: Serve) -> None:
+    key = servers.key("acme", "a")
+    host = _filled(served({}), key)
+    with servers.owners() as connections:
+        plan = Move(connections, "acme").plan("b")
+        assert plan is not None
+        next(Move(connections, "acme").run(plan))
+    servers.write({}, "a")
+
+    done = servers.run("tenant", "move", "acme", "--to", "a", "--yes")
+
+    assert done.returncode == 0, done.stderr
+    again = Caller(host.channel, servers.key("acme", "a"))
+    assert session_of(again, PUBLIC).get_memory(key="plan").memory.content == "the newer plan at PUBLIC"
+
+
+def test_a_key_for_a_tenant_that_leaves_meanwhile_is_refused(servers: Servers, served: Serve) -> None:
+    servers.key("acme", "a")
+    with servers.databases["a"].as_owner() as owner, ThreadPoolExecutor(1) as pool, owner.transaction():
+        owner.execute("SELECT FROM vault.tenant WHERE name = 'acme' FOR UPDATE")
+        created = pool.submit(
+            servers.run, "host-key", "create", "--tenant", "acme", "--ceiling", "public", "--server", "a"
+        )
+        wait_until_blocked(SimpleNamespace(database=servers.databases["a"]))
+        owner.execute("DELETE FROM vault.host_key")
+        owner.execute("DELETE FROM vault.tenant WHERE name = 'acme'")
+
+    assert "is moving" in created.result(30).stderr
 
 
 def test_what_is_written_while_it_is_copied_is_moved_or_refused(servers: Servers, served: Serve) -> None:

@@ -191,6 +191,32 @@ def test_a_database_that_joins_keeps_its_tenants(servers: Servers) -> None:
     assert _number(servers.key("initech", "a")) == first + 1
 
 
+def test_a_server_that_joins_gets_no_numbers_of_tenants_that_have_moved(servers: Servers) -> None:
+    """Their first server, which had that range, is gone."""
+    number = _number(servers.key("globex", "b"))
+    assert servers.run("tenant", "move", "globex", "--to", "a", "--yes").returncode == 0
+    with servers.databases["b"].as_owner() as owner:  # as a new database has it
+        owner.execute(
+            "ALTER TABLE vault.tenant ALTER COLUMN tenant SET MINVALUE 1 SET MAXVALUE 9223372036854775807 SET START 1"
+            " RESTART"
+        )
+
+    done = servers.run("migrate")
+
+    assert done.stdout.startswith(f"new tenants at b get numbers from {2 * claims.RANGE + 1} to "), done.stderr
+    assert number == claims.RANGE + 1
+
+
+def test_a_server_that_was_restored_gives_no_number_again_that_a_moved_tenant_has(servers: Servers) -> None:
+    """The backup is older than the tenant."""
+    number = _number(servers.key("globex", "b"))
+    assert servers.run("tenant", "move", "globex", "--to", "a", "--yes").returncode == 0
+    with servers.databases["b"].as_owner() as owner:
+        owner.execute("ALTER TABLE vault.tenant ALTER COLUMN tenant RESTART")
+
+    assert _number(servers.key("initech", "b")) == number + 1
+
+
 def test_a_tenant_elsewhere_than_the_file_says_is_named(servers: Servers) -> None:
     number = _number(servers.key("globex", "b"))
 

@@ -49,12 +49,12 @@ class Quick(Model):
 
 
 def embed_all(database: Database, model: Model) -> None:
-    """Compute every embedding that is queued, unless none of a batch can be stored."""
+    """Compute queued embeddings, until none is queued or a batch could store none."""
     embed_by(database, lambda text, _: model.embed_chunk(text), StopSignal())
 
 
 def embed_by(database: Database, embed: ChunkEmbedder, ended: StopSignal) -> None:
-    """Compute embeddings with *embed*, until none is queued, none of a batch could be stored, or *ended* is set."""
+    """Compute embeddings with *embed*, until none is queued, a batch could store none, or *ended* is set."""
     roles = RoleDatabase(database.conninfo, pool_sizes=SINGLE)
     try:
         embed_queued_chunks(EmbeddingSchedule(Databases.of_one(roles), embed), Disk(None), ended)

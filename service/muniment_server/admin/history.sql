@@ -90,34 +90,53 @@ old_revision AS (
      WHERE (%(tenant)s::bigint IS NULL OR old_revision.tenant = %(tenant)s)
        AND (%(agent)s::bigint IS NULL OR old_revision.agent = %(agent)s)
        AND (%(kind)s::smallint IS NULL OR old_revision.kind = %(kind)s)
-       AND (%(name)s::text IS NULL OR old_revision.name = %(name)s)
        AND (
-               EXISTS (
+               EXISTS ( -- whatever its name was at that revision
                    SELECT
                      FROM old_item
                     WHERE (old_item.tenant, old_item.agent, old_item.item_id) = (old_revision.tenant, old_revision.agent, old_revision.item_id)
                )
-            OR ( -- overwritten before that time: the next version that is left is older
-                   SELECT newer.update_time
-                     FROM revision AS newer
-                    WHERE (newer.tenant, newer.agent, newer.item_id) = (old_revision.tenant, old_revision.agent, old_revision.item_id)
-                      AND newer.revision > old_revision.revision
-                    ORDER BY newer.revision
-                    LIMIT 1
-               ) < %(before)s
-            OR (old_revision.tenant, old_revision.agent, old_revision.item_id, old_revision.revision + 1) IN ( -- the next one was erased
-                   SELECT audit.tenant, audit.agent, audit.item_id, audit.revision
-                     FROM muniment_control.audit
-                    WHERE audit.method = 'EraseItems'
-                      AND audit.outcome = 'OK'
-                      AND audit.time < %(before)s
-               )
-            OR ( -- expired, and a new item has replaced its row
-                   old_revision.expire_time < %(before)s
-               AND NOT EXISTS (
-                       SELECT
-                         FROM item
-                        WHERE (item.tenant, item.agent, item.item_id) = (old_revision.tenant, old_revision.agent, old_revision.item_id)
+            OR (%(name)s::text IS NULL OR old_revision.name = %(name)s)
+           AND (
+                   ( -- overwritten before that time: the next version that is left is older
+                       SELECT newer.update_time
+                         FROM revision AS newer
+                        WHERE (newer.tenant, newer.agent, newer.item_id)
+                              = (old_revision.tenant, old_revision.agent, old_revision.item_id)
+                          AND newer.revision > old_revision.revision
+                        ORDER BY newer.revision
+                        LIMIT 1
+                   ) < %(before)s
+                OR ( -- the next one was erased. After a restore, a repeated erasure may be of one that the database has not, or has anew
+                       (old_revision.tenant, old_revision.agent, old_revision.item_id, old_revision.revision + 1) IN (
+                           SELECT audit.tenant, audit.agent, audit.item_id, audit.revision
+                             FROM muniment_control.audit
+                            WHERE audit.method = 'EraseItems'
+                              AND audit.outcome = 'OK'
+                              AND audit.time < %(before)s
+                       )
+                   AND NOT EXISTS (
+                           SELECT
+                             FROM item
+                            WHERE (item.tenant, item.agent, item.item_id)
+                                  = (old_revision.tenant, old_revision.agent, old_revision.item_id)
+                              AND item.revision = old_revision.revision
+                       )
+                   AND NOT EXISTS (
+                           SELECT
+                             FROM revision AS newer
+                            WHERE (newer.tenant, newer.agent, newer.item_id, newer.revision)
+                                  = (old_revision.tenant, old_revision.agent, old_revision.item_id, old_revision.revision + 1)
+                       )
+                   )
+                OR ( -- expired, and a new item has replaced its row
+                       old_revision.expire_time < %(before)s
+                   AND NOT EXISTS (
+                           SELECT
+                             FROM item
+                            WHERE (item.tenant, item.agent, item.item_id)
+                                  = (old_revision.tenant, old_revision.agent, old_revision.item_id)
+                       )
                    )
                )
            )
@@ -292,7 +311,7 @@ SELECT count(*) AS rows
 
 -- name: broken_ledgers
 -- Items whose ledger has a gap or does not end at the item's revision, at the level of the search path. Passages have no ledger.
--- An audit row of EraseItems stands for the revision that it names.
+-- An audit row of EraseItems stands for the revision that it names, unless that is there.
 WITH erased AS MATERIALIZED (
     SELECT DISTINCT audit.tenant, audit.agent, audit.item_id, audit.revision
       FROM muniment_control.audit
@@ -314,4 +333,10 @@ SELECT count(*) AS broken
                  FROM erased
                 WHERE (erased.tenant, erased.agent, erased.item_id) = (item.tenant, item.agent, item.item_id)
                   AND erased.revision BETWEEN ledger.first AND ledger.last
+                  AND NOT EXISTS ( -- after a restore, it may have been written anew
+                          SELECT
+                            FROM revision
+                           WHERE (revision.tenant, revision.agent, revision.item_id, revision.revision)
+                                 = (erased.tenant, erased.agent, erased.item_id, erased.revision)
+                      )
            ));

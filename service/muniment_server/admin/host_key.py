@@ -30,7 +30,7 @@ from muniment_server.admin.levels import LEVEL
 from muniment_server.admin.operator import Operator
 from muniment_server.domain import tokens
 from muniment_server.domain.classification import Classification
-from muniment_server.domain.ids import RandomIds
+from muniment_server.domain.ids import RandomIds, TenantNumber
 from muniment_server.runtime import servers_file
 from muniment_server.runtime.configuration import DatabaseConfig
 
@@ -96,10 +96,15 @@ def create(
     config = DatabaseConfig(where["data_dir"], where["database_url"], None, where["state_dir"], where["servers_file"])
     with report_database_errors(), report_wrong_names():
         chosen = chosen_database(config, server)
-        _require_no_tenant_elsewhere(config, server, tenant)
+        taken = _taken_elsewhere(config, server, tenant)
         with operator_of(chosen) as operator:
             host_key_id, key = operator.create_host_key(
-                tenant=tenant, ceiling=ceiling, lifetime=lifetime, only_service=only_service, ids=RandomIds()
+                tenant=tenant,
+                ceiling=ceiling,
+                lifetime=lifetime,
+                only_service=only_service,
+                taken=taken,
+                ids=RandomIds(),
             )
         _print_line_for_file(config, server, key)
     if quiet:
@@ -116,18 +121,25 @@ def create(
     print_note("Store the key now: it cannot be shown again.")
 
 
-def _require_no_tenant_elsewhere(config: DatabaseConfig, server: str | None, tenant: str) -> None:
-    """Raise Failure if another server has *tenant*: the command would create a second one of the same name."""
+def _taken_elsewhere(config: DatabaseConfig, server: str | None, tenant: str) -> frozenset[TenantNumber]:
+    """The numbers of the tenants of other servers.
+
+    One of them may have been given by this server before it was restored from an older backup. Raises Failure if
+    another server has *tenant*: the command would create a second one of the same name.
+    """
     if config.servers_file is None:
-        return
+        return frozenset()
     servers = servers_of(
         config.servers_file, data_dir=config.data_dir, database_url=config.url, state_dir=config.state_dir
     )
+    taken: frozenset[TenantNumber] = frozenset()
     for other in servers.names:
         if other != server:
             with operator_of(servers.config(other)) as operator:
                 if operator.has_tenant(tenant):
                     raise Failure(f"the server {other} has that tenant", f"give --server {other}")
+                taken |= operator.tenants()
+    return taken
 
 
 def _print_line_for_file(config: DatabaseConfig, server: str | None, key: str) -> None:

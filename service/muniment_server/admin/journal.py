@@ -33,9 +33,14 @@ from muniment_server.domain.ids import AgentNumber, TenantNumber
 from muniment_server.domain.items import ItemKind
 from muniment_server.postgres import queries
 from muniment_server.postgres.rows import row_of
+from muniment_server.postgres.transaction import lift_idle_timeout
 
 _R = TypeVar("_R")
-_QUERIES = {**queries.load("muniment_server.agents", "erasing.sql"), **queries.load(__package__, "journal.sql")}
+_QUERIES = {
+    **queries.load("muniment_server.agents", "erasing.sql"),
+    **queries.load(__package__, "operator.sql"),
+    **queries.load(__package__, "journal.sql"),
+}
 _BATCH_ENTRIES = 10_000
 """How many entries one statement adds: a value of Postgres has at most 1 GiB, a jsonb array 256 MiB."""
 _ERASING_STEPS = ("clear_centers", "unindex_erased", "erase_items_of_call", "erase_revisions_of_call")
@@ -147,7 +152,7 @@ def journal_of(connection: psycopg.Connection[Any]) -> Journal:
     """The journal of the database. *connection* acts as the owner."""
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        connection.execute(_QUERIES["lift_idle_timeout"])
+        lift_idle_timeout(connection)
         (origin,) = _rows(connection, "journal_origin", _Origin)
         return Journal(origin.database, origin.time, tuple(_rows(connection, "list_entries", Entry)))
 
@@ -160,7 +165,7 @@ def replay(connection: psycopg.Connection[Any], given: Sequence[Entry]) -> int:
     server uses.
     """
     with connection.transaction():
-        connection.execute(_QUERIES["lift_idle_timeout"])
+        lift_idle_timeout(connection)
         added = sorted(_add(connection, given), key=lambda entry: entry.time)
         for entry in added:
             if entry.method in _REPEATED_BY:

@@ -16,21 +16,6 @@ SELECT audit.tenant, audit.event_id, audit.time, audit.agent, audit.level, audit
         OR audit.method IN ('DeleteAgent', 'host-key revoke', 'tenant freeze', 'tenant thaw'))
  ORDER BY audit.time, audit.tenant, audit.event_id;
 
--- name: lift_idle_timeout
--- Allow the transaction to be idle while the client reads or writes a large journal.
-SELECT set_config('idle_in_transaction_session_timeout', '0', true);
-
--- name: skip_tenant_numbers
--- Give no later tenant a number of the journal: it would see the audit rows of a tenant that the backup lacks. A tenant that
--- moved here from another server has a number that no tenant gets here.
-SELECT setval('vault.tenant_tenant_seq', greatest(numbers.last_value, given.tenant))
-  FROM vault.tenant_tenant_seq AS numbers
-       JOIN pg_sequence AS sequence
-            ON sequence.seqrelid = 'vault.tenant_tenant_seq'::regclass
-       JOIN unnest(%(tenants)s::bigint[]) AS given (tenant)
-            ON given.tenant BETWEEN sequence.seqmin AND sequence.seqmax
- ORDER BY given.tenant;
-
 -- name: add_entries
 -- Write the audit rows of entries that the audit log lacks.
 INSERT INTO muniment_control.audit AS added (tenant, event_id, time, agent, level, host_key_id, method, outcome, kind, item_id,
@@ -60,7 +45,7 @@ UPDATE vault.host_key AS frozen
    AND frozen.freeze_time IS NULL;
 
 -- name: thaw_again
--- Not what was frozen later. While the audit log is complete, entries from before that are not repeated anyway.
+-- A key that was frozen after this entry stays frozen. (Such an entry is repeated only if the audit log has lost it.)
 UPDATE vault.host_key AS thawed
    SET freeze_time = NULL
  WHERE thawed.tenant = %(tenant)s

@@ -9,7 +9,8 @@ At every moment at most one server lets the tenant write, whatever is killed whe
 4. The target serves the tenant.
 
 Interrupted before 3, the source still has everything, and what the target has is dropped and copied again. Interrupted
-after 3, only 4 is left. So running the command again always ends it, and `--to` the source gives it up before 3.
+after 3, only 4 is left. So running the command again always ends it, and `--to` the source gives it up before 3, even
+if the target is gone: what that has is never served, and another move drops it.
 """
 
 from __future__ import annotations
@@ -253,14 +254,15 @@ class Move:
         yield Step("activate")
 
     def _give_up(self, plan: Plan, source: str) -> Iterator[Step]:
-        connection, other = self._servers[source], self._servers[plan.target]
+        connection, other = self._servers[source], self._servers.get(plan.target)
         with connection.transaction():
             _prepare(connection)
             self._lock(connection, plan, source)
-            with other.transaction():
-                _prepare(other)
-                _drop(other, plan.tenant, _tables(other))
-            yield Step("drop")
+            if other is not None:
+                with other.transaction():
+                    _prepare(other)
+                    _drop(other, plan.tenant, _tables(other))
+                yield Step("drop")
             _execute(connection, "stay", tenant=plan.tenant)
         yield Step("stay")
 

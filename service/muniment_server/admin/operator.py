@@ -5,7 +5,7 @@ The connection is an administrator's login that acts as the owner.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
@@ -33,7 +33,9 @@ from muniment_server.postgres import queries, roles
 from muniment_server.postgres.epochs import Epoch
 from muniment_server.postgres.pool import epoch_of, operator_conninfo
 from muniment_server.postgres.rows import row_of
+from muniment_server.postgres.transaction import lift_idle_timeout
 from muniment_server.runtime import clocks, restoring
+from muniment_server.runtime.claims import tenants_of
 from muniment_server.search.embeddings import EMBEDDER
 from muniment_server.search.reindex import Reindexed, reindex
 
@@ -222,15 +224,18 @@ class Operator:
         ceiling: Classification,
         lifetime: timedelta | None = None,
         only_service: str | None = None,
+        taken: Collection[TenantNumber] = (),
         ids: IdSource,
     ) -> tuple[UUID, str]:
         """Create a key for *tenant*, which is created if it does not exist; return the key's id and the key.
 
-        It expires after *lifetime*, and may call the methods of *only_service* only, unless those are None.
+        It expires after *lifetime*, and may call the methods of *only_service* only, unless those are None. A new
+        tenant gets none of the numbers *taken*.
         """
         with self._connection.transaction():
-            number = self._tenant(tenant) or self._create_tenant(tenant)
-            if self._one("is_moving", _IsMoving, tenant=number).is_moving:
+            number = self._tenant(tenant) or self._create_tenant(tenant, taken)
+            found = self._first("is_moving", _IsMoving, tenant=number)
+            if found is None or found.is_moving:  # None: it left while this waited
                 raise TenantMoves
             key = tokens.mint(TokenKind.HOST, tenant=number, secret=ids.new_secret())
             host_key_id = ids.new_uuid()
@@ -248,6 +253,10 @@ class Operator:
     def has_tenant(self, name: str) -> bool:
         """Whether there is a tenant of that name."""
         return self._tenant(name) is not None
+
+    def tenants(self) -> frozenset[TenantNumber]:
+        """The numbers of all tenants."""
+        return tenants_of(self._connection)
 
     def host_keys(self) -> list[HostKey]:
         """All keys, including revoked ones."""
@@ -398,6 +407,7 @@ class Operator:
     def add_closed_sessions(self, load: Callable[[psycopg.Connection[Any]], None]) -> int:
         """Have *load* add sessions, and close them before anybody can use them; return how many were open."""
         with self._connection.transaction():
+            lift_idle_timeout(self._connection)  # `pg_restore` may read for long before it finds the sessions
             load(self._connection)
             return self.close_sessions("restore")
 
@@ -476,9 +486,10 @@ class Operator:
         row = self._first("find_tenant", _Tenant, name=name)
         return row.tenant if row else None
 
-    def _create_tenant(self, name: str) -> TenantNumber:
+    def _create_tenant(self, name: str, taken: Collection[TenantNumber]) -> TenantNumber:
         """Create a tenant. A lock replaces a unique index on names: every index begins with the tenant."""
         self._execute("lock_tenants")
+        self._execute("skip_tenant_numbers", tenants=list(taken))
         return self._tenant(name) or self._one("create_tenant", _Tenant, name=name).tenant
 
     def _execute(self, query: str, /, **parameters: object) -> None:

@@ -20,6 +20,7 @@ from muniment_server.domain.ids import TenantNumber
 from muniment_server.domain.seals import Seal, SealableEvent, hash_of_events
 from muniment_server.postgres import queries
 from muniment_server.postgres.rows import row_of
+from muniment_server.postgres.transaction import lift_idle_timeout
 from muniment_server.runtime.sealer import last_seals
 
 _QUERIES = queries.load(__package__, "sealing.sql")
@@ -154,7 +155,7 @@ def verify(
     *connection* finds the tables of the level by unqualified names, and is in a transaction that sees one state of the
     database.
     """
-    connection.execute(_QUERIES["lift_idle_timeout"])
+    lift_idle_timeout(connection)
     return _Verification(connection, tenant, level, checkpoints).run()
 
 

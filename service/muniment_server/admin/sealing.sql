@@ -4,10 +4,6 @@
 -- Resolve unqualified names in one schema until the end of the transaction.
 SELECT set_config('search_path', %(schema)s, true);
 
--- name: lift_idle_timeout
--- Allow the transaction to be idle while the client hashes events.
-SELECT set_config('idle_in_transaction_session_timeout', '0', true);
-
 -- name: avoid_nested_loops
 -- Whole tables are compared: before they are analyzed, loops over one of them for each row of the other would take hours.
 SELECT set_config('enable_nestloop', %(enabled)s, true);

@@ -94,9 +94,9 @@ def _is_ended(seconds: float) -> bool:
 
 @contextmanager
 def _keys() -> Iterator[None]:
-    """Read keys at once and unseen. The terminal is restored afterwards, also if a signal ends the process.
+    """Read keys unbuffered and without echo. Restores the terminal afterwards, even if SIGTERM ends the process.
 
-    Ctrl-C is a key too: the exception that it would raise may be lost, or skip the restoring of the terminal.
+    No key sends a signal, neither Ctrl-C nor Ctrl-Z: KeyboardInterrupt could be lost, or skip the restoring.
     """
     before = termios.tcgetattr(sys.stdin)
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))

@@ -98,7 +98,8 @@ class _Level:
             erased = self._erase_unlocked(scope, [item for item in items if item not in busy])
         for item in busy:
             with self._transaction() as scope:
-                scope.execute("lock_one", agent=self.erasure.agent, item_id=item)
+                while not self._ids(scope, "lock_one", [item]) and self._ids(scope, "find_present", [item]):
+                    pass  # a rename has moved it to another row
                 erased = max(erased, self._erase_unlocked(scope, [item]))
         while erased == _BATCH_REVISIONS:  # there may be more, for which no writer waits
             with self._transaction() as scope:

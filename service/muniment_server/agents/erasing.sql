@@ -61,11 +61,12 @@ SELECT item.item_id
    FOR UPDATE SKIP LOCKED;
 
 -- name: lock_one
--- Lock one item. Waits for its writer; the transaction holds no other lock.
+-- Lock one item. Waits for its writer; the transaction holds no other lock. No row: it is gone, or a rename has moved it.
 SELECT item.item_id
   FROM erasing_item AS item
  WHERE item.tenant = %(tenant)s
-   AND (item.agent, item.item_id) = (%(agent)s, %(item_id)s)
+   AND item.agent = %(agent)s
+   AND item.item_id = ANY(%(item_ids)s)
    FOR UPDATE;
 
 -- name: find_present

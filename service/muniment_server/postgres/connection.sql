@@ -28,5 +28,9 @@ SELECT set_config(setting.name, setting.value, false)
 SELECT array_agg(current_setting(asked.name) ORDER BY asked.position) AS settings
   FROM unnest(%(names)s::text[]) WITH ORDINALITY AS asked (name, position);
 
+-- name: lift_idle_timeout
+-- Until the end of the transaction, it may be idle for as long as the client works.
+SELECT set_config('idle_in_transaction_session_timeout', '0', true);
+
 -- name: backend
 SELECT pg_backend_pid() AS process;

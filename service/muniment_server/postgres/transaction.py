@@ -9,6 +9,15 @@ from typing import Any
 
 import psycopg
 
+from muniment_server.postgres import queries
+
+_QUERIES = queries.load(__package__, "connection.sql")
+
+
+def lift_idle_timeout(connection: psycopg.Connection[Any]) -> None:
+    """Let the transaction of *connection* be idle for as long as the client works. For operators' commands."""
+    connection.execute(_QUERIES["lift_idle_timeout"])
+
 
 @contextmanager
 def transaction(connection: psycopg.Connection[Any]) -> Iterator[None]:

@@ -21,7 +21,7 @@ class BatchSize:
         self._clock = clock
         self.texts = most
 
-    def learn(self, count: int, send: Callable[[], _T]) -> _T:
+    def run(self, count: int, send: Callable[[], _T]) -> _T:
         """Call *send*, which sends *count* texts, and adjust the size. Returns or raises what *send* does."""
         started = self._clock()
         try:

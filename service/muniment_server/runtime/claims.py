@@ -56,6 +56,12 @@ def claim_of(connection: psycopg.Connection[Any]) -> Claim:
     return Claim(frozenset(found.tenant for found in tenants), numbers_of(connection))
 
 
+def tenants_of(connection: psycopg.Connection[Any]) -> frozenset[TenantNumber]:
+    """All tenants of the server of *connection*, also those that are moving."""
+    tenants = connection.cursor(row_factory=class_row(_Tenant)).execute(_QUERIES["known_tenants"]).fetchall()
+    return frozenset(found.tenant for found in tenants)
+
+
 def numbers_of(connection: psycopg.Connection[Any]) -> Numbers:
     """The numbers that the server of *connection* gives to new tenants."""
     found = connection.cursor(row_factory=class_row(Numbers)).execute(_QUERIES["numbers"]).fetchone()
@@ -104,13 +110,20 @@ def settle(connections: Mapping[str, psycopg.Connection[Any]]) -> Iterator[str]:
     The *connections* are in the order of the file, and act as the owner. Tenants that exist keep their numbers.
     """
     found = {name: numbers_of(connection) for name, connection in connections.items()}
+    tenants = {name: tenants_of(connection) for name, connection in connections.items()}
     settled: list[Numbers] = []
     for name, connection in connections.items():
         numbers = found.pop(name)
         if numbers.size <= RANGE and not any(numbers.overlap(other) for other in settled):
             settled.append(numbers)
             continue
-        own = _free_numbers([*settled, *(other for other in found.values() if other.size <= RANGE)])
+        moved = [  # a tenant keeps its number at another server, even after its first one is gone
+            Numbers(tenant, tenant)
+            for other, numbered in tenants.items()
+            for tenant in numbered
+            if other != name or not numbers.lowest <= tenant < numbers.lowest + RANGE
+        ]
+        own = _free_numbers([*settled, *moved, *(other for other in found.values() if other.size <= RANGE)])
         _give_numbers(connection, own, goes_on=numbers.lowest == own.lowest)
         settled.append(own)
         yield f"new tenants at {name} get numbers from {own.lowest} to {own.highest}"

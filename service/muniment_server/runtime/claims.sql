@@ -7,6 +7,11 @@ SELECT tenant.tenant
  WHERE tenant.moving_to IS NULL
    AND tenant.moving_from IS NULL;
 
+-- name: known_tenants
+-- All that have a row.
+SELECT tenant.tenant
+  FROM vault.tenant;
+
 -- name: numbers
 -- The numbers that it gives to new tenants.
 SELECT sequence.seqmin AS lowest, sequence.seqmax AS highest

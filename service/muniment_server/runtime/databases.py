@@ -35,7 +35,7 @@ SUPERUSER = "postgres"
 CLUSTER = "postgres"
 """The directory of the embedded database, in the data directory."""
 _SYSTEM_DIRECTORY = Path("/var/lib/muniment")
-_SETTINGS = {"autovacuum_naptime": "10s"}
+_SETTINGS = {"autovacuum_naptime": "2s"}
 """Analyzes new tables within seconds: until then, the planner takes them for empty, and imports slow down."""
 _SPARE_CONNECTIONS = 20
 _EPOCH_ATTEMPTS = 5

@@ -21,8 +21,8 @@ from muniment_server.search.search import QueryEmbedder, RemoteQueryEmbedder
 _TIMEOUT_SECONDS = 0.5
 """How long a query waits for its embedding, which takes 20 ms on a free core, 200 ms at most."""
 _REMOTE_SECONDS = 1.0
-"""How long a query waits for its embedding by a model at an address. The embedder waits for a little less: a late query
-must not count as an embedder that is down, unless it was queued."""
+"""How long a query waits for its embedding by a model at an address. The embedder waits for the model a little less, so
+that it can still report that there is no embedding: a model that is late must not count as an embedder that is down."""
 _RERANKING_SECONDS = 0.3
 """How long a search waits for its reranking."""
 _MAX_QUEUE_SECONDS = 0.4

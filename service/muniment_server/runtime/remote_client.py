@@ -39,6 +39,10 @@ class RemoteModelError(Exception):
         self.may_be_the_text = may_be_the_text
 
 
+class ProbeFailedError(RemoteModelError):
+    """The model does not answer the probe either, so what was sent before is not the cause."""
+
+
 class AboveCeilingError(RuntimeError):
     """A text of a level above the ceiling was about to be sent. It was not. There is an error in the server."""
 

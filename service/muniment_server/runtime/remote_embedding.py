@@ -1,7 +1,7 @@
 """Embeds with the model at an address what may be sent to it: stored chunks, and queries. Part of the embedder.
 
-Each level has a thread, a connection as its role, connections to the address and failures of its own, so that no level
-waits for a higher one. The threads of levels above the ceiling do not exist.
+Each level has a thread and a connection for each database, and connections to the address and failures of its own, so
+that no level waits for a higher one. The threads of levels above the ceiling do not exist.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.driver_errors import location_of
 from muniment_server.postgres.placement import Databases
 from muniment_server.postgres.pool import Database
+from muniment_server.runtime.circuit_breaker import CircuitBreaker
 from muniment_server.runtime.embedder_socket import serve_queries
-from muniment_server.runtime.pauses import FIRST_PAUSE, Attempts, Pauses
+from muniment_server.runtime.error_backoff import FIRST_PAUSE, ErrorBackoff
 from muniment_server.runtime.remote_client import RemoteModelError
 from muniment_server.runtime.remote_configuration import RemoteConfig, remote_socket
 from muniment_server.runtime.remote_model import RemoteModel
@@ -43,11 +44,11 @@ _POLL_SECONDS = 0.2
 _MISSING_SECONDS = 600.0
 """How often chunks without an embedding are looked for: those of servers without this model, or of other ceilings."""
 _FIRST_MISSING_SECONDS = 10.0
-"""When they are looked for again at first. The built-in model does not queue for this one what it had begun to embed
-before this one was known. No batch of it lasts that long."""
+"""When they are looked for the first time after the start. A batch that the built-in model began before this model was
+known is stored without being queued for it; no such batch takes this long."""
 _SECONDS_AFTER_ERROR = 5.0
 _STOP_SECONDS = 1.0
-"""How long the end waits for what is under way."""
+"""How long stopping waits for the thread."""
 _QUERY_SECONDS = 0.9
 """How long the answer for a query may take."""
 _QUERIES_AT_ONCE = 4
@@ -55,18 +56,18 @@ _QUERIES_AT_ONCE = 4
 
 
 class RemoteQueries:
-    """Embeds the queries of one level. While the model answers for none, no query is sent."""
+    """Embeds the queries of one level. No query is sent during the pause that follows a failed probe."""
 
     def __init__(self, model: RemoteModel, level: Classification, address: str) -> None:
         self._model = model
         self._level = level
-        self._attempts = Attempts(f"a query was not embedded by {address}")
+        self._breaker = CircuitBreaker(f"a query was not embedded by {address}")
 
     def embed(self, text: str) -> Vector | None:
-        """The embedding of a query. None if the model does not make it in time, or while a pause lasts."""
-        return self._attempts.ask(
+        """The embedding of a query. None if the model does not answer in time, or during a pause."""
+        return self._breaker.ask(
             lambda: self._model.embed_query(text, self._level, _QUERY_SECONDS),
-            probe=lambda: self._model.require_answer(_QUERY_SECONDS),
+            probe=lambda: self._model.probe(_QUERY_SECONDS),
         )
 
 
@@ -112,12 +113,12 @@ class RemoteEmbedding:
                 pass
 
     def _calibrate(self, stop: StopSignal) -> bool:
-        pauses = Pauses()
-        while not stop.wait(pauses.remaining):
+        backoff = ErrorBackoff()
+        while not stop.wait(backoff.remaining):
             try:
                 self._model.calibrate()
             except RemoteModelError as error:
-                seconds = pauses.begin(error.retry_after)
+                seconds = backoff.begin(error.retry_after)
                 _LOG.warning("no embeddings by %s, trying again in %d s: %s", self._address, seconds, error)
             else:
                 _LOG.info("embedding with the model at %s, up to %s", self._address, self._config.ceiling.name)
@@ -141,7 +142,7 @@ class RemoteEmbedding:
                     return True
                 stop.wait(FIRST_PAUSE)
             except Exception as error:  # noqa: BLE001 - the thread goes on, as the embedder does
-                _LOG.error("chunks without an embedding stay so: %s\n%s", type(error).__name__, location_of(error))
+                _LOG.error("looking for missing embeddings failed: %s\n%s", type(error).__name__, location_of(error))
                 return True
         return True
 
@@ -156,7 +157,7 @@ class RemoteEmbedding:
     def _embed_queued(
         self, database: Database, level: Classification, queues: Sequence[RemoteQueue], stop: StopSignal
     ) -> None:
-        """Embed until there is nothing to do for now. The queues take turns, and one that fails ends no other's."""
+        """Embed until there is nothing to do for now. The queues take turns; an error in one does not end both."""
         while not stop.is_set() and not self._disk.is_full:
             has_more = [self._embed_batch(database, level, queue) for queue in queues]
             if not any(has_more):
@@ -164,24 +165,24 @@ class RemoteEmbedding:
 
     def _embed_batch(self, database: Database, level: Classification, queue: RemoteQueue) -> bool:
         """Embed a batch of one queue. False if it pauses, fails or has nothing to do."""
-        if queue.pauses.remaining:
+        if queue.backoff.remaining:
             return False
         try:
             with database.connection(level.role, Deadline()) as connection:
                 embed = partial(self._model.embed_chunks, level=level)
                 return queue.embed_batch(connection, embed, self._number) is not None
         except RemoteModelError as error:
-            seconds = queue.pauses.begin(error.retry_after)
+            seconds = queue.backoff.begin(error.retry_after)
             _LOG.warning("chunks wait for %s, trying again in %d s: %s", self._address, seconds, error)
         except NothingStored:  # or the same chunks would be sent again at once
-            queue.pauses.begin()
+            queue.backoff.begin()
         except StorageFull:
             self._disk.report_full()
         except MunimentError as error:
             warn_once(_LOG, self._repeats, f"chunks wait for {self._address}: {type(error).__name__}")
         except Exception as error:  # noqa: BLE001 - the thread goes on, as the embedder does
             _LOG.error("chunks stay queued: %s\n%s", type(error).__name__, location_of(error))
-            queue.pauses.begin(_SECONDS_AFTER_ERROR)
+            queue.backoff.begin(_SECONDS_AFTER_ERROR)
         return False
 
     @property

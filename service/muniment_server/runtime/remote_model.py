@@ -13,7 +13,14 @@ from typing import Any
 from muniment_server.domain.classification import Classification
 from muniment_server.runtime.batch_size import BatchSize
 from muniment_server.runtime.everyday_sentences import SENTENCES
-from muniment_server.runtime.remote_client import AboveCeilingError, Connections, RemoteModelError, fail, parsed
+from muniment_server.runtime.remote_client import (
+    AboveCeilingError,
+    Connections,
+    ProbeFailedError,
+    RemoteModelError,
+    fail,
+    parsed,
+)
 from muniment_server.runtime.remote_configuration import MAX_DIMENSIONS, RemoteConfig, read_key
 from muniment_server.search.embedding_queue import BATCH_CHUNKS
 from muniment_server.search.embeddings import Vector, model_number, readable, vector_of
@@ -87,23 +94,23 @@ class RemoteModel:
         """The embeddings of chunks of *level*.
 
         A chunk that the server refuses, while it answers for others, gets a vector of zeros, which is similar to
-        nothing. Raises RemoteModelError, with `may_be_the_text` if the server answers for a sentence. It is not asked
-        for one if it wants to be left alone for a while.
+        nothing. Raises RemoteModelError: with `may_be_the_text` if the server embeds the probe sentence, so that the
+        chunks may be the cause. No probe is sent if the server asked for a pause.
         """
         try:
             return self._embed_or_split([readable(text) for text in texts], level)
         except RemoteModelError as error:
-            if error.retry_after:
+            if error.retry_after or isinstance(error, ProbeFailedError):
                 raise
-            self.require_answer(_CHUNKS_SECONDS)
+            self.probe(_CHUNKS_SECONDS)
             raise RemoteModelError(str(error), may_be_the_text=True) from None
 
-    def require_answer(self, seconds: float) -> None:
-        """Raise RemoteModelError, and not because of a text, if the server does not answer for a sentence either."""
+    def probe(self, seconds: float) -> None:
+        """Ask for the embedding of a constant sentence. Raises ProbeFailedError if there is none within *seconds*."""
         try:
             self._ask(SENTENCES[:1], seconds, dimensions=self._calibrated.dimensions)
         except RemoteModelError as error:
-            raise RemoteModelError(str(error), retry_after=error.retry_after) from None
+            raise ProbeFailedError(str(error), retry_after=error.retry_after) from None
 
     def close(self) -> None:
         """Close the connections that are not in use."""
@@ -132,7 +139,7 @@ class RemoteModel:
         The whole chunk is sent again first: what looks like a refusal may have been a failure that has passed.
         """
         for attempt in range(_ATTEMPTS + _HALVINGS):
-            self.require_answer(_CHUNKS_SECONDS)
+            self.probe(_CHUNKS_SECONDS)
             if attempt >= _ATTEMPTS:
                 text = text[len(text) // 2 :]
             try:

@@ -11,7 +11,7 @@ from typing import Any
 
 import psycopg
 
-from muniment_server.runtime.pauses import Pauses
+from muniment_server.runtime.error_backoff import ErrorBackoff
 from muniment_server.runtime.remote_client import RemoteModelError
 from muniment_server.runtime.remote_model import batch_size
 from muniment_server.search.embedding_queue import START, ChunkPosition, read_remote_batch, store_remote_batch
@@ -19,32 +19,31 @@ from muniment_server.search.embeddings import Vector
 
 _LOG = logging.getLogger("muniment.embedder")
 _LEFT_OUT_SECONDS = 600.0
-"""How long a chunk is left out for which the model fails twice while it answers for a sentence. Then twice as long each
-time."""
+"""How long a chunk is left out after it has failed twice while the probe was answered. Doubles with each failure."""
 _MOST_LEFT_OUT_SECONDS = 86_400.0
 MAX_FAILED = 256
-"""How many chunks that failed are remembered: so many more are read with each batch."""
+"""How many failed chunks are remembered, and how many are deferred in a round. Each batch reads that many more rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
     count: int
-    """How often the model failed while it answered for a sentence."""
+    """How often the model failed while the probe was answered."""
     until: float
 
 
 class RemoteQueue:
-    """One of two queues of a level of a database: new chunks, or those that were found later without an embedding.
+    """One of the two queues of a level in one database: new chunks, or chunks found later without an embedding.
 
-    Agents take turns. A chunk for which the model fails is found by sending fewer texts at a time. It stays queued, but
-    is left out for a while, so that no other chunk waits for it.
+    Agents take turns. After an error, fewer texts are sent at a time, until the chunk that causes it is sent alone.
+    That chunk stays queued, but is left out for a while, so that no other chunk waits for it.
     """
 
     def __init__(
         self, *, is_missing: bool, tries_again: bool = True, clock: Callable[[], float] = time.monotonic
     ) -> None:
         """*tries_again*: whether chunks that failed alone have their turn again after a while."""
-        self.pauses = Pauses(clock)
+        self.backoff = ErrorBackoff(clock)
         self._is_missing = is_missing
         self._tries_again = tries_again
         self._clock = clock
@@ -53,12 +52,12 @@ class RemoteQueue:
         self._has_advanced = False
         """Whether anything was stored, or left out, since the first agent's turn."""
         self._failures: dict[ChunkPosition, _Failure] = {}
-        self._passed: set[ChunkPosition] = set()
+        self._deferred: set[ChunkPosition] = set()
         """Chunks that failed alone in this round. They are tried after all others."""
 
     @property
     def failed(self) -> int:
-        """For how many chunks the model failed and has not made an embedding since, up to `MAX_FAILED`."""
+        """How many chunks have failed and have no embedding yet, up to `MAX_FAILED`."""
         return len(self._failures)
 
     def embed_batch(
@@ -70,18 +69,18 @@ class RemoteQueue:
         Raises NothingStored, and RemoteModelError if the model answers for no text.
         """
         now, begin = self._clock(), self._position
-        left_out = self._passed | {chunk for chunk, failure in self._failures.items() if now < failure.until}
+        left_out = self._deferred | {chunk for chunk, failure in self._failures.items() if now < failure.until}
         most = self._size.texts + len(left_out)
         queued = read_remote_batch(connection, begin, most=most, model=model, is_missing=self._is_missing)
         if not queued:
             return self._start_over()
         chunks = [chunk for chunk in queued if chunk.position not in left_out][: self._size.texts]
         last = (chunks or queued)[-1]
-        self._position = last.tenant, last.agent  # if nothing can be stored, other agents have their turn all the same
+        self._position = last.tenant, last.agent  # the next agent has its turn, even if nothing can be stored
         if not chunks:
             return 0
         try:
-            vectors = self._size.learn(len(chunks), lambda: embed([chunk.text for chunk in chunks]))
+            vectors = self._size.run(len(chunks), lambda: embed([chunk.text for chunk in chunks]))
         except RemoteModelError as error:
             if len(chunks) > 1 or error.retry_after:
                 self._position = begin  # again, perhaps with fewer
@@ -94,15 +93,15 @@ class RemoteQueue:
         for chunk in chunks:
             self._failures.pop(chunk.position, None)
         self._has_advanced = True
-        self.pauses.end()
+        self.backoff.reset()
         return stored
 
     def _start_over(self) -> int | None:
-        """Give the first agent its turn again. There is nothing to do for now if the turns of all changed nothing."""
+        """Begin a new round with the first agent. None if the round that ended stored and left out nothing."""
         has_advanced, self._has_advanced, self._position = self._has_advanced, False, START
         if has_advanced:
             return 0
-        self._passed.clear()
+        self._deferred.clear()
         return None
 
     def _leave_out(self, chunk: ChunkPosition, error: RemoteModelError) -> None:
@@ -113,15 +112,15 @@ class RemoteQueue:
             self._remember(chunk, _Failure(count, math.inf))
             return
         if error.may_be_the_text:
-            self.pauses.begin()
+            self.backoff.begin()
             seconds = 0.0 if count == 1 else min(_LEFT_OUT_SECONDS * 2 ** min(count - 2, 30), _MOST_LEFT_OUT_SECONDS)
             self._remember(chunk, _Failure(count, self._clock() + seconds))
             _LOG.warning("a chunk is left out, because the model fails for it: %s", error)
-        if len(self._passed) == MAX_FAILED:
-            self._passed.clear()
+        if len(self._deferred) == MAX_FAILED:
+            self._deferred.clear()
         else:
             self._has_advanced = True
-        self._passed.add(chunk)
+        self._deferred.add(chunk)
 
     def _remember(self, chunk: ChunkPosition, failure: _Failure) -> None:
         if self._failures.pop(chunk, None) is None and len(self._failures) == MAX_FAILED:

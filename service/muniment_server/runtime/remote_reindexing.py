@@ -23,8 +23,8 @@ from psycopg import conninfo as libpq
 
 from muniment_server.domain.classification import Classification
 from muniment_server.postgres.driver_errors import sqlstate_of
+from muniment_server.runtime.error_backoff import ErrorBackoff
 from muniment_server.runtime.hardening import forbid_core_dumps
-from muniment_server.runtime.pauses import Pauses
 from muniment_server.runtime.remote_client import RemoteModelError
 from muniment_server.runtime.remote_configuration import RemoteConfig, RemoteConfigError
 from muniment_server.runtime.remote_model import RemoteModel
@@ -47,7 +47,7 @@ _REPORT_SECONDS = 0.5
 
 
 class _ChunksFailed(Exception):
-    """The model fails for some chunks, and answers for others. They stay queued."""
+    """Chunks failed when they were sent alone. They stay queued."""
 
 
 def main() -> None:
@@ -69,7 +69,7 @@ def embed(orders: Mapping[str, Any]) -> None:
     except RemoteModelError as error:
         _write({"error": f"{config.address} failed {_MAX_FAILURES} times in a row: {error}"})
     except _ChunksFailed as error:
-        _write({"error": f"{config.address} failed for {error} chunks, which stay queued"})
+        _write({"error": f"{config.address} failed for some chunks ({error}), which stay queued"})
     except NothingStored:
         _write({"error": f"other transactions were in the way {_MAX_FAILURES} times in a row"})
     except psycopg.Error as error:  # its text may contain content
@@ -92,7 +92,7 @@ def _steps(
     conninfo: str, config: RemoteConfig, model: RemoteModel, *, removes_others: bool
 ) -> Iterator[Mapping[str, object]]:
     """Embed the lowest level first. Other embeddings are removed when all is embedded. Raises _ChunksFailed."""
-    _patiently(model.calibrate)
+    _with_retries(model.calibrate)
     number, failed = model.number, 0
     assert number is not None  # calibrated
     for level in config.levels:
@@ -122,7 +122,7 @@ def _acting_at(conninfo: str, level: Classification) -> Iterator[psycopg.Connect
 def _embedded(
     connection: psycopg.Connection[Any], model: RemoteModel, number: int, level: Classification
 ) -> Generator[Mapping[str, object], None, int]:
-    """Embed what is missing, and what waits. Returns for how many chunks the model fails."""
+    """Embed what is missing, then what is queued. Returns how many chunks failed."""
     last: ChunkPosition | None = FIRST
     while last is not None:
         last = queue_missing(connection, last, model=number)
@@ -161,7 +161,7 @@ def _batches(
             if failures == _MAX_FAILURES:
                 raise
             are_locked = are_locked or isinstance(error, NothingStored)
-            time.sleep(queue.pauses.begin(error.retry_after if isinstance(error, RemoteModelError) else 0.0))
+            time.sleep(queue.backoff.begin(error.retry_after if isinstance(error, RemoteModelError) else 0.0))
             continue
         if stored:
             failures = 0
@@ -172,14 +172,14 @@ def _batches(
             are_locked = False  # another round for them
 
 
-def _patiently(act: Callable[[], _T]) -> _T:
+def _with_retries(act: Callable[[], _T]) -> _T:
     """Call *act*, and again after failures: after the last of `_MAX_FAILURES` in a row, raise it."""
-    pauses = Pauses()
+    backoff = ErrorBackoff()
     for _ in range(_MAX_FAILURES - 1):
         try:
             return act()
         except RemoteModelError as error:
-            time.sleep(pauses.begin(error.retry_after))
+            time.sleep(backoff.begin(error.retry_after))
     return act()
 
 

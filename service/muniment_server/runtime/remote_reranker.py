@@ -55,7 +55,7 @@ class RemoteReranker:
             metrics.RERANKER_REQUESTS.labels(place, level.name, outcome).inc()
         return sorted(range(len(texts)), key=lambda index: -scores[index])
 
-    def require_answer(self, count: int, seconds: float) -> None:
+    def probe(self, count: int, seconds: float) -> None:
         """Raise RemoteModelError if the server does not order *count* texts of usual size within *seconds*.
 
         They are of no level.

@@ -11,8 +11,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from muniment_server.domain.classification import Classification
+from muniment_server.runtime.circuit_breaker import CircuitBreaker
 from muniment_server.runtime.embedder_socket import serve_rerankings
-from muniment_server.runtime.pauses import Attempts
 from muniment_server.runtime.remote_configuration import RerankerConfig, reranker_socket
 from muniment_server.runtime.remote_reranker import RemoteReranker
 from muniment_server.search.reranking import LabeledText
@@ -38,8 +38,8 @@ def reranking(config: RerankerConfig, reranker: RemoteReranker, path: str) -> It
 def _orders_of(
     reranker: RemoteReranker, level: Classification, address: str
 ) -> Callable[[str, Sequence[LabeledText]], Sequence[int] | None]:
-    attempts = Attempts(f"a search was not reranked by {address}")
-    return lambda query, texts: attempts.ask(
+    breaker = CircuitBreaker(f"a search was not reranked by {address}")
+    return lambda query, texts: breaker.ask(
         lambda: reranker.order(query, texts, level, _SECONDS),
-        probe=lambda: reranker.require_answer(len(texts), _SECONDS),
+        probe=lambda: reranker.probe(len(texts), _SECONDS),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import groupby
@@ -17,10 +17,13 @@ from muniment_server.domain.items import ItemKind
 from muniment_server.monitor.queries import SESSION_QUERIES
 from muniment_server.postgres import queries
 from muniment_server.postgres.rows import row_of
+from muniment_server.postgres.transaction import lift_idle_timeout
 from muniment_server.search import index
 from muniment_server.search.embedding_queue import CHUNKS_AT_ONCE, FIRST, ChunkPosition
 
 _QUERIES = {**SESSION_QUERIES, **queries.load(__package__, "reindex.sql")}
+_BATCH_BYTES = 1024 * 1024
+"""The content that one statement indexes, give or take an item. Its grams are one parameter, which is far larger."""
 _MAX_DEADLOCKS = 5
 """How often the rebuild of one agent's level is run again."""
 
@@ -97,6 +100,7 @@ def _reindex_retrying(connection: psycopg.Connection[Any], level: Classification
 
 def _reindex_level(connection: psycopg.Connection[Any], level: Classification, agent: _Agent) -> int:
     with connection.transaction():
+        lift_idle_timeout(connection)  # the grams of long texts take seconds
         connection.execute(_QUERIES["use_schema"], {"schema": level.role})
         return _Rebuild(connection, level, agent).run()
 
@@ -125,10 +129,10 @@ class _Rebuild:
     def _index_items(self) -> Iterator[tuple[ItemKind, list[index.IndexEntry]]]:
         last = (0, "")
         while items := self._items_after(*last):
-            for kind, of_kind in groupby(items, key=lambda item: item.kind):
+            for kind, batch in _batches(items):
                 entries = [
                     index.entry(kind, item.name, item.change_id, item.content, author=item.author, tags=item.tags)
-                    for item in of_kind
+                    for item in batch
                 ]
                 statement = index.index_statement(kind, entries)
                 self._execute(statement.name, {**statement.parameters, "change_id": uuid4()})
@@ -143,3 +147,17 @@ class _Rebuild:
 
     def _execute(self, name: str, parameters: Any) -> int:
         return self._connection.execute(_QUERIES[name], {**parameters, **self._identity}).rowcount
+
+
+def _batches(items: Sequence[_Item]) -> Iterator[tuple[ItemKind, list[_Item]]]:
+    """The items of one statement each: of one kind, and up to `_BATCH_BYTES`."""
+    for kind, of_kind in groupby(items, key=lambda item: item.kind):
+        batch: list[_Item] = []
+        size = 0
+        for item in of_kind:
+            if size >= _BATCH_BYTES:
+                yield kind, batch
+                batch, size = [], 0
+            batch.append(item)
+            size += len(item.content.encode())
+        yield kind, batch

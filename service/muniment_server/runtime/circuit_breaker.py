@@ -1,0 +1,64 @@
+"""Keeps searches from a model at an address that fails."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from muniment_server.runtime.error_backoff import ErrorBackoff
+from muniment_server.runtime.remote_client import RemoteModelError
+from muniment_server.telemetry.repeats import Repeats, warn_once
+
+_LOG = logging.getLogger("muniment.embedder")
+_T = TypeVar("_T")
+
+
+class CircuitBreaker:
+    """A circuit breaker for the searches of one level: once a model at an address answers no one, it is left alone."""
+
+    def __init__(self, failure: str, clock: Callable[[], float] = time.monotonic) -> None:
+        """*failure*: the beginning of the line in the log, before what the error says."""
+        self._failure = failure
+        self._backoff = ErrorBackoff(clock)
+        self._repeats = Repeats()
+        self._probing = threading.Lock()
+
+    def ask(self, send: Callable[[], _T], probe: Callable[[], object]) -> _T | None:
+        """What *send* returns. None if it raises RemoteModelError, or while a pause lasts.
+
+        An error may be due to the text that was sent, and one caller must not stop all others. So *probe* is called
+        after an error, in another thread: it sends what the model should always answer, and raises RemoteModelError if
+        there is no answer. Only then does a pause begin.
+        """
+        if self._backoff.remaining:
+            return None
+        try:
+            answer = send()
+        except RemoteModelError as error:
+            warn_once(_LOG, self._repeats, f"{self._failure}: {error}")
+            if error.retry_after:
+                self._backoff.begin(error.retry_after)
+            elif self._probing.acquire(blocking=False):
+                self._start(probe)
+            return None
+        self._backoff.reset()
+        return answer
+
+    def _start(self, probe: Callable[[], object]) -> None:
+        try:
+            threading.Thread(target=self._probe, args=(probe,), daemon=True).start()
+        except RuntimeError:  # there are too many threads
+            self._probing.release()
+
+    def _probe(self, probe: Callable[[], object]) -> None:
+        try:
+            probe()
+        except RemoteModelError as error:
+            self._backoff.begin(error.retry_after)
+        else:
+            self._backoff.reset()
+        finally:
+            self._probing.release()
