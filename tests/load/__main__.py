@@ -76,7 +76,7 @@ def main(
     written = folder or Path(tempfile.mkdtemp(prefix="muniment-load-"))
     with Progress(*_SHOWN, console=Console(stderr=True)) as progress:
         for results in Runner(plan, data, progress).run():
-            report.write(results, written, command=shlex.join(["python", "-m", "tests.load", *arguments]))
+            report.write(results, written, command=shlex.join([".venv/bin/python", "-m", "tests.load", *arguments]))
     click.echo(f"The report: {written / 'README.md'}")
 
 

@@ -481,6 +481,27 @@ def test_an_erasure_clears_the_centers(world):
     an_erasure_clears_the_centers(world)
 
 
+@pytest.mark.parametrize("is_erased", [True, False], ids=["erased", "deleted"])
+def test_an_embedding_loses_its_list_with_the_text_that_it_includes(world, is_erased):
+    """A short turn of a thread is embedded together with the one before it."""
+    session = world.at(PUBLIC)
+    first, *_ = [
+        session.store_passage(content=f"{theme} {number}", thread=theme).passage.passage_id
+        for theme in THEMES
+        for number in range(5)
+    ]
+    world.embed()
+    world.keep(PUBLIC)
+    assert world.unlisted() == []
+
+    if is_erased:
+        world.service.host().erase_items(agent_id="alice", kind=ItemKind.PASSAGE, name=first)
+    else:
+        session.delete_passage(passage_id=first)
+
+    assert world.rows("SELECT prior, list FROM muniment_public.meaning WHERE embedder IS NULL") == [(None, None)]
+
+
 def a_center_that_is_computed_during_an_erasure_is_not_stored(world):
     world.fill(PUBLIC)
     world.embed()

@@ -130,7 +130,7 @@ WITH gone AS MATERIALIZED (
 ),
 cleared AS (
     UPDATE erasing_embedding AS cleared
-       SET prior = NULL, embedder = NULL, signs = NULL, vector = NULL
+       SET prior = NULL, embedder = NULL, signs = NULL, vector = NULL, list = NULL
      WHERE cleared.tenant = %(tenant)s
        AND (cleared.agent, cleared.kind) = (%(agent)s, %(kind)s)
        AND cleared.prior = ANY(ARRAY(SELECT gone.change_id FROM gone))

@@ -56,7 +56,7 @@ _ERASING = (
     ("stat", "stat", "INSERT"),
     ("storage", "storage", "INSERT"),
     ("embedding", "meaning", *_on("SELECT", "tenant", "agent", "kind", "prior"),
-        *_on("UPDATE", "prior", "embedder", "signs", "vector")),
+        *_on("UPDATE", "prior", "embedder", "signs", "vector", "list")),
     ("remote_embedding", "remote_embedding", "SELECT", "DELETE"),
     ("embedding_list", "embedding_list", *_on("UPDATE", "signs", "version"),
         *_on("SELECT", "tenant", "agent", "kind", "embedder", "number", "version")),

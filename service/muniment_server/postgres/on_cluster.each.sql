@@ -31,7 +31,7 @@ GRANT SELECT (ctid, tenant, agent, kind, name, change_id, sample, language, stem
    ON muniment_{level}.chunk TO muniment_eraser;
 GRANT SELECT (ctid, tenant, agent, kind, language, change_id), INSERT, DELETE ON muniment_{level}.stat TO muniment_eraser;
 GRANT SELECT (ctid, tenant, agent, change_id), INSERT, DELETE ON muniment_{level}.storage TO muniment_eraser;
-GRANT SELECT (tenant, agent, kind, prior), UPDATE (prior, embedder, signs, vector) ON muniment_{level}.meaning TO muniment_eraser;
+GRANT SELECT (tenant, agent, kind, prior), UPDATE (prior, embedder, signs, vector, list) ON muniment_{level}.meaning TO muniment_eraser;
 GRANT SELECT (tenant, agent, kind, embedder, number, signs, version), UPDATE (signs, version)
    ON muniment_{level}.embedding_list TO muniment_eraser;
 GRANT SELECT (tenant, agent, kind, prior_name), DELETE ON muniment_{level}.remote_embedding TO muniment_eraser;

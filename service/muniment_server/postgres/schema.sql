@@ -715,7 +715,8 @@ CREATE VIEW muniment_confidential.erasing_embedding WITH (security_barrier='true
     prior,
     embedder,
     signs,
-    vector
+    vector,
+    list
    FROM muniment_confidential.meaning
   WHERE (EXISTS ( SELECT
            FROM vault.erasure
@@ -1668,7 +1669,8 @@ CREATE VIEW muniment_internal.erasing_embedding WITH (security_barrier='true') A
     prior,
     embedder,
     signs,
-    vector
+    vector,
+    list
    FROM muniment_internal.meaning
   WHERE (EXISTS ( SELECT
            FROM vault.erasure
@@ -2191,7 +2193,8 @@ CREATE VIEW muniment_public.erasing_embedding WITH (security_barrier='true') AS
     prior,
     embedder,
     signs,
-    vector
+    vector,
+    list
    FROM muniment_public.meaning
   WHERE (EXISTS ( SELECT
            FROM vault.erasure
@@ -2720,7 +2723,8 @@ CREATE VIEW muniment_restricted.erasing_embedding WITH (security_barrier='true')
     prior,
     embedder,
     signs,
-    vector
+    vector,
+    list
    FROM muniment_restricted.meaning
   WHERE (EXISTS ( SELECT
            FROM vault.erasure
@@ -4067,6 +4071,8 @@ GRANT UPDATE(signs) ON TABLE muniment_confidential.erasing_embedding TO muniment
 
 GRANT UPDATE(vector) ON TABLE muniment_confidential.erasing_embedding TO muniment_eraser;
 
+GRANT UPDATE(list) ON TABLE muniment_confidential.erasing_embedding TO muniment_eraser;
+
 GRANT SELECT(tenant) ON TABLE muniment_confidential.erasing_embedding_list TO muniment_eraser;
 
 GRANT SELECT(agent) ON TABLE muniment_confidential.erasing_embedding_list TO muniment_eraser;
@@ -4385,6 +4391,8 @@ GRANT UPDATE(signs) ON TABLE muniment_internal.erasing_embedding TO muniment_era
 
 GRANT UPDATE(vector) ON TABLE muniment_internal.erasing_embedding TO muniment_eraser;
 
+GRANT UPDATE(list) ON TABLE muniment_internal.erasing_embedding TO muniment_eraser;
+
 GRANT SELECT(tenant) ON TABLE muniment_internal.erasing_embedding_list TO muniment_eraser;
 
 GRANT SELECT(agent) ON TABLE muniment_internal.erasing_embedding_list TO muniment_eraser;
@@ -4480,6 +4488,8 @@ GRANT UPDATE(embedder) ON TABLE muniment_public.erasing_embedding TO muniment_er
 GRANT UPDATE(signs) ON TABLE muniment_public.erasing_embedding TO muniment_eraser;
 
 GRANT UPDATE(vector) ON TABLE muniment_public.erasing_embedding TO muniment_eraser;
+
+GRANT UPDATE(list) ON TABLE muniment_public.erasing_embedding TO muniment_eraser;
 
 GRANT SELECT(tenant) ON TABLE muniment_public.erasing_embedding_list TO muniment_eraser;
 
@@ -4630,6 +4640,8 @@ GRANT UPDATE(embedder) ON TABLE muniment_restricted.erasing_embedding TO munimen
 GRANT UPDATE(signs) ON TABLE muniment_restricted.erasing_embedding TO muniment_eraser;
 
 GRANT UPDATE(vector) ON TABLE muniment_restricted.erasing_embedding TO muniment_eraser;
+
+GRANT UPDATE(list) ON TABLE muniment_restricted.erasing_embedding TO muniment_eraser;
 
 GRANT SELECT(tenant) ON TABLE muniment_restricted.erasing_embedding_list TO muniment_eraser;
 

@@ -155,7 +155,7 @@ def _eraser(schema: str) -> Iterator[Fact]:
     for table in ("stat", "storage"):
         yield Fact(role, f"{schema}.{table}", "INSERT")
     yield Fact(role, f"{schema}.item", "UPDATE (delete_time)")  # the right to lock
-    for column in ("prior", "embedder", "signs", "vector"):
+    for column in ("prior", "embedder", "signs", "vector", "list"):
         yield Fact(role, f"{schema}.meaning", f"UPDATE ({column})")
     for column in ("signs", "version"):
         yield Fact(role, f"{schema}.embedding_list", f"UPDATE ({column})")

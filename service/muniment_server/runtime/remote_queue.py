@@ -14,7 +14,13 @@ import psycopg
 from muniment_server.runtime.error_backoff import ErrorBackoff
 from muniment_server.runtime.remote_client import RemoteModelError
 from muniment_server.runtime.remote_model import batch_size
-from muniment_server.search.embedding_queue import START, ChunkPosition, read_remote_batch, store_remote_batch
+from muniment_server.search.embedding_queue import (
+    START,
+    ChunkPosition,
+    QueuedChunk,
+    read_remote_batch,
+    store_remote_batch,
+)
 from muniment_server.search.embeddings import Vector
 
 _LOG = logging.getLogger("muniment.embedder")
@@ -68,15 +74,10 @@ class RemoteQueue:
         Returns how many embeddings were stored, or None if there is nothing to do for now.
         Raises NothingStored, and RemoteModelError if the model answers for no text.
         """
-        now, begin = self._clock(), self._position
-        left_out = self._deferred | {chunk for chunk, failure in self._failures.items() if now < failure.until}
-        most = self._size.texts + len(left_out)
-        queued = read_remote_batch(connection, begin, most=most, model=model, is_missing=self._is_missing)
-        if not queued:
+        begin = self._position
+        chunks = self._next_batch(connection, model)
+        if chunks is None:
             return self._start_over()
-        chunks = [chunk for chunk in queued if chunk.position not in left_out][: self._size.texts]
-        last = (chunks or queued)[-1]
-        self._position = last.tenant, last.agent  # the next agent has its turn, even if nothing can be stored
         if not chunks:
             return 0
         try:
@@ -95,6 +96,19 @@ class RemoteQueue:
         self._has_advanced = True
         self.backoff.reset()
         return stored
+
+    def _next_batch(self, connection: psycopg.Connection[Any], model: int) -> Sequence[QueuedChunk] | None:
+        """The chunks of the next agents, but for those that are left out. None: there are no further agents."""
+        now = self._clock()
+        left_out = self._deferred | {chunk for chunk, failure in self._failures.items() if now < failure.until}
+        most = self._size.texts + len(left_out)
+        queued = read_remote_batch(connection, self._position, most=most, model=model, is_missing=self._is_missing)
+        if not queued:
+            return None
+        chunks = [chunk for chunk in queued if chunk.position not in left_out][: self._size.texts]
+        last = (chunks or queued)[-1]
+        self._position = last.tenant, last.agent  # the next agent has its turn, even if nothing can be stored
+        return chunks
 
     def _start_over(self) -> int | None:
         """Begin a new round with the first agent. None if the round that ended stored and left out nothing."""

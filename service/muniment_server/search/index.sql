@@ -23,7 +23,7 @@ deleted AS (
 ),
 cleared AS ( -- embeddings that include the text of a deleted item are made again without it
     UPDATE meaning AS cleared
-       SET prior = NULL, embedder = NULL, signs = NULL, vector = NULL
+       SET prior = NULL, embedder = NULL, signs = NULL, vector = NULL, list = NULL
       FROM deleted
      WHERE cleared.tenant = %(tenant)s
        AND cleared.agent = (SELECT session.agent FROM session)
