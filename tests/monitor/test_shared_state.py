@@ -45,6 +45,7 @@ _HARMLESS = {
         "_positional": "the texts of queries, rewritten",
     },
     "postgres/rows.py": {"_maker": "how the rows of a type are made"},
+    "postgres/transaction.py": {"_QUERIES": _QUERY_TEXTS},
     "prompts/wire.py": {"_TIERS": _CONSTANT},
     "search/embedding_queue.py": {"FIRST": "a position that is frozen", "_QUERIES": _QUERY_TEXTS},
     "search/grams.py": {"word_pattern": "which signs of Unicode are letters"},

@@ -36,8 +36,8 @@ NO_QUERIES = {
 }
 """The schema as a whole; a statement of the embedded Postgres, which imports nothing of ours; and what prepares only on
 a Citus cluster, where tests/citus runs it."""
-LONG = {"search_items", "search_terms", "search_embeddings"}
-"""Searches: there psycopg's work is less than a hundredth of the whole."""
+LONG = {"search_items", "search_terms", "search_embeddings", "purge"}
+"""Searches, and an operator's batch: there psycopg's work is less than a hundredth of the whole."""
 
 
 def test_every_file_of_queries_is_known_to_these_tests():

@@ -21,7 +21,7 @@ deleted AS (
        AND NOT EXISTS (SELECT FROM live WHERE (live.name, live.change_id) = (chunk.name, chunk.change_id))
  RETURNING chunk.change_id, chunk.language, chunk.stem_count, chunk.gram_count
 ),
-cleared AS ( -- embeddings that include the text of a deleted item are made again without it
+cleared AS ( -- embeddings that include a deleted item's text are made again without it
     UPDATE meaning AS cleared
        SET prior = NULL, embedder = NULL, signs = NULL, vector = NULL, list = NULL
       FROM deleted
@@ -61,7 +61,7 @@ new AS (
            stem.count, cardinality(text.grams)
       FROM text
            CROSS JOIN LATERAL (SELECT to_tsvector(('vault.' || text.language)::regconfig, text.words) AS stems) AS word
-           CROSS JOIN LATERAL ( -- the frequency is the weight label of a stem: looking up a label costs a tenth of unpacking positions
+           CROSS JOIN LATERAL ( -- a stem's frequency is its weight label: looking that up costs a tenth of unpacking positions
                SELECT coalesce(sum(stem.times), 0) AS count,
                       coalesce(array_agg(stem.lexeme) FILTER (WHERE stem.times = 2), '{}') AS twice,
                       coalesce(array_agg(stem.lexeme) FILTER (WHERE stem.times = 3), '{}') AS thrice,
