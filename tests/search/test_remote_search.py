@@ -310,7 +310,7 @@ def test_what_is_missing_is_embedded_while_more_and_more_is_written(database, se
 def test_what_the_built_in_model_had_begun_before_the_other_was_known_is_embedded(
     database, tmp_path, server, monkeypatch
 ):
-    """The other model looked for missing chunks before this one was stored, and it was never queued for that model."""
+    """The other model looked for missing chunks before this chunk was stored, so the chunk was not queued for it."""
     monkeypatch.setattr(remote_embedding, "_FIRST_MISSING_SECONDS", 1.0)
     with world_of(database, tmp_path, server, PUBLIC) as world:
         world.schedule._next_model = lambda _: None
@@ -626,7 +626,9 @@ def test_there_is_a_pause_unless_only_what_was_sent_is_to_blame(error, fails_for
     assert (first, second, len(asked)) == (None, None, sent)
 
 
-def test_a_pause_that_the_server_asked_for_outlasts_the_answer_to_a_probe():
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_pause_that_the_server_asked_for_outlasts_a_probe(fails):
+    clock = StoppedClock()
     probed, busy = threading.Event(), threading.Event()
     errors = iter([RemoteModelError("failed"), RemoteModelError("failed", retry_after=300)])
     sent: list[None] = []
@@ -638,13 +640,16 @@ def test_a_pause_that_the_server_asked_for_outlasts_the_answer_to_a_probe():
     def probe():
         probed.set()
         assert busy.wait(10)
+        if fails:
+            raise RemoteModelError("failed")
 
-    breaker = CircuitBreaker("failed", StoppedClock())
+    breaker = CircuitBreaker("failed", clock)
     breaker.ask(send, probe)
     assert probed.wait(10)
     breaker.ask(send, probe)
     busy.set()
     wait_until(lambda: not breaker._probing.locked())
+    clock.seconds += 290
     breaker.ask(send, probe)
 
     assert len(sent) == 2

@@ -217,6 +217,16 @@ def test_a_server_that_was_restored_gives_no_number_again_that_a_moved_tenant_ha
     assert _number(servers.key("initech", "b")) == number + 1
 
 
+def test_a_server_without_a_range_of_its_own_does_not_begin_after_the_tenants_of_others(servers: Servers) -> None:
+    """It would give numbers of their ranges, and could get none of its own later."""
+    servers.key("globex", "b")
+    with servers.databases["a"].as_owner() as owner:
+        owner.execute("ALTER TABLE vault.tenant ALTER COLUMN tenant SET MAXVALUE 9223372036854775807")
+
+    assert _number(servers.key("initech", "a")) < claims.RANGE
+    assert "new tenants at a get numbers from 1 to" in servers.run("migrate").stdout
+
+
 def test_a_tenant_elsewhere_than_the_file_says_is_named(servers: Servers) -> None:
     number = _number(servers.key("globex", "b"))
 

@@ -96,7 +96,17 @@ old_revision AS (
                      FROM old_item
                     WHERE (old_item.tenant, old_item.agent, old_item.item_id) = (old_revision.tenant, old_revision.agent, old_revision.item_id)
                )
-            OR (%(name)s::text IS NULL OR old_revision.name = %(name)s)
+            OR (
+                   %(name)s::text IS NULL
+                OR EXISTS ( -- that or a later one: if only those of a name went, renames would leave gaps
+                       SELECT
+                         FROM revision AS named
+                        WHERE (named.tenant, named.agent, named.item_id)
+                              = (old_revision.tenant, old_revision.agent, old_revision.item_id)
+                          AND named.revision >= old_revision.revision
+                          AND named.name = %(name)s
+                   )
+               )
            AND (
                    ( -- overwritten before that time: the next version that is left is older
                        SELECT newer.update_time
@@ -107,7 +117,7 @@ old_revision AS (
                         ORDER BY newer.revision
                         LIMIT 1
                    ) < %(before)s
-                OR ( -- the next one was erased. After a restore, a repeated erasure may be of one that the database has not, or has anew
+                OR ( -- the next one was erased. After a restore, an audit row may name one that the database never had, or has written anew
                        (old_revision.tenant, old_revision.agent, old_revision.item_id, old_revision.revision + 1) IN (
                            SELECT audit.tenant, audit.agent, audit.item_id, audit.revision
                              FROM muniment_control.audit
@@ -311,7 +321,7 @@ SELECT count(*) AS rows
 
 -- name: broken_ledgers
 -- Items whose ledger has a gap or does not end at the item's revision, at the level of the search path. Passages have no ledger.
--- An audit row of EraseItems stands for the revision that it names, unless that is there.
+-- A revision that is missing because EraseItems erased it is no gap.
 WITH erased AS MATERIALIZED (
     SELECT DISTINCT audit.tenant, audit.agent, audit.item_id, audit.revision
       FROM muniment_control.audit

@@ -34,6 +34,7 @@ from muniment_server.domain.items import ItemKind
 from muniment_server.postgres import queries
 from muniment_server.postgres.rows import row_of
 from muniment_server.postgres.transaction import lift_idle_timeout
+from muniment_server.runtime.claims import RANGE
 
 _R = TypeVar("_R")
 _QUERIES = {
@@ -180,7 +181,8 @@ def _add(connection: psycopg.Connection[Any], given: Sequence[Entry]) -> Iterato
     """Add the *given* entries to the audit log; yield those that it did not have."""
     for start in range(0, len(given), _BATCH_ENTRIES):
         batch = given[start : start + _BATCH_ENTRIES]
-        connection.execute(_QUERIES["skip_tenant_numbers"], {"tenants": list({entry.tenant for entry in batch})})
+        numbers = list({entry.tenant for entry in batch})
+        connection.execute(_QUERIES["skip_tenant_numbers"], {"tenants": numbers, "range": RANGE})
         rows = Jsonb([asdict(entry) for entry in batch], dumps=partial(json.dumps, default=str))
         yield from _rows(connection, "add_entries", Entry, entries=rows)
 

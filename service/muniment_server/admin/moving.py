@@ -10,7 +10,8 @@ At every moment at most one server lets the tenant write, whatever is killed whe
 
 Interrupted before 3, the source still has everything, and what the target has is dropped and copied again. Interrupted
 after 3, only 4 is left. So running the command again always ends it, and `--to` the source gives it up before 3, even
-if the target is gone: what that has is never served, and another move drops it.
+if the target is not in the file. What the target has is not served while a server of the file has the tenant; another
+move to that target drops it.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ from muniment_server.postgres.pool import epoch_of, operator_conninfo
 from muniment_server.postgres.rows import row_of
 from muniment_server.postgres.transaction import lift_idle_timeout
 from muniment_server.runtime import clocks, restoring
-from muniment_server.runtime.claims import tenants_of
+from muniment_server.runtime.claims import RANGE, tenants_of
 from muniment_server.search.embeddings import EMBEDDER
 from muniment_server.search.reindex import Reindexed, reindex
 
@@ -235,7 +235,7 @@ class Operator:
         with self._connection.transaction():
             number = self._tenant(tenant) or self._create_tenant(tenant, taken)
             found = self._first("is_moving", _IsMoving, tenant=number)
-            if found is None or found.is_moving:  # None: it left while this waited
+            if found is None or found.is_moving:  # None: the tenant moved away while this waited for the lock
                 raise TenantMoves
             key = tokens.mint(TokenKind.HOST, tenant=number, secret=ids.new_secret())
             host_key_id = ids.new_uuid()
@@ -489,7 +489,7 @@ class Operator:
     def _create_tenant(self, name: str, taken: Collection[TenantNumber]) -> TenantNumber:
         """Create a tenant. A lock replaces a unique index on names: every index begins with the tenant."""
         self._execute("lock_tenants")
-        self._execute("skip_tenant_numbers", tenants=list(taken))
+        self._execute("skip_tenant_numbers", tenants=list(taken), range=RANGE)
         return self._tenant(name) or self._one("create_tenant", _Tenant, name=name).tenant
 
     def _execute(self, query: str, /, **parameters: object) -> None:

@@ -16,13 +16,13 @@ SELECT tenant.moving_to IS NOT NULL OR tenant.moving_from IS NOT NULL AS is_movi
    FOR KEY SHARE;
 
 -- name: skip_tenant_numbers
--- Give no later tenant one of these numbers. A tenant that moved here from another server has a number that no tenant gets here.
+-- Give no later tenant one of these numbers. Those outside the range of this server are ignored: no tenant gets them here.
 SELECT setval('vault.tenant_tenant_seq', greatest(numbers.last_value, given.tenant))
   FROM vault.tenant_tenant_seq AS numbers
        JOIN pg_sequence AS sequence
             ON sequence.seqrelid = 'vault.tenant_tenant_seq'::regclass
        JOIN unnest(%(tenants)s::bigint[]) AS given (tenant)
-            ON given.tenant BETWEEN sequence.seqmin AND sequence.seqmax
+            ON given.tenant BETWEEN sequence.seqmin AND least(sequence.seqmax, sequence.seqmin + %(range)s - 1)
  ORDER BY given.tenant;
 
 -- name: create_tenant

@@ -2,8 +2,8 @@
 
 Each change records what it adds. Before a write the sum is read, unless it was read in the last 10 seconds and was far
 below the limits. So a limit is exceeded at most by writes made at the same moment, and an agent far below its limits
-pays nothing. The limit of revisions is that of one item: a session that has just written another one, far below its
-limit, may exceed it, and what it stores counts as bytes.
+pays nothing. The limit of revisions holds for one item, but room that was found for one counts for all items of the
+session: for those seconds, a full one may get further revisions. They count as bytes.
 """
 
 from __future__ import annotations

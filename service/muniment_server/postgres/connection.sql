@@ -29,7 +29,7 @@ SELECT array_agg(current_setting(asked.name) ORDER BY asked.position) AS setting
   FROM unnest(%(names)s::text[]) WITH ORDINALITY AS asked (name, position);
 
 -- name: lift_idle_timeout
--- Until the end of the transaction, it may be idle for as long as the client works.
+-- Let this transaction be idle without a limit.
 SELECT set_config('idle_in_transaction_session_timeout', '0', true);
 
 -- name: backend

@@ -15,7 +15,7 @@ _QUERIES = queries.load(__package__, "connection.sql")
 
 
 def lift_idle_timeout(connection: psycopg.Connection[Any]) -> None:
-    """Let the transaction of *connection* be idle for as long as the client works. For operators' commands."""
+    """Let the current transaction of *connection* be idle without a limit. For operators' commands."""
     connection.execute(_QUERIES["lift_idle_timeout"])
 
 

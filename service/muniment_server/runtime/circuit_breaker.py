@@ -17,7 +17,7 @@ _T = TypeVar("_T")
 
 
 class CircuitBreaker:
-    """A circuit breaker for the searches of one level: once a model at an address answers no one, it is left alone."""
+    """Sends no search of one level while a model at an address answers not even the probe, or has asked for a pause."""
 
     def __init__(self, failure: str, clock: Callable[[], float] = time.monotonic) -> None:
         """*failure*: the beginning of the line in the log, before what the error says."""
@@ -29,9 +29,9 @@ class CircuitBreaker:
     def ask(self, send: Callable[[], _T], probe: Callable[[], object]) -> _T | None:
         """What *send* returns. None if it raises RemoteModelError, or while a pause lasts.
 
-        An error may be due to the text that was sent, and one caller must not stop all others. So *probe* is called
-        after an error, in another thread: it sends what the model should always answer, and raises RemoteModelError if
-        there is no answer. Only then does a pause begin.
+        An error may be due to the text that was sent, and one caller must not stop all others. So unless the server
+        asks for a pause, *probe* is called after an error, in another thread: it sends what the model should always
+        answer, and raises RemoteModelError if there is no answer. Then a pause begins.
         """
         if self._backoff.remaining:
             return None

@@ -117,7 +117,7 @@ def settle(connections: Mapping[str, psycopg.Connection[Any]]) -> Iterator[str]:
         if numbers.size <= RANGE and not any(numbers.overlap(other) for other in settled):
             settled.append(numbers)
             continue
-        moved = [  # a tenant keeps its number at another server, even after its first one is gone
+        moved = [  # a tenant that has moved keeps its number, even once the server that gave it is gone
             Numbers(tenant, tenant)
             for other, numbered in tenants.items()
             for tenant in numbered

@@ -23,9 +23,10 @@ class ErrorBackoff:
         return max(0.0, self._until - self._clock())
 
     def begin(self, at_least: float = 0.0) -> float:
-        """Begin one, and return how long it is."""
+        """Begin a pause of at least so many seconds, and return its length. It cuts short none that lasts longer."""
         seconds = max(self._next, at_least)
-        self._until, self._next = self._clock() + seconds, min(2 * self._next, _LONGEST_PAUSE)
+        self._until = max(self._until, self._clock() + seconds)
+        self._next = min(2 * self._next, _LONGEST_PAUSE)
         return seconds
 
     def reset(self) -> None:

@@ -44,8 +44,8 @@ _POLL_SECONDS = 0.2
 _MISSING_SECONDS = 600.0
 """How often chunks without an embedding are looked for: those of servers without this model, or of other ceilings."""
 _FIRST_MISSING_SECONDS = 10.0
-"""When they are looked for the first time after the start. A batch that the built-in model began before this model was
-known is stored without being queued for it; no such batch takes this long."""
+"""When they are looked for again after the start. A batch that the built-in model began before this model was known is
+stored without being queued for it; no such batch takes this long."""
 _SECONDS_AFTER_ERROR = 5.0
 _STOP_SECONDS = 1.0
 """How long stopping waits for the thread."""
@@ -56,7 +56,7 @@ _QUERIES_AT_ONCE = 4
 
 
 class RemoteQueries:
-    """Embeds the queries of one level. No query is sent during the pause that follows a failed probe."""
+    """Embeds the queries of one level. No query is sent during a pause: see `CircuitBreaker`."""
 
     def __init__(self, model: RemoteModel, level: Classification, address: str) -> None:
         self._model = model

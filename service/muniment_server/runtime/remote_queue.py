@@ -28,7 +28,8 @@ _LEFT_OUT_SECONDS = 600.0
 """How long a chunk is left out after it has failed twice while the probe was answered. Doubles with each failure."""
 _MOST_LEFT_OUT_SECONDS = 86_400.0
 MAX_FAILED = 256
-"""How many failed chunks are remembered, and how many are deferred in a round. Each batch reads that many more rows."""
+"""How many failed chunks are remembered, and how many are deferred in a round. A batch reads as many more rows as are
+left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ class RemoteQueue:
         return stored
 
     def _next_batch(self, connection: psycopg.Connection[Any], model: int) -> Sequence[QueuedChunk] | None:
-        """The chunks of the next agents, but for those that are left out. None: there are no further agents."""
+        """The next chunks to send, without those that are left out. None: no agent after the last one has any."""
         now = self._clock()
         left_out = self._deferred | {chunk for chunk, failure in self._failures.items() if now < failure.until}
         most = self._size.texts + len(left_out)
@@ -111,7 +112,7 @@ class RemoteQueue:
         return chunks
 
     def _start_over(self) -> int | None:
-        """Begin a new round with the first agent. None if the round that ended stored and left out nothing."""
+        """Begin a new round with the first agent. None if the last one neither stored nor left out anything."""
         has_advanced, self._has_advanced, self._position = self._has_advanced, False, START
         if has_advanced:
             return 0

@@ -56,10 +56,7 @@ class RemoteReranker:
         return sorted(range(len(texts)), key=lambda index: -scores[index])
 
     def probe(self, count: int, seconds: float) -> None:
-        """Raise RemoteModelError if the server does not order *count* texts of usual size within *seconds*.
-
-        They are of no level.
-        """
+        """Have *count* texts of usual size, of no level, ordered within *seconds*. Raises RemoteModelError."""
         self._ask(SENTENCES[0], [_USUAL_TEXT] * count, seconds)
 
     def close(self) -> None:

@@ -20,7 +20,7 @@ _QUERIES = queries.load(__package__, "embedding_queue.sql")
 BATCH_CHUNKS = 16
 """The most chunks in one batch."""
 _BATCH_SECONDS = 0.5
-"""A batch ends with the chunk that is embedded after this time: a lower level waits no longer for a higher one."""
+"""A batch ends with the chunk that is being embedded when this time is over, so that lower levels wait no longer."""
 CHUNKS_AT_ONCE = 1000
 """How many chunks one statement looks at for embeddings that are missing or to be removed."""
 

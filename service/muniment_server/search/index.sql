@@ -13,13 +13,13 @@ WITH live AS MATERIALIZED (
        AND own.delete_time IS NULL
 ),
 deleted AS (
-    DELETE FROM chunk
-     WHERE chunk.tenant = %(tenant)s
-       AND chunk.agent = (SELECT session.agent FROM session)
-       AND chunk.kind = %(kind)s
-       AND chunk.name = ANY(%(names)s)
-       AND NOT EXISTS (SELECT FROM live WHERE (live.name, live.change_id) = (chunk.name, chunk.change_id))
- RETURNING chunk.change_id, chunk.language, chunk.stem_count, chunk.gram_count
+    DELETE FROM chunk AS old
+     WHERE old.tenant = %(tenant)s
+       AND old.agent = (SELECT session.agent FROM session)
+       AND old.kind = %(kind)s
+       AND old.name = ANY(%(names)s)
+       AND NOT EXISTS (SELECT FROM live WHERE (live.name, live.change_id) = (old.name, old.change_id))
+ RETURNING old.change_id, old.language, old.stem_count, old.gram_count
 ),
 cleared AS ( -- embeddings that include a deleted item's text are made again without it
     UPDATE meaning AS cleared

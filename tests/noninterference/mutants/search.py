@@ -29,13 +29,13 @@ SEARCH = (
     ),
     _out_of_step(
         "what is deleted stays in the index",
-        "DELETE FROM chunk WHERE",
-        "DELETE FROM chunk WHERE FALSE AND",
+        "DELETE FROM chunk AS old WHERE",
+        "DELETE FROM chunk AS old WHERE FALSE AND",
     ),
     _out_of_step(
         "what is overwritten stays in the index",
-        "WHERE (live.name, live.change_id) = (chunk.name, chunk.change_id)",
-        "WHERE live.name = chunk.name",
+        "WHERE (live.name, live.change_id) = (old.name, old.change_id)",
+        "WHERE live.name = old.name",
     ),
     _out_of_step(
         "what is gone is still counted", "SELECT deleted.language, -1, -deleted", "SELECT deleted.language, 0, -deleted"
