@@ -235,7 +235,9 @@ def test_every_method_is_late():
     class Session:
         session_id = ""
 
-    assert {*session_calls(Session, "", ""), *host_calls(Session, ""), "ImportPassages"} == set(METHODS)
+    listed = {*session_calls(Session, "", ""), *host_calls(Session, ""), "ImportPassages"}
+
+    assert listed == set(METHODS), f"add it to session_calls or host_calls above: {listed ^ set(METHODS)}"
 
 
 def test_c63_a_violated_constraint_is_logged_with_its_row(service, said):

@@ -219,7 +219,9 @@ def test_a_method_that_the_contract_lacks_is_not_named_by_its_caller(service, tr
 
 
 def test_every_method_has_its_memory_operation_in_the_table_or_none():
-    assert sorted(OPERATIONS) == METHODS
+    assert sorted(OPERATIONS) == METHODS, (
+        f"telemetry/memory_operations.py differs from the contract in {OPERATIONS.keys() ^ set(METHODS)}"
+    )
     assert set(OPERATIONS.values()) == {
         None, "create_memory_store", "delete_memory_store",
         "search_memory", "create_memory", "update_memory", "upsert_memory", "delete_memory",

@@ -25,6 +25,7 @@ from muniment import (
 from muniment.retries import FIRST_PAUSE, LONGEST_PAUSE, may_repeat, pauses, repeat
 from muniment.v1 import note_service_pb2, passage_service_pb2
 from tests.clients.python.scripted import (
+    ANSWERS,
     HOST_KEY,
     METHODS,
     NOTE_ID,
@@ -108,6 +109,7 @@ def test_every_method_is_decided_on():
         f"{undecided}: add a method to HostClient or SessionClient in clients/python, and a call of it to CALLS above. "
         "If it is not safe to send the call twice, add it to SENT_ONCE"
     )
+    assert ANSWERS.keys() == set(METHODS), f"add an answer to ANSWERS in scripted.py: {set(METHODS) - ANSWERS.keys()}"
 
 
 @pytest.mark.parametrize("refusal", PASSING)
