@@ -276,6 +276,25 @@ def test_a_chunk_that_the_server_refuses_gets_zeros_while_it_answers_for_others(
     assert "launch" not in caplog.text
 
 
+def test_a_refused_chunk_is_not_to_blame_if_the_probe_fails_and_there_is_one_probe(server):
+    """A second one could be answered, and the chunk be blamed for what the first one showed."""
+    model = server.model()
+    probes: list[None] = []
+
+    def answer(handler, texts):
+        if not set(texts) & set(SENTENCES):
+            return answer_body(handler, b"", 400)
+        probes.append(None)
+        return answer_body(handler, b"", 503) if len(probes) == 1 else answer_well(handler, texts)
+
+    server.answer = answer
+    with pytest.raises(RemoteModelError) as failed:
+        model.embed_chunks(["a cat"], PUBLIC)
+
+    assert not failed.value.may_be_the_text
+    assert len(probes) == 1
+
+
 @pytest.mark.parametrize("status", [408, 429, 502, 503, 504])
 def test_no_chunk_is_skipped_for_a_status_of_a_busy_server(server, status):
     """A higher level may keep it busy, and must decide nothing for a lower chunk."""
