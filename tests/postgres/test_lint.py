@@ -10,12 +10,14 @@ import pytest
 import muniment_server
 from muniment_server.monitor.queries import HOST_FILES, SESSION_FILES
 from muniment_server.postgres import queries
-from tests.support.named_queries import EMBEDDER, RELATIONS, SCOPE, SERVED, once
-from tests.support.query_lint import main_statement, problems, problems_of_hosts, problems_of_sessions
+from tests.support.named_queries import EMBEDDER, FILES, RELATIONS, SCOPE, SERVED, once
+from tests.support.query_lint import main_statement, problems, problems_of_hosts, problems_of_sessions, selects
 
 SERVED_ONCE = once(SERVED)
 SESSIONS = once(SESSION_FILES)
 HOSTS = once(HOST_FILES)
+ON_PLAIN_ONLY = {("muniment_server.admin", "moving.sql")}
+"""The file of moves between servers. A tenant on a cluster has no other server to move to."""
 PREDICATE = (
     "SELECT session.*, vault.clock() AS time FROM session"
     " WHERE session.tenant = %(tenant)s AND session.session_id = %(session_id)s"
@@ -148,6 +150,17 @@ def test_what_passes_no_predicate_names_no_level_and_changes_vectors_only():
     )
     assert [name for name, text in texts.items() if writes.search(text)] == []
     assert [name for name, text in texts.items() if "DELETE" in text] == ["drop_lists"]
+
+
+@pytest.mark.parametrize("query", [query for query in once(FILES) if query.file not in ON_PLAIN_ONLY], ids=str)
+def test_a_select_that_locks_is_for_one_tenant(query):
+    """Citus locks no rows of several tenants."""
+    locking = re.compile(r"\bFOR (?:NO KEY )?UPDATE|\bFOR (?:KEY )?SHARE")
+    text = query.text.replace("%(tenant)s", "TENANT")  # without the parentheses that `selects` looks for
+    locks = [select for select in selects(text) if locking.search(select)]
+
+    is_held = re.compile(r"\.tenant = TENANT|\(\w+\.tenant, [\w., ]*\) = \(TENANT")
+    assert [select for select in locks if not is_held.search(select)] == []
 
 
 @pytest.mark.parametrize("query", SESSIONS, ids=str)

@@ -50,8 +50,7 @@ ELSEWHERE = {
     Use("muniment_server.search.reindex", "list_agents_to_reindex", "_Agent"),
     Use("muniment_server.search.reindex", "lock_items", "_Item"),
     Use("muniment_server.search.embedding_queue", "waiting_chunks", "QueuedChunk"),
-    Use("muniment_server.search.embedding_queue", "queue_missing", "ChunkPosition"),
-    Use("muniment_server.search.reindex", "remove_others", "_Removed"),
+    Use("muniment_server.search.embedding_queue", "last_of_batch", "ChunkPosition"),
     Use("muniment_server.monitor.session_scope", "lock_writes", "_Locked"),
 }
 """Those that a call does not name side by side."""

@@ -152,7 +152,7 @@ def _locks(text: str) -> Iterator[str]:
 
     It compares with no subquery by IN, which Citus cannot run under a lock. ANY(ARRAY(SELECT …)) does the same.
     """
-    for select in _selects(text):
+    for select in selects(text):
         if re.search(r"FOR (?:NO KEY )?UPDATE|FOR (?:KEY )?SHARE", select):
             outer = re.sub(r"\([^()]*\)", "", re.sub(r"\([^()]*\)", "", select))
             if len(re.findall(r"\b(?:FROM|JOIN)\b", outer)) > 1 or re.search(r"FROM [\w.]+(?: AS \w+)?\s*,", outer):
@@ -179,7 +179,7 @@ def _views(text: str) -> Iterator[str]:
         yield "deleted_item is changed without its condition"
 
 
-def _selects(text: str) -> Iterator[str]:
+def selects(text: str) -> Iterator[str]:
     """The bodies of CTEs, and what is left of the text."""
     depth, start, rest = 0, 0, []
     for place, character in enumerate(text):

@@ -321,32 +321,37 @@ SELECT count(*) AS rows
 
 -- name: broken_ledgers
 -- Items whose ledger has a gap or does not end at the item's revision, at the level of the search path. Passages have no ledger.
--- A revision that is missing because EraseItems erased it is no gap.
-WITH erased AS MATERIALIZED (
+-- A revision that is missing because EraseItems erased it is no gap. After a restore, it may have been written anew.
+WITH erased AS (
     SELECT DISTINCT audit.tenant, audit.agent, audit.item_id, audit.revision
       FROM muniment_control.audit
      WHERE audit.method = 'EraseItems'
        AND audit.outcome = 'OK'
        AND audit.revision IS NOT NULL
+       AND NOT EXISTS (
+               SELECT
+                 FROM revision
+                WHERE (revision.tenant, revision.agent, revision.item_id, revision.revision)
+                      = (audit.tenant, audit.agent, audit.item_id, audit.revision)
+           )
+),
+ledger AS (
+    SELECT revision.tenant, revision.agent, revision.item_id,
+           count(*) AS versions, min(revision.revision) AS first, max(revision.revision) AS last
+      FROM revision
+     GROUP BY revision.tenant, revision.agent, revision.item_id
+),
+shortened AS (
+    SELECT ledger.tenant, ledger.agent, ledger.item_id, count(*) AS erased
+      FROM ledger
+           JOIN erased USING (tenant, agent, item_id)
+     WHERE erased.revision BETWEEN ledger.first AND ledger.last
+     GROUP BY ledger.tenant, ledger.agent, ledger.item_id
 )
 SELECT count(*) AS broken
   FROM item
-       LEFT JOIN LATERAL (
-           SELECT count(*) AS versions, min(revision.revision) AS first, max(revision.revision) AS last
-             FROM revision
-            WHERE (revision.tenant, revision.agent, revision.item_id) = (item.tenant, item.agent, item.item_id)
-       ) AS ledger ON TRUE
+       LEFT JOIN ledger USING (tenant, agent, item_id)
+       LEFT JOIN shortened USING (tenant, agent, item_id)
  WHERE item.kind <> 4
    AND (ledger.last IS DISTINCT FROM item.revision
-        OR ledger.versions <> ledger.last - ledger.first + 1 - (
-               SELECT count(*)
-                 FROM erased
-                WHERE (erased.tenant, erased.agent, erased.item_id) = (item.tenant, item.agent, item.item_id)
-                  AND erased.revision BETWEEN ledger.first AND ledger.last
-                  AND NOT EXISTS ( -- after a restore, it may have been written anew
-                          SELECT
-                            FROM revision
-                           WHERE (revision.tenant, revision.agent, revision.item_id, revision.revision)
-                                 = (erased.tenant, erased.agent, erased.item_id, erased.revision)
-                      )
-           ));
+        OR ledger.versions <> ledger.last - ledger.first + 1 - coalesce(shortened.erased, 0));

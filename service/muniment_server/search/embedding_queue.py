@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, TypeAlias
 from uuid import UUID
 
@@ -44,6 +46,19 @@ class ChunkPosition:
 
 
 FIRST = ChunkPosition(*START, 0, "", UUID(int=0), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkBatch:
+    """The chunks of one tenant after one, up to and including another."""
+
+    after: ChunkPosition
+    last: ChunkPosition
+
+    @property
+    def parameters(self) -> Mapping[str, object]:
+        """Those of a statement on these chunks."""
+        return {**asdict(self.after), **{f"last_{name}": value for name, value in asdict(self.last).items()}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +125,12 @@ def embed_batch(
             break
     if not made:
         return None
-    parameters = {"embedder": EMBEDDER, "made": json.dumps(made), "model": next_model}
-    (stored,) = connection.execute(_QUERIES["keep_vectors"], parameters).fetchone() or (0,)
-    return EmbeddedBatch((tenant, agent), int(stored))
+    stored = 0
+    for parameters in _by_agent(made):
+        kept = {**parameters, "embedder": EMBEDDER, "model": next_model}
+        (count,) = connection.execute(_QUERIES["keep_vectors"], kept).fetchone() or (0,)
+        stored += int(count)
+    return EmbeddedBatch((tenant, agent), stored)
 
 
 def read_remote_batch(
@@ -140,8 +158,10 @@ def store_remote_batch(
         }
         for chunk, vector in zip(chunks, vectors, strict=True)
     ]
-    parameters = {"made": json.dumps(made), "model": model}
-    stored = connection.execute(_QUERIES["keep_remote_vectors"], parameters).rowcount
+    stored = sum(
+        connection.execute(_QUERIES["keep_remote_vectors"], {**parameters, "model": model}).rowcount
+        for parameters in _by_agent(made)
+    )
     if not stored:
         raise NothingStored
     return stored
@@ -152,10 +172,30 @@ def queue_missing(connection: psycopg.Connection[Any], after: ChunkPosition, *, 
 
     Returns the last chunk of the batch, from which to continue, or None if there are no more.
     """
+    batch = next_batch(connection, after)
+    if batch is None:
+        return None
+    connection.execute(_QUERIES["queue_missing"], {**batch.parameters, "model": model})
+    return batch.last
+
+
+def next_batch(connection: psycopg.Connection[Any], after: ChunkPosition) -> ChunkBatch | None:
+    """The next chunks of the connection's level after a given one, or None if there are no more."""
     cursor: Any = connection.cursor(row_factory=row_of(ChunkPosition))
-    parameters = {**asdict(after), "model": model, "most": CHUNKS_AT_ONCE}
-    last: ChunkPosition | None = cursor.execute(_QUERIES["queue_missing"], parameters).fetchone()
-    return last
+    while True:
+        last = cursor.execute(_QUERIES["last_of_batch"], {**asdict(after), "most": CHUNKS_AT_ONCE}).fetchone()
+        if last is not None:
+            return ChunkBatch(after, last)
+        found = connection.execute(_QUERIES["next_tenant"], {"tenant": after.tenant}).fetchone()
+        if found is None:
+            return None
+        after = replace(FIRST, tenant=found[0])
+
+
+def _by_agent(made: Sequence[Mapping[str, object]]) -> Iterator[Mapping[str, object]]:
+    """The parameters of a statement for each agent. *made* is in the order of agents."""
+    for (tenant, agent), of_agent in groupby(made, key=itemgetter("tenant", "agent")):
+        yield {"tenant": tenant, "agent": agent, "made": json.dumps(list(of_agent))}
 
 
 def _waiting(

@@ -99,24 +99,23 @@ SELECT waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change
  ORDER BY waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change_id, waiting.piece;
 
 -- name: keep_vectors
--- Store embeddings, each in the nearest list, if there are lists. Chunks that were deleted meanwhile get none; nor do
+-- Store embeddings of one agent, each in the nearest list, if there are lists. Chunks that were deleted meanwhile get none; nor do
 -- those that are no longer embedded together with the passage that was used. This statement waits for no lock, since
 -- one thread embeds all levels and a lower one must not wait for a deletion above: what is locked stays queued. model: a
 -- model at an address, which is to embed them next, or null. Returns how many were stored.
 WITH made AS MATERIALIZED (
     SELECT made.*
-      FROM jsonb_to_recordset(%(made)s) AS made (tenant bigint, agent bigint, kind smallint, name text, change_id uuid,
-                                                 number integer, prior uuid, signs bit(384), vector smallint[])
+      FROM jsonb_to_recordset(%(made)s) AS made (kind smallint, name text, change_id uuid, number integer, prior uuid,
+                                                 signs bit(384), vector smallint[])
 ),
-unlocked AS MATERIALIZED (
-    SELECT meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece
-      FROM made
-           JOIN meaning
-                ON (meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece)
-                   = (made.tenant, made.agent, made.kind, made.name, made.change_id, made.number)
-     WHERE meaning.prior IS NOT DISTINCT FROM made.prior
+unlocked AS MATERIALIZED ( -- of one relation: Citus locks no rows of a join with an expression
+    SELECT meaning.kind, meaning.name, meaning.change_id, meaning.piece
+      FROM meaning
+     WHERE (meaning.tenant, meaning.agent) = (%(tenant)s, %(agent)s)
+       AND meaning.kind = ANY(ARRAY(SELECT made.kind FROM made))
+       AND meaning.name = ANY(ARRAY(SELECT made.name FROM made))
        AND meaning.embedder IS NULL
-       FOR NO KEY UPDATE OF meaning SKIP LOCKED
+       FOR NO KEY UPDATE SKIP LOCKED
 ),
 kept AS (
     UPDATE meaning AS meant
@@ -135,10 +134,11 @@ kept AS (
            )
       FROM made
            JOIN unlocked
-                ON (unlocked.tenant, unlocked.agent, unlocked.kind, unlocked.name, unlocked.change_id, unlocked.piece)
-                   = (made.tenant, made.agent, made.kind, made.name, made.change_id, made.number)
-     WHERE (meant.tenant, meant.agent, meant.kind, meant.name, meant.change_id, meant.piece)
-           = (made.tenant, made.agent, made.kind, made.name, made.change_id, made.number)
+                ON (unlocked.kind, unlocked.name, unlocked.change_id, unlocked.piece)
+                   = (made.kind, made.name, made.change_id, made.number)
+     WHERE (meant.tenant, meant.agent) = (%(tenant)s, %(agent)s)
+       AND (meant.kind, meant.name, meant.change_id, meant.piece) = (made.kind, made.name, made.change_id, made.number)
+       AND meant.prior IS NOT DISTINCT FROM made.prior
  RETURNING meant.tenant, meant.agent, meant.kind, meant.name, meant.change_id, meant.piece
 ),
 queued AS (
@@ -151,22 +151,41 @@ queued AS (
 SELECT count(*)
   FROM kept;
 
+-- name: next_tenant
+-- The first tenant with chunks after a given one. No row: there is none.
+SELECT meaning.tenant
+  FROM meaning
+ WHERE meaning.tenant > %(tenant)s
+ ORDER BY meaning.tenant
+ LIMIT 1;
+
+-- name: last_of_batch
+-- The last of a tenant's next chunks after a given one. No row: there are no more.
+SELECT batch.tenant, batch.agent, batch.kind, batch.name, batch.change_id, batch.piece AS number
+  FROM (
+           SELECT meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece
+             FROM meaning
+            WHERE meaning.tenant = %(tenant)s
+              AND (meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece)
+                  > (%(agent)s, %(kind)s, %(name)s, %(change_id)s, %(number)s)
+            ORDER BY meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece
+            LIMIT %(most)s
+       ) AS batch
+ ORDER BY batch.agent DESC, batch.kind DESC, batch.name DESC, batch.change_id DESC, batch.piece DESC
+ LIMIT 1;
+
 -- name: queue_missing
--- Look at a batch of chunks after a given one, and queue those that have no embedding by a model at an address and do not wait
--- for one. They are locked, so that none is deleted meanwhile; those that are being deleted are skipped.
-WITH passed AS MATERIALIZED (
-    SELECT meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece
+-- Queue those of a batch of a tenant's chunks that have no embedding by a model at an address and do not wait for one. They are
+-- locked, so that none is deleted meanwhile; those that are being deleted are skipped.
+WITH missing AS MATERIALIZED (
+    SELECT meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece
       FROM meaning
-     WHERE (meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece)
-           > (%(tenant)s, %(agent)s, %(kind)s, %(name)s, %(change_id)s, %(number)s)
-     ORDER BY meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece
-     LIMIT %(most)s
-),
-missing AS MATERIALIZED (
-    SELECT meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece
-      FROM passed
-           JOIN meaning USING (tenant, agent, kind, name, change_id, piece)
-     WHERE meaning.embedder IS NOT NULL
+     WHERE meaning.tenant = %(tenant)s
+       AND (meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece)
+           > (%(agent)s, %(kind)s, %(name)s, %(change_id)s, %(number)s)
+       AND (meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece)
+           <= (%(last_agent)s, %(last_kind)s, %(last_name)s, %(last_change_id)s, %(last_number)s)
+       AND meaning.embedder IS NOT NULL
        AND NOT EXISTS (
                SELECT
                  FROM remote_embedding AS present
@@ -175,40 +194,36 @@ missing AS MATERIALIZED (
                   AND present.model = %(model)s
            )
        FOR KEY SHARE OF meaning SKIP LOCKED
-),
-queued AS (
-    INSERT INTO remote_embedding AS queued (tenant, agent, kind, name, change_id, number, model, is_missing)
-    SELECT missing.tenant, missing.agent, missing.kind, missing.name, missing.change_id, missing.piece, %(model)s::integer, TRUE
-      FROM missing
-        ON CONFLICT DO NOTHING
 )
-SELECT passed.tenant, passed.agent, passed.kind, passed.name, passed.change_id, passed.piece AS number
-  FROM passed
- ORDER BY passed.tenant DESC, passed.agent DESC, passed.kind DESC, passed.name DESC, passed.change_id DESC, passed.piece DESC
- LIMIT 1;
+INSERT INTO remote_embedding AS queued (tenant, agent, kind, name, change_id, number, model, is_missing)
+SELECT %(tenant)s, missing.agent, missing.kind, missing.name, missing.change_id, missing.piece, %(model)s, TRUE
+  FROM missing
+    ON CONFLICT DO NOTHING;
 
 -- name: keep_remote_vectors
--- Store embeddings by a model at an address. Not of chunks that were deleted meanwhile, nor of those whose text included a
--- passage that is deleted, or is being deleted: a deletion locks the item first, so it finds what is stored here. This statement
--- waits for no lock, so that no deletion deadlocks with it: what is locked stays queued.
+-- Store embeddings of one agent by a model at an address. Not of chunks that were deleted meanwhile, nor of those whose text
+-- included a passage that is deleted, or is being deleted: a deletion locks the item first, so it finds what is stored here. This
+-- statement waits for no lock, so that no deletion deadlocks with it: what is locked stays queued.
 WITH made AS MATERIALIZED (
     SELECT made.*
-      FROM jsonb_to_recordset(%(made)s) AS made (tenant bigint, agent bigint, kind smallint, name text, change_id uuid,
-                                                 number integer, prior_name text, prior uuid, signs varbit, vector smallint[])
+      FROM jsonb_to_recordset(%(made)s) AS made (kind smallint, name text, change_id uuid, number integer, prior_name text,
+                                                 prior uuid, signs varbit, vector smallint[])
 ),
 prior AS MATERIALIZED (
-    SELECT item.tenant, item.agent, item.kind, item.name, item.change_id
+    SELECT item.kind, item.name, item.change_id
       FROM item
-     WHERE (item.tenant, item.agent, item.kind, item.name, item.change_id)
-           IN (SELECT made.tenant, made.agent, made.kind, made.prior_name, made.prior FROM made)
+     WHERE (item.tenant, item.agent) = (%(tenant)s, %(agent)s)
+       AND item.kind = ANY(ARRAY(SELECT made.kind FROM made))
+       AND item.name = ANY(ARRAY(SELECT made.prior_name FROM made))
        AND item.delete_time IS NULL
        FOR SHARE SKIP LOCKED
 ),
 queued AS MATERIALIZED (
-    SELECT waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change_id, waiting.number
+    SELECT waiting.kind, waiting.name, waiting.change_id, waiting.number
       FROM remote_embedding AS waiting
-     WHERE (waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change_id, waiting.number)
-           IN (SELECT made.tenant, made.agent, made.kind, made.name, made.change_id, made.number FROM made)
+     WHERE (waiting.tenant, waiting.agent) = (%(tenant)s, %(agent)s)
+       AND waiting.kind = ANY(ARRAY(SELECT made.kind FROM made))
+       AND waiting.name = ANY(ARRAY(SELECT made.name FROM made))
        AND waiting.model = %(model)s
        AND waiting.signs IS NULL
        FOR NO KEY UPDATE SKIP LOCKED
@@ -218,11 +233,10 @@ UPDATE remote_embedding AS kept
        signs      = made.signs,
        vector     = made.vector
   FROM made
-       JOIN queued USING (tenant, agent, kind, name, change_id, number)
+       JOIN queued USING (kind, name, change_id, number)
        LEFT JOIN prior
-            ON (prior.tenant, prior.agent, prior.kind, prior.name, prior.change_id)
-               = (made.tenant, made.agent, made.kind, made.prior_name, made.prior)
- WHERE (kept.tenant, kept.agent, kept.kind, kept.name, kept.change_id, kept.number)
-       = (made.tenant, made.agent, made.kind, made.name, made.change_id, made.number)
+            ON (prior.kind, prior.name, prior.change_id) = (made.kind, made.prior_name, made.prior)
+ WHERE (kept.tenant, kept.agent) = (%(tenant)s, %(agent)s)
+   AND (kept.kind, kept.name, kept.change_id, kept.number) = (made.kind, made.name, made.change_id, made.number)
    AND kept.model = %(model)s
    AND (made.prior IS NULL OR prior.change_id IS NOT NULL);

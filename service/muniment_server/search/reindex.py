@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 from uuid import UUID, uuid4
@@ -19,7 +19,7 @@ from muniment_server.postgres import queries
 from muniment_server.postgres.rows import row_of
 from muniment_server.postgres.transaction import lift_idle_timeout
 from muniment_server.search import index
-from muniment_server.search.embedding_queue import CHUNKS_AT_ONCE, FIRST, ChunkPosition
+from muniment_server.search.embedding_queue import FIRST, next_batch
 
 _QUERIES = {**SESSION_QUERIES, **queries.load(__package__, "reindex.sql")}
 _BATCH_BYTES = 1024 * 1024
@@ -42,11 +42,6 @@ class _Agent:
     tenant: TenantNumber
     agent: AgentNumber
     agent_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Removed(ChunkPosition):
-    removed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +75,10 @@ def reindex(
 
 def remove_others(connection: psycopg.Connection[Any], *, model: int | None) -> Iterator[int]:
     """Remove, in batches, the embeddings of the connection's level that are not by *model*; how many in each."""
-    cursor: Any = connection.cursor(row_factory=row_of(_Removed))
-    after: ChunkPosition = FIRST
-    while True:
-        parameters = {**asdict(after), "model": model, "most": CHUNKS_AT_ONCE}
-        batch: _Removed | None = cursor.execute(_QUERIES["remove_others"], parameters).fetchone()
-        if batch is None:
-            return
-        yield batch.removed
-        after = batch
+    after = FIRST
+    while (batch := next_batch(connection, after)) is not None:
+        yield connection.execute(_QUERIES["remove_others"], {**batch.parameters, "model": model}).rowcount
+        after = batch.last
 
 
 def _reindex_retrying(connection: psycopg.Connection[Any], level: Classification, agent: _Agent) -> int:

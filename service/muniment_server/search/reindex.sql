@@ -119,34 +119,21 @@ SELECT item.kind, item.name, item.change_id, item.content, item.tags, item.autho
    FOR NO KEY UPDATE;
 
 -- name: remove_others
--- Look at a batch of chunks after a given one, and remove what is of other models than one, or of all if it is null. What is locked
--- is skipped, so that no deletion deadlocks with it.
-WITH passed AS MATERIALIZED (
-    SELECT meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece
-      FROM meaning
-     WHERE (meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece)
-           > (%(tenant)s, %(agent)s, %(kind)s, %(name)s, %(change_id)s, %(number)s)
-     ORDER BY meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece
-     LIMIT %(most)s
-),
-other AS MATERIALIZED (
-    SELECT remote.tenant, remote.agent, remote.kind, remote.name, remote.change_id, remote.number, remote.model
-      FROM passed
-           JOIN remote_embedding AS remote
-                ON (remote.tenant, remote.agent, remote.kind, remote.name, remote.change_id, remote.number)
-                   = (passed.tenant, passed.agent, passed.kind, passed.name, passed.change_id, passed.piece)
-     WHERE remote.model IS DISTINCT FROM %(model)s::integer
-       FOR UPDATE OF remote SKIP LOCKED
-),
-removed AS (
-    DELETE FROM remote_embedding AS removed
-     USING other
-     WHERE (removed.tenant, removed.agent, removed.kind, removed.name, removed.change_id, removed.number, removed.model)
-           = (other.tenant, other.agent, other.kind, other.name, other.change_id, other.number, other.model)
- RETURNING removed.model
+-- Remove what a batch of a tenant's chunks has of other models than one, or of all if it is null. What is locked is skipped, so
+-- that no deletion deadlocks with it.
+WITH other AS MATERIALIZED (
+    SELECT remote.agent, remote.kind, remote.name, remote.change_id, remote.number, remote.model
+      FROM remote_embedding AS remote
+     WHERE remote.tenant = %(tenant)s
+       AND (remote.agent, remote.kind, remote.name, remote.change_id, remote.number)
+           > (%(agent)s, %(kind)s, %(name)s, %(change_id)s, %(number)s)
+       AND (remote.agent, remote.kind, remote.name, remote.change_id, remote.number)
+           <= (%(last_agent)s, %(last_kind)s, %(last_name)s, %(last_change_id)s, %(last_number)s)
+       AND remote.model IS DISTINCT FROM %(model)s::integer
+       FOR UPDATE SKIP LOCKED
 )
-SELECT passed.tenant, passed.agent, passed.kind, passed.name, passed.change_id, passed.piece AS number,
-       (SELECT count(*) FROM removed) AS removed
-  FROM passed
- ORDER BY passed.tenant DESC, passed.agent DESC, passed.kind DESC, passed.name DESC, passed.change_id DESC, passed.piece DESC
- LIMIT 1;
+DELETE FROM remote_embedding AS removed
+ USING other
+ WHERE removed.tenant = %(tenant)s
+   AND (removed.agent, removed.kind, removed.name, removed.change_id, removed.number, removed.model)
+       = (other.agent, other.kind, other.name, other.change_id, other.number, other.model);
