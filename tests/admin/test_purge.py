@@ -321,8 +321,8 @@ def test_a_conversation_keeps_its_taint_without_its_sessions(database):
         pytest.param(
             only_the_closed_one_is_purged,
             "purge_sessions",
-            "WHERE least(session.close_time, session.expire_time) < least(%(before)s, vault.clock())",
-            "WHERE session.create_time < %(before)s",
+            "least(session.close_time, session.expire_time) < least(%(before)s, vault.clock())",
+            "session.create_time < %(before)s",
             id="closed or expired",
         ),
         pytest.param(

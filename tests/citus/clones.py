@@ -39,26 +39,27 @@ class ClusterPostgres:
         return libpq.make_conninfo(host="127.0.0.1", port=self.cluster.coordinator, user=user, dbname=dbname)
 
     @contextmanager
-    def cloned(self, name: str) -> Iterator[None]:
-        """A database of the cluster like the template, until the block ends."""
-        clone, template = sql.Identifier(name), sql.Identifier(TEMPLATE)
+    def cloned(self, name: str, template: str) -> Iterator[None]:
+        """A database of the cluster like the *template*, which no one uses, until the block ends."""
+        self._close(template)
         with ExitStack() as nodes:
             # The coordinator is the last, so that it is dropped first: it connects to the others.
             for port in (*self.cluster.workers, self.cluster.coordinator):
                 admin = nodes.enter_context(self.cluster.admin(port))
                 admin.execute("SET citus.enable_create_database_propagation = off")
-                admin.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy").format(clone, template))
-                admin.execute(COPY_RIGHTS, {"template": TEMPLATE, "clone": name})
-                nodes.callback(admin.execute, sql.SQL("DROP DATABASE {} WITH (FORCE)").format(clone))
+                clone = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy")
+                admin.execute(clone.format(sql.Identifier(name), sql.Identifier(template)))
+                admin.execute(COPY_RIGHTS, {"template": template, "clone": name})
+                nodes.callback(admin.execute, sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
             yield
 
-    def close_template(self) -> None:
-        """Let no one connect to the template, not even the process of Citus for each database: it must be unused."""
+    def _close(self, template: str) -> None:
+        """Let no one connect to a template, not even the process of Citus for each database: it must be unused."""
         for port in (self.cluster.coordinator, *self.cluster.workers):
             with self.cluster.admin(port) as admin:
-                admin.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(sql.Identifier(TEMPLATE)))
+                admin.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(sql.Identifier(template)))
                 in_use = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
-                wait_until(lambda: not admin.execute(in_use, [TEMPLATE]).fetchall(), "the template is in use")  # noqa: B023
+                wait_until(lambda: not admin.execute(in_use, [template]).fetchall(), "the template is in use")  # noqa: B023
 
 
 @contextmanager
@@ -72,7 +73,6 @@ def running_cluster(**settings: str) -> Iterator[ClusterPostgres]:
             cluster.join(TEMPLATE)
             postgres = ClusterPostgres(cluster)
             migrate.migrate(postgres.conninfo(user="postgres"), grants=grants.grant_names())
-            postgres.close_template()
             yield postgres
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -91,7 +91,7 @@ def cloned(postgres: EmbeddedPostgres | ClusterPostgres, template: str = TEMPLAT
     """A fresh clone of a database that no one uses. CREATE DATABASE copies all but the rights on the database."""
     name = f"test_{next(_numbers)}"
     if isinstance(postgres, ClusterPostgres):
-        with postgres.cloned(name):
+        with postgres.cloned(name, template):
             yield Database(postgres, name)
         return
     with psycopg.connect(postgres.conninfo(user="postgres", dbname="postgres"), autocommit=True) as admin:

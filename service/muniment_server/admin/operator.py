@@ -123,7 +123,6 @@ class Purged:
 class PurgedSession:
     """A session that was purged. *taint* is that of its conversation, which stays."""
 
-    tenant: TenantNumber
     session_id: SessionId
     taint: Classification
 
@@ -347,19 +346,20 @@ class Operator:
 
     def purge_sessions(self, what: Purgeable, *, before: datetime) -> Iterator[list[PurgedSession]]:
         """Remove, in batches, sessions that were closed or expired before *before*, of the owner in *what*."""
-        last = PurgedSession(TenantNumber(0), SessionId(UUID(int=0)), Classification.PUBLIC)
-        while batch := self._rows(
-            "purge_sessions",
-            PurgedSession,
-            before=before,
-            tenant=what.tenant,
-            agent=what.agent,
-            last_tenant=last.tenant,
-            last_session=last.session_id,
-            most=_BATCH_SESSIONS,
-        ):
-            yield batch
-            last = batch[-1]
+        all_tenants = [found.tenant for found in self._rows("list_tenants", _Tenant)]
+        for tenant in all_tenants if what.tenant is None else [what.tenant]:
+            last = SessionId(UUID(int=0))
+            while batch := self._rows(
+                "purge_sessions",
+                PurgedSession,
+                before=before,
+                tenant=tenant,
+                agent=what.agent,
+                last_session=last,
+                most=_BATCH_SESSIONS,
+            ):
+                yield batch
+                last = batch[-1].session_id
 
     def size(self) -> Size:
         """How many tenants and agents the database has."""

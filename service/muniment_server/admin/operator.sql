@@ -8,6 +8,11 @@ SELECT tenant.tenant
   FROM vault.tenant
  WHERE tenant.name = %(name)s;
 
+-- name: list_tenants
+SELECT tenant.tenant
+  FROM vault.tenant
+ ORDER BY tenant.tenant;
+
 -- name: is_moving
 -- Whether a tenant is moving to another server, or from one. The lock is one that a new host key takes anyway.
 SELECT tenant.moving_to IS NOT NULL OR tenant.moving_from IS NOT NULL AS is_moving
@@ -120,24 +125,25 @@ SELECT count(*) AS rows
   FROM closed;
 
 -- name: purge_sessions
--- Remove a batch of sessions that were closed or expired before a time, in the order of their ids: all, or those of one tenant
--- or agent. No open one, whatever the time. Conversations stay, which keep the taint, and audit rows. Each audit row names
+-- Remove a batch of a tenant's sessions, or of those of one agent, that were closed or expired before a time, in the order of
+-- their ids. No open one, whatever the time. Conversations stay, which keep the taint, and audit rows. Each audit row names
 -- its agent, since whoever reads it must reach the ceiling of that.
 WITH old_session AS (
-    SELECT session.tenant, session.session_id
+    SELECT session.session_id
       FROM vault.session
-     WHERE least(session.close_time, session.expire_time) < least(%(before)s, vault.clock())
-       AND (session.tenant, session.session_id) > (%(last_tenant)s, %(last_session)s)
-       AND (%(tenant)s::bigint IS NULL OR session.tenant = %(tenant)s)
+     WHERE session.tenant = %(tenant)s
+       AND session.session_id > %(last_session)s
+       AND least(session.close_time, session.expire_time) < least(%(before)s, vault.clock())
        AND (%(agent)s::bigint IS NULL OR session.agent = %(agent)s)
-     ORDER BY session.tenant, session.session_id
+     ORDER BY session.session_id
      LIMIT %(most)s
        FOR UPDATE SKIP LOCKED
 ),
 purged AS (
     DELETE FROM vault.session AS purged
      USING old_session
-     WHERE (purged.tenant, purged.session_id) = (old_session.tenant, old_session.session_id)
+     WHERE purged.tenant = %(tenant)s
+       AND purged.session_id = old_session.session_id
  RETURNING purged.tenant, purged.agent, purged.session_id, purged.conversation_id
 ),
 classified AS (
@@ -150,9 +156,9 @@ logged AS (
     SELECT found.tenant, gen_random_uuid(), found.agent, found.taint, 'purge sessions', 'OK', 'by ' || session_user
       FROM (SELECT DISTINCT classified.tenant, classified.agent, classified.taint FROM classified) AS found
 )
-SELECT classified.tenant, classified.session_id, classified.taint
+SELECT classified.session_id, classified.taint
   FROM classified
- ORDER BY classified.tenant, classified.session_id;
+ ORDER BY classified.session_id;
 
 -- name: find_agent
 SELECT agent.tenant, agent.agent
