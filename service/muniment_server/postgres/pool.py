@@ -263,6 +263,18 @@ def _milliseconds(seconds: float) -> int:
 LONGEST_STATEMENT = _milliseconds(_MAX_STATEMENT_SECONDS)
 """No statement of a serving role lasts longer, in milliseconds."""
 
+_BETWEEN_NODES = (
+    "TimeZone", "jit", "lock_timeout", "idle_in_transaction_session_timeout", "synchronous_commit",
+    "log_parameter_max_length_on_error",
+)  # fmt: skip
+SETTINGS_BETWEEN_NODES: Mapping[str, str] = {
+    **{name: SETTINGS[name] for name in _BETWEEN_NODES},
+    "statement_timeout": str(LONGEST_STATEMENT),
+}
+"""The settings of the connections of a Citus cluster's coordinator to the other nodes, which do not get those of the
+session. They are settings of the serving roles. The coordinator cancels what exceeds the limit of a call; this
+`statement_timeout` ends what is left over if the coordinator itself has died."""
+
 
 @dataclass(frozen=True, slots=True)
 class PoolLoad:
