@@ -39,6 +39,24 @@ class NodeFailed(psycopg.OperationalError):
     """A node of the cluster has not done what it was asked for."""
 
 
+class CommitWarnings:
+    """Whether a connection was warned that a node did not confirm a commit.
+
+    The coordinator reports success once it has decided to commit, though a node that has just died still shows the old
+    rows: until the node is back, and Citus has recovered its prepared transactions.
+    """
+
+    def __init__(self) -> None:
+        self._found = False
+
+    def __bool__(self) -> bool:
+        return self._found
+
+    def note(self, notice: psycopg.errors.Diagnostic) -> None:
+        """Look at one notice of the connection."""
+        self._found |= (notice.message_primary or "").startswith("failed to commit transaction on ")
+
+
 @cache
 def for_cluster(query: str) -> str:
     """The text of *query* on a cluster. Citus cannot change rows through a view, so its table takes its place.
