@@ -27,6 +27,7 @@ SERVABLE = {"fsync": "on", "log_min_error_statement": "panic", "max_connections"
 class ServedCluster:
     """A cluster, its server, and a host of the tenant `acme` up to RESTRICTED."""
 
+    home: Path
     cluster: Cluster
     server: Server
     host_key: str
@@ -66,6 +67,15 @@ class ServedCluster:
         return found
 
 
+def new_host_key(home: Path, cluster: Cluster, tenant: str, ceiling: str) -> str:
+    """A host key that the operators' command makes."""
+    url = admin_url(cluster.url(cluster.coordinator, DATABASE))
+    create = ("host-key", "create", "--tenant", tenant, "--ceiling", ceiling, "--quiet")
+    made = run_process(home, *create, MUNIMENT_DATABASE_URL=url)
+    assert made.returncode == 0, made.stderr
+    return made.stdout.strip()
+
+
 @contextmanager
 def folder_of_nodes() -> Iterator[Path]:
     """A folder that the account of the nodes may enter."""
@@ -85,15 +95,13 @@ def serving(home: Path, cluster: Cluster, *options: str) -> Iterator[ServedClust
     url, passfile = cluster.url(cluster.coordinator, DATABASE), home / "passfile"
     done = migrate(home, url, passfile)
     assert done.returncode == 0, done.stderr
-    create = ("host-key", "create", "--tenant", "acme", "--ceiling", "restricted", "--quiet")
-    key = run_process(home, *create, MUNIMENT_DATABASE_URL=admin_url(url))
-    assert key.returncode == 0, key.stderr
+    key = new_host_key(home, cluster, "acme", "restricted")
     server = Server(
         home,
         *("--database-url", url, "--passfile", str(passfile), "--listen", "127.0.0.1:0", "--workers", "2", *options),
         environment=environment_in(home, PYTHONPATH=str(WORDS_ALONE)),
     )
     try:
-        yield ServedCluster(cluster, server, key.stdout.strip())
+        yield ServedCluster(home, cluster, server, key)
     finally:
         server.end()

@@ -16,7 +16,11 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from muniment_server.domain.classification import Classification
 from tests.citus.cluster import Cluster, missing, running
-from tests.citus.served import DATABASE, SERVABLE, ServedCluster, folder_of_nodes, serving
+from tests.citus.served import DATABASE, SERVABLE, ServedCluster, folder_of_nodes, new_host_key, serving
+from tests.conformance import scenarios
+from tests.conformance.clients import CLIENTS
+from tests.conformance.servers import Elsewhere
+from tests.conformance.suite import Suite
 from tests.faults.load import channel_to
 from tests.faults.rounds import Rounds
 from tests.support.commands import run_process, wait_until
@@ -94,6 +98,23 @@ def test_every_rpc_is_answered(served: ServedCluster) -> None:
 
     assert rounds.wrong == []
     assert set(rounds.called) == set(METHODS)
+
+
+def test_the_python_client_sees_what_the_scenarios_say(
+    served: ServedCluster, cluster: Cluster, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable, tenant, ceiling in (
+        ("MUNIMENT_HOST_KEY", "played", "restricted"),
+        ("MUNIMENT_INTERNAL_HOST_KEY", "played", "internal"),
+        ("MUNIMENT_OTHER_HOST_KEY", "neighbor", "restricted"),
+    ):
+        monkeypatch.setenv(variable, new_host_key(home, cluster, tenant, ceiling))
+    client = next(client for client in CLIENTS if client.language == "python")
+
+    played = Suite(scenarios.load()).play(client, Elsewhere(served.address, None))
+
+    assert (played.failures, played.left_out) == ([], ())
+    assert played.steps > 0
 
 
 def test_a_grant_on_one_shard_of_one_worker_closes_the_gate_until_it_is_gone(
