@@ -144,7 +144,7 @@ class Climber:
             try:
                 with self._load.served.as_owner() as owner:
                     return _count(owner, name)
-            except psycopg.OperationalError:
+            except psycopg.Error:  # some lost nodes are reported as a bug
                 time.sleep(0.1)
 
     def _note(self, error: grpc.RpcError) -> None:
