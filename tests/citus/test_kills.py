@@ -85,13 +85,13 @@ class Climber:
                 "SELECT name FROM muniment_public.item UNION ALL SELECT name FROM muniment_confidential.item"
             ).fetchall()
         }
-        late = {name: (told, _count(owner, name)) for name, told in self.at_public.items()}
+        late = {name: (seen, _count(owner, name)) for name, seen in self.at_public.items()}
         return [
             *(f"acknowledged and lost: {key}" for key in self.acknowledged if key not in keys),
             *(
-                f"{found} rows at PUBLIC, {told} when told: {name}"
-                for name, (told, found) in late.items()
-                if found != told
+                f"{found} rows at PUBLIC, {seen} after the raise: {name}"
+                for name, (seen, found) in late.items()
+                if found != seen
             ),
         ]
 
@@ -233,7 +233,9 @@ def test_what_was_acknowledged_survives_every_kill_of_a_node(
                         assert _broken(owner, load) == []
                 with capsys.disabled():
                     print(
-                        f"\n{number + 1} kills in {time.monotonic() - begun:.0f} s, {_told(load)}", end="", flush=True
+                        f"\n{number + 1} kills in {time.monotonic() - begun:.0f} s, {_summary(load)}",
+                        end="",
+                        flush=True,
                     )
 
     wait_until(lambda: served.prepared() == 0, "the recovery of prepared transactions")
@@ -241,7 +243,7 @@ def test_what_was_acknowledged_survives_every_kill_of_a_node(
         assert _broken(owner, load) == []
     assert load.surprises == []
     assert len(load.climber.at_public) >= cycles
-    print(f"\nkills: {cycles} in {time.monotonic() - begun:.0f} s, {_told(load)}, {dict(load.codes)}")
+    print(f"\nkills: {cycles} in {time.monotonic() - begun:.0f} s, {_summary(load)}, {dict(load.codes)}")
     print(f"{killer.in_doubt} transactions were in doubt after a start")
     for name, found in killer.recoveries.items():
         if found:
@@ -252,7 +254,7 @@ def _broken(owner: psycopg.Connection[Any], load: _ClimbingLoad) -> list[str]:
     return [*promises.broken(owner, load), *load.climber.broken(owner)]
 
 
-def _told(load: _ClimbingLoad) -> str:
+def _summary(load: _ClimbingLoad) -> str:
     each = dict(Counter(save.kind.name.lower() for save in load.acknowledged))
     return (
         f"{each} acknowledged, {len(load.deleted)} notes deleted, {load.raiser.codes['OK']} raises, "
