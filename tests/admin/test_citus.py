@@ -1,8 +1,10 @@
-"""A Citus cluster is refused. What tells one is put into the catalog here; tests/citus has a real one."""
+"""Which databases of a Citus cluster are refused. What tells one is put into the catalog here; tests/citus has a real
+cluster, and serves it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
@@ -13,27 +15,52 @@ from muniment_server.runtime import cluster_grants
 from tests.support.commands import run_process
 from tests.support.external_postgres import admin_url
 
+_COORDINATOR, _WORKER = 0, 1
+_CATALOG = {
+    "pg_dist_node": "()",
+    "pg_dist_partition": "(logicalrelid regclass)",
+    "pg_dist_shard": "(logicalrelid regclass, shardid bigint)",
+    "pg_dist_local_group": "(groupid integer)",
+}
 
-@pytest.fixture
-def cluster(url: str, passfile: Path) -> Iterator[str]:
-    """The URL of a migrated database that looks like one of a cluster."""
+
+@contextmanager
+def _node(url: str, group: int) -> Iterator[None]:
+    """The migrated database looks like one of a cluster that distributes none of its tables."""
     with psycopg.connect(admin_url(url), autocommit=True) as admin:
         admin.execute("SET allow_system_table_mods = on")
-        admin.execute("CREATE TABLE pg_catalog.pg_dist_node ()")
+        for name, columns in _CATALOG.items():
+            admin.execute(f"CREATE TABLE pg_catalog.{name} {columns}".encode())
+            admin.execute(f"GRANT SELECT ON pg_catalog.{name} TO PUBLIC".encode())
+        admin.execute("INSERT INTO pg_dist_local_group VALUES (%s)", [group])
         try:
-            yield url
+            yield
         finally:
-            admin.execute("DROP TABLE pg_catalog.pg_dist_node")
+            for name in _CATALOG:
+                admin.execute(f"DROP TABLE pg_catalog.{name}".encode())
 
 
-def test_a_cluster_is_not_served(folder: Path, cluster: str, passfile: Path) -> None:
-    options = ("--database-url", cluster, "--passfile", str(passfile))
+@pytest.mark.parametrize(
+    ("group", "refusal"),
+    [
+        (_WORKER, "this is a worker of a Citus cluster: name the database of the coordinator"),
+        (_COORDINATOR, "the database was prepared before it had the extension citus: prepare a new one"),
+    ],
+)
+def test_a_worker_and_a_database_that_is_not_distributed_are_refused(
+    folder: Path, url: str, passfile: Path, group: int, refusal: str
+) -> None:
+    state = folder / "state"
+    options = ("--database-url", url, "--passfile", str(passfile), "--state-dir", str(state))
 
-    refused = run_process(folder, "serve", "--listen", "127.0.0.1:0", *options)
+    with _node(url, group):
+        refused = run_process(folder, "serve", "--listen", "127.0.0.1:0", *options)
+        examined = run_process(folder, "doctor", *options)
 
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert citus.REFUSAL in refused.stderr
-    assert citus.REFUSAL in run_process(folder, "doctor", *options).stdout
+    assert refusal in refused.stderr
+    assert f"✗ {refusal}" in examined.stdout
+    assert not [file for file in state.rglob("*") if file.is_file()]  # no epoch, which the coordinator would not have
 
 
 def test_a_cluster_that_knows_no_node_is_not_taken_for_one_whose_grants_are_right(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -14,11 +15,12 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from tests.support.commands import wait_until
+from tests.support.commands import children_of, wait_until
 from tests.support.external_postgres import PASSWORD, admin_url, free_port
 
 BINARIES = Path("/usr/lib/postgresql/15/bin")
 LIBRARY = Path("/usr/lib/postgresql/15/lib/citus.so")
+_READY = "ready to accept connections"
 _SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",
@@ -35,12 +37,77 @@ def missing() -> str | None:
     return None if LIBRARY.exists() else f"no {LIBRARY}: tests/citus/build.sh makes it"
 
 
+class Node:
+    """A Postgres with its files in *home*. Root's runs as the account `postgres`, as Debian's does."""
+
+    def __init__(self, home: Path, auth: str, settings: Mapping[str, str]) -> None:
+        self.port = free_port()
+        self._data, self._log = home / "data", home / "log"
+        self._account: dict[str, Any] = (
+            {"user": "postgres", "group": "postgres", "extra_groups": []} if os.geteuid() == 0 else {}
+        )
+        self._settings = {**settings, "port": str(self.port)}
+        self._process: subprocess.Popen[bytes] | None = None
+        home.mkdir(mode=0o711)
+        if self._account:
+            subprocess.run(["chown", "postgres", home], check=True)
+        password = home / "password"
+        password.write_text(PASSWORD)
+        init = [f"--auth={auth}", f"--pwfile={password}", "--username=postgres", "--encoding=UTF8", "--no-sync"]
+        command = [str(BINARIES / "initdb"), *init, "--locale=C.UTF-8", str(self._data)]
+        subprocess.run(command, check=True, capture_output=True, cwd="/", **self._account)
+
+    def start(self) -> None:
+        """Start it, and return when it takes connections."""
+        flags = [word for name, value in self._settings.items() for word in ("-c", f"{name}={value}")]
+        before = self.log.count(_READY)
+        with self._log.open("ab") as output:
+            self._process = subprocess.Popen(
+                [BINARIES / "postgres", "-D", self._data, *flags], stderr=output, cwd="/", **self._account
+            )
+        wait_until(lambda: self.log.count(_READY) > before, "no Postgres")
+
+    def stop(self) -> None:
+        """Stop it, without waiting for its clients."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGINT)
+        self._process.wait(30)
+
+    def kill(self) -> None:
+        """Kill all its processes at once, as a machine that loses power does."""
+        assert self._process is not None
+        processes = self.processes()
+        for process in processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        self._process.wait(30)
+        wait_until(lambda: not any(Path("/proc", str(process), "exe").exists() for process in processes), "it runs")
+
+    def processes(self) -> list[int]:
+        """Its processes, the postmaster first: without it, no others begin."""
+        assert self._process is not None
+        return [self._process.pid, *children_of(self._process.pid)]
+
+    @property
+    def log(self) -> str:
+        """What all its starts have logged."""
+        return self._log.read_text() if self._log.exists() else ""
+
+
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """The ports of the nodes, which are all on 127.0.0.1."""
+    """The nodes, which are all on 127.0.0.1, and their ports."""
 
-    coordinator: int
-    workers: tuple[int, ...]
+    nodes: tuple[Node, ...]
+    """The coordinator first."""
+
+    @property
+    def coordinator(self) -> int:
+        return self.nodes[0].port
+
+    @property
+    def workers(self) -> tuple[int, ...]:
+        return tuple(node.port for node in self.nodes[1:])
 
     def url(self, port: int, database: str = "postgres") -> str:
         """The URL of *database* on the node at *port*, without a login."""
@@ -75,34 +142,9 @@ class Cluster:
 @contextmanager
 def running(folder: Path, *, auth: str = "scram-sha-256", **settings: str) -> Iterator[Cluster]:
     """A cluster below *folder*, until the block ends. Its databases do not belong to it before `join`."""
-    with ExitStack() as nodes:
-        ports = [
-            nodes.enter_context(_node(folder / name, auth, {**_SETTINGS, **settings}))
-            for name in ("coordinator", "worker_1", "worker_2")
-        ]
-        yield Cluster(ports[0], tuple(ports[1:]))
-
-
-@contextmanager
-def _node(home: Path, auth: str, settings: Mapping[str, str]) -> Iterator[int]:
-    """The port of a Postgres with its files in *home*. Root's runs as the account `postgres`, as Debian's does."""
-    account: dict[str, Any] = {"user": "postgres", "group": "postgres", "extra_groups": []} if os.geteuid() == 0 else {}
-    home.mkdir(mode=0o711)
-    if account:
-        subprocess.run(["chown", "postgres", home], check=True)
-    password, data, log = home / "password", home / "data", home / "log"
-    password.write_text(PASSWORD)
-    init = [f"--auth={auth}", f"--pwfile={password}", "--username=postgres", "--encoding=UTF8", "--no-sync"]
-    subprocess.run(
-        [BINARIES / "initdb", *init, "--locale=C.UTF-8", data], check=True, capture_output=True, cwd="/", **account
-    )
-    port = free_port()
-    flags = [word for name, value in {**settings, "port": str(port)}.items() for word in ("-c", f"{name}={value}")]
-    with log.open("wb") as output:
-        server = subprocess.Popen([BINARIES / "postgres", "-D", data, *flags], stderr=output, cwd="/", **account)
-        try:
-            wait_until(lambda: "ready to accept" in log.read_text(), "no Postgres")
-            yield port
-        finally:
-            server.send_signal(signal.SIGINT)  # fast: it does not wait for its clients
-            server.wait(30)
+    nodes = [Node(folder / name, auth, {**_SETTINGS, **settings}) for name in ("coordinator", "worker_1", "worker_2")]
+    with ExitStack() as started:
+        for node in nodes:
+            node.start()
+            started.callback(node.stop)
+        yield Cluster(tuple(nodes))

@@ -1,4 +1,4 @@
-"""A cluster is migrated, and not served yet: levels are kept apart on each node and shard, and faults are found."""
+"""A cluster is migrated: levels are kept apart on each node and shard, and faults are found."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from muniment_server.postgres import citus, roles
 from muniment_server.postgres import migrate as migrations
 from muniment_server.runtime import cluster_grants
 from tests.citus.cluster import Cluster, missing, running
-from tests.support.commands import run_process
 from tests.support.external_postgres import admin_url, migrate
 
 pytestmark = [
@@ -94,6 +93,10 @@ _FAULTS_OF_NODES = {
     "GRANT muniment_restricted TO muniment_public": (
         "REVOKE muniment_restricted FROM muniment_public",
         "not in the matrix: muniment_public: is a member of muniment_restricted on role",
+    ),
+    "ALTER ROLE muniment_public RESET lock_timeout": (
+        "ALTER ROLE muniment_public SET lock_timeout = '5s'",
+        "missing: muniment_public: lock_timeout=5s on setting",
     ),
     "GRANT CREATE ON DATABASE kept TO muniment_public": (
         "REVOKE CREATE ON DATABASE kept FROM muniment_public",
@@ -225,15 +228,6 @@ def test_a_worker_is_not_migrated(cluster: Cluster, home: Path, passfile: Path, 
 
         assert (refused.returncode, refused.stdout) == (1, "")
         assert "name the database of the coordinator" in refused.stderr
-
-
-def test_it_is_not_served(cluster: Cluster, home: Path, passfile: Path, migrated: str) -> None:
-    options = ("--database-url", cluster.url(cluster.coordinator, "kept"), "--passfile", str(passfile))
-
-    refused = run_process(home, "serve", "--listen", "127.0.0.1:0", *options)
-
-    assert (refused.returncode, refused.stdout) == (1, "")
-    assert citus.REFUSAL in refused.stderr
 
 
 @pytest.mark.parametrize("role", [roles.CONTROL, roles.AUDITOR, "muniment_public"])

@@ -22,18 +22,25 @@ SELECT 'a session that was opened without audit' AS what, session_id
  WHERE NOT EXISTS (
            SELECT
              FROM muniment_control.audit
-            WHERE (audit.method, audit.outcome) = ('OpenSession', 'OK') AND audit.session_id = session.session_id
+            WHERE (audit.method, audit.outcome) = ('OpenSession', 'OK')
+              AND (audit.tenant, audit.session_id) = (session.tenant, session.session_id)
        )
  UNION ALL
 SELECT 'an audited session that is not there', audit.session_id
   FROM muniment_control.audit
  WHERE (audit.method, audit.outcome) = ('OpenSession', 'OK')
-   AND NOT EXISTS (SELECT FROM vault.session WHERE session.session_id = audit.session_id)
+   AND NOT EXISTS (
+           SELECT
+             FROM vault.session
+            WHERE (session.tenant, session.session_id) = (audit.tenant, audit.session_id)
+       )
  UNION ALL
 SELECT 'a taint that is not what was audited last', session_id
   FROM vault.session JOIN vault.conversation USING (tenant, agent, conversation_id)
  WHERE conversation.taint <> (
-           SELECT max(audit.level) FROM muniment_control.audit WHERE audit.session_id = session.session_id
+           SELECT max(audit.level)
+             FROM muniment_control.audit
+            WHERE (audit.tenant, audit.session_id) = (session.tenant, session.session_id)
        )
 """
 

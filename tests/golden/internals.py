@@ -9,19 +9,23 @@ from __future__ import annotations
 import hmac
 import threading
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
+from psycopg import conninfo as libpq
 
 from muniment_server.domain import tokens
 from muniment_server.domain.ids import TenantNumber
 from muniment_server.domain.tokens import TokenKind
 from muniment_server.embedded_postgres import EmbeddedPostgres
+from muniment_server.postgres import citus
+from muniment_server.postgres.pool import operator_conninfo
 from muniment_server.search.embeddings import Vector
 from muniment_server.transport.pools import Limits
+from tests.citus.clones import ClusterPostgres
 from tests.support.databases import Database, cloned, running_postgres
 from tests.support.embedders import Quick, embed_all, quick
 from tests.support.services import Service, serving
@@ -49,6 +53,13 @@ CREATE OR REPLACE FUNCTION vault.clock() RETURNS timestamptz
 _FULL_CLOCK = """
 CREATE OR REPLACE FUNCTION vault.clock() RETURNS timestamptz
     LANGUAGE plpgsql STABLE AS $$ BEGIN RAISE disk_full; END $$
+"""
+
+_WAITING = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+_WAITING_ON_NODES = """
+SELECT FROM run_command_on_all_nodes(
+    'SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = ''Lock'''
+) WHERE result <> '0'
 """
 
 
@@ -88,19 +99,18 @@ class ReplayedIds:
 class Stand:
     """One server whose time and ids are given, and the database below it."""
 
-    def __init__(
-        self, service: Service, owner: psycopg.Connection[Any], ids: ReplayedIds, query_embedder: _QueryEmbedder
-    ) -> None:
+    def __init__(self, service: Service, nodes: _Nodes, ids: ReplayedIds, query_embedder: _QueryEmbedder) -> None:
         self.channel = service.channel
         self._service = service
-        self._owner = owner
+        self._nodes = nodes
+        self._owner = nodes.coordinator
         self._ids = ids
         self._query_embedder = query_embedder
 
     def begin(self, operation: str, time: datetime) -> None:
         """What the server does from now on belongs to *operation* and happens at *time*."""
         self._ids.begin(operation)
-        self._owner.execute("UPDATE test_clock.now SET time = %s", [time])
+        self._nodes.execute("UPDATE test_clock.now SET time = %s", [time])
 
     def add_host(self, tenant: str, ceiling: int) -> str:
         """A new host key of *tenant*, which is the same in every run."""
@@ -137,39 +147,41 @@ class Stand:
     @contextmanager
     def revoked(self) -> Iterator[None]:
         """A right that the server needs at PUBLIC is missing."""
-        self._owner.execute("REVOKE SELECT ON muniment_public.item FROM muniment_public")
+        self._nodes.execute("REVOKE SELECT ON muniment_public.item FROM muniment_public")
         yield
-        self._owner.execute("GRANT SELECT ON muniment_public.item TO muniment_public")
+        self._nodes.execute("GRANT SELECT ON muniment_public.item TO muniment_public")
 
     @contextmanager
     def late(self) -> Iterator[None]:
         """Every statement is cut off."""
-        self._owner.execute("ALTER FUNCTION vault.clock() SET statement_timeout = 1")  # keeps it from being inlined
-        self._owner.execute(_LATE_CLOCK)
+        self._nodes.execute("ALTER FUNCTION vault.clock() SET statement_timeout = 1")  # keeps it from being inlined
+        self._nodes.execute(_LATE_CLOCK)
         yield
-        self._owner.execute("ALTER FUNCTION vault.clock() RESET ALL")
-        self._owner.execute(_REPLACED_CLOCK)
+        self._nodes.execute("ALTER FUNCTION vault.clock() RESET ALL")
+        self._nodes.execute(_REPLACED_CLOCK)
 
     @contextmanager
     def full(self) -> Iterator[None]:
         """No statement finds room on the disk. No texts are stored after that, since no time passes."""
-        self._owner.execute(_FULL_CLOCK)
+        self._nodes.execute(_FULL_CLOCK)
         yield
-        self._owner.execute(_REPLACED_CLOCK)
+        self._nodes.execute(_REPLACED_CLOCK)
 
     @contextmanager
     def locked(self, conversation_id: str) -> Iterator[None]:
         """Writes in the conversation wait."""
+        of_one = "FROM vault.conversation WHERE conversation_id = %s"
         with self._service.database.as_owner() as writer, writer.transaction():
-            writer.execute("SELECT FROM vault.conversation WHERE conversation_id = %s FOR UPDATE", [conversation_id])
+            row: Any = writer.execute(f"SELECT tenant {of_one}".encode(), [conversation_id]).fetchone()
+            # A Citus cluster locks rows of one tenant.
+            writer.execute(f"SELECT {of_one} AND tenant = %s FOR UPDATE".encode(), [conversation_id, row.tenant])
             yield
 
     def wait_until_blocked(self) -> None:
         """Until a statement of the server waits for a lock."""
         with self._service.database.as_admin() as admin:
-            while not admin.execute(
-                "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-            ).fetchall():
+            waiting = _WAITING_ON_NODES if citus.is_cluster(admin) else _WAITING
+            while not admin.execute(waiting).fetchall():
                 pass
 
     @contextmanager
@@ -177,7 +189,7 @@ class Stand:
         """A second server of the same database, which takes one call at a time."""
         limits = Limits(threads=1, max_in_flight=1)
         with serving(self._service.database, ids=self._ids, limits=limits) as service:
-            yield Stand(service, self._owner, self._ids, self._query_embedder)
+            yield Stand(service, self._nodes, self._ids, self._query_embedder)
 
 
 class _QueryEmbedder:
@@ -194,12 +206,35 @@ class _QueryEmbedder:
 def standing(postgres: EmbeddedPostgres) -> Iterator[Stand]:
     """A server over a new database in which nothing is left to chance."""
     ids, query_embedder = ReplayedIds(), _QueryEmbedder()
-    with cloned(postgres) as database, database.as_owner() as owner:
-        _replace_clock(database, owner)
+    with cloned(postgres) as database, _connected(database) as nodes:
+        for statement in (*_CLOCK, _REPLACED_CLOCK):
+            nodes.execute(statement)
         with serving(database, ids=ids, embed=query_embedder, clock=lambda: 0.0) as service:
-            yield Stand(service, owner, ids, query_embedder)
+            yield Stand(service, nodes, ids, query_embedder)
 
 
-def _replace_clock(database: Database, owner: psycopg.Connection[Any]) -> None:
-    for statement in (*_CLOCK, _REPLACED_CLOCK):
-        owner.execute(statement.encode())
+class _Nodes:
+    """Connections as the owner to the database of a test: one, or to each node of a cluster."""
+
+    def __init__(self, connections: Sequence[psycopg.Connection[Any]]) -> None:
+        self.coordinator = connections[0]
+        self._connections = connections
+
+    def execute(self, statement: LiteralString, parameters: Sequence[object] = ()) -> None:
+        """Execute a statement on each node: the time is a table that Citus does not know."""
+        for connection in self._connections:
+            connection.execute(statement, parameters)
+
+
+@contextmanager
+def _connected(database: Database) -> Iterator[_Nodes]:
+    with ExitStack() as stack:
+        connections = [stack.enter_context(database.as_owner())]
+        if isinstance(database.postgres, ClusterPostgres):
+            connections[0].execute("SET citus.enable_ddl_propagation = off")
+            for port in database.postgres.cluster.workers:
+                admin = libpq.make_conninfo(database.admin, port=port)
+                worker = stack.enter_context(psycopg.connect(operator_conninfo(admin), autocommit=True))
+                worker.execute("SET citus.enable_ddl_propagation = off")
+                connections.append(worker)
+        yield _Nodes(connections)

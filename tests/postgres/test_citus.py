@@ -1,12 +1,15 @@
-"""What a query becomes on a Citus cluster, which changes no rows through views."""
+"""What a query becomes on a Citus cluster, which changes no rows through views, and what its messages mean."""
 
 from __future__ import annotations
 
 import re
 
+import psycopg
 import pytest
 
+from muniment_server.domain.errors import Unavailable
 from muniment_server.postgres import citus, roles
+from muniment_server.postgres.driver_errors import domain_error
 from tests.support.named_queries import ERASER, ERASING, SERVED, named
 
 _VIEWS = ("deleted", "erasable", "erasing")
@@ -39,3 +42,31 @@ def test_the_rows_of_a_view_are_changed_in_its_table():
 
     assert "DELETE FROM item AS erased" in texts["erase_items_of_call"]
     assert "octet_length(erased.content) AS bytes )" in texts["erase_items_of_call"]
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        ("failure on connection marked as essential: worker:5432", Unavailable),
+        ("server closed the connection unexpectedly", Unavailable),
+        ("terminating connection due to unexpected postmaster exit", Unavailable),
+        ("unexpected node type", psycopg.errors.InternalError_),
+    ],
+)
+def test_a_lost_node_is_no_bug_of_ours(database, message, kind):
+    with database.as_owner() as owner, pytest.raises(psycopg.errors.InternalError_) as raised:
+        owner.execute(f"DO $$ BEGIN RAISE EXCEPTION '{message}' USING ERRCODE = 'XX000'; END $$")
+
+    assert type(domain_error(raised.value)) is kind
+
+
+@pytest.mark.parametrize(
+    ("message", "found"), [("failed to commit transaction on worker:5432", True), ("other", False)]
+)
+def test_a_commit_that_a_node_did_not_confirm_is_noticed(database, message, found):
+    warnings = citus.CommitWarnings()
+    with database.as_owner() as owner:
+        owner.add_notice_handler(warnings.note)
+        owner.execute(f"DO $$ BEGIN RAISE WARNING '{message}'; END $$")
+
+    assert bool(warnings) is found

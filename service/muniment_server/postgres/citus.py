@@ -19,10 +19,6 @@ from psycopg import sql
 
 from muniment_server.postgres import queries, roles
 
-REFUSAL = (
-    "the database is part of a Citus cluster, where not all guarantees are tested yet: "
-    "use a database without the extension citus"
-)
 _QUERIES = queries.load(__package__, "citus.sql")
 _MIGRATION = "vault.migration"
 """The only table without a tenant: each node has all of it."""
@@ -41,6 +37,24 @@ _BYTES = re.compile(r"(\bRETURNING [^()]*)\berased\.bytes")
 
 class NodeFailed(psycopg.OperationalError):
     """A node of the cluster has not done what it was asked for."""
+
+
+class CommitWarnings:
+    """Whether a connection was warned that a node did not confirm a commit.
+
+    The coordinator reports success once it has decided to commit, though a node that has just died still shows the old
+    rows: until the node is back, and Citus has recovered its prepared transactions.
+    """
+
+    def __init__(self) -> None:
+        self._found = False
+
+    def __bool__(self) -> bool:
+        return self._found
+
+    def note(self, notice: psycopg.errors.Diagnostic) -> None:
+        """Look at one notice of the connection."""
+        self._found |= (notice.message_primary or "").startswith("failed to commit transaction on ")
 
 
 @cache
@@ -64,10 +78,22 @@ def is_coordinator(connection: psycopg.Connection[Any]) -> bool:
     return connection.execute(_QUERIES["is_coordinator"]).fetchone() == (True,)
 
 
-def prepare_nodes(connection: psycopg.Connection[Any], passwords: Mapping[str, str]) -> Iterator[str]:
+def refusal(connection: psycopg.Connection[Any]) -> str | None:
+    """Why the database of *connection*, which is of a cluster, can be neither migrated nor served. None if it can."""
+    if not is_coordinator(connection):
+        return "this is a worker of a Citus cluster: name the database of the coordinator"
+    if undistributed(connection):
+        return "the database was prepared before it had the extension citus: prepare a new one"
+    return None
+
+
+def prepare_nodes(
+    connection: psycopg.Connection[Any], passwords: Mapping[str, str], settings: Mapping[str, str]
+) -> Iterator[str]:
     """Create the coordinator's roles on the workers, and give all nodes the *passwords* to log in to each other.
 
-    Commits, because nodes can log in only as roles that have been committed. Needs a superuser.
+    The serving roles get *settings*, since connections between nodes do not have those of a session. Commits, because
+    nodes can log in only as roles that have been committed. Needs a superuser.
     """
     known = dict(passwords)
     if connection.execute(_QUERIES["knows_password"], {"role": roles.OWNER}).fetchone() != (True,):
@@ -87,7 +113,23 @@ def prepare_nodes(connection: psycopg.Connection[Any], passwords: Mapping[str, s
         known_as = {"role": role, "password": password}
         for (statement,) in connection.execute(_QUERIES["know_password"], known_as).fetchall():
             _answers(connection, "on_all_nodes", statement)
+    _set_settings(connection, settings)
     connection.commit()
+
+
+def _set_settings(connection: psycopg.Connection[Any], settings: Mapping[str, str]) -> None:
+    """Give the serving roles *settings*, and no others, on each node: Citus propagates them for the roles it knows.
+
+    In one transaction, so that a server that runs never finds a setting missing.
+    """
+    for role in roles.ALL:
+        connection.execute(sql.SQL("ALTER ROLE {} RESET ALL").format(sql.Identifier(role)))
+        for name, value in settings.items() if role in roles.SERVING else ():
+            connection.execute(
+                sql.SQL("ALTER ROLE {} SET {} = {}").format(
+                    sql.Identifier(role), sql.Identifier(name), sql.Literal(value)
+                )
+            )
 
 
 def undistributed(connection: psycopg.Connection[Any]) -> dict[str, list[str]]:

@@ -17,6 +17,15 @@ from muniment_server.domain.errors import (
 
 NO_SQLSTATE = "none"
 """Stands for the SQLSTATE of a failure that has none, such as a lost connection."""
+_LOST_NODE = (
+    "could not commit transaction for shard ",
+    "failed to prepare transaction ",
+    "failure on connection marked as essential",
+    "postmaster was shut down",
+    "server closed the connection unexpectedly",
+    "terminating connection due to unexpected postmaster exit",
+)
+"""How Citus's messages begin if it has lost a node in the middle of a statement. Their SQLSTATE is that of a bug."""
 
 
 def domain_error(error: psycopg.Error) -> Exception:
@@ -44,6 +53,8 @@ def _domain_error(error: Exception) -> Exception:
         case errors.DiskFull():
             return StorageFull()
         case errors.ReadOnlySqlTransaction() | errors.IdleInTransactionSessionTimeout():  # a failover; a slow worker
+            return Unavailable()
+        case errors.InternalError_() if (error.diag.message_primary or "").startswith(_LOST_NODE):
             return Unavailable()
         case psycopg.OperationalError():  # no connection, or out of resources, time or locks
             return Unavailable()

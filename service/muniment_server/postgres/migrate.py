@@ -21,6 +21,7 @@ from psycopg import sql
 
 from muniment_server.domain.classification import Classification
 from muniment_server.postgres import citus, queries, roles
+from muniment_server.postgres.pool import SETTINGS_BETWEEN_NODES
 
 OLDEST_POSTGRES = 150000
 """Postgres 15 introduced `security_invoker` views."""
@@ -103,7 +104,9 @@ def migrate(
         done = [*_make_roles(connection), *_set_passwords(connection, passwords or {})]
         _close_database(connection)
         if on_cluster:
-            done += citus.prepare_nodes(connection, passwords or {})
+            done += citus.prepare_nodes(connection, passwords or {}, SETTINGS_BETWEEN_NODES)
+        else:
+            _reset_settings(connection)
         connection.execute(sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(roles.OWNER)))
         applied = [*_apply(connection)]
         if on_cluster and applied:
@@ -133,15 +136,8 @@ def missing_roles(admin: str) -> set[str]:
 def _check_server(connection: psycopg.Connection) -> None:
     if connection.info.server_version < OLDEST_POSTGRES:
         raise CannotMigrate("this server is too old: Muniment needs PostgreSQL 15 or later")
-    if citus.is_cluster(connection):
-        _check_coordinator(connection)
-
-
-def _check_coordinator(connection: psycopg.Connection) -> None:
-    if not citus.is_coordinator(connection):
-        raise CannotMigrate("this is a worker of a Citus cluster: name the database of the coordinator")
-    if citus.undistributed(connection):
-        raise CannotMigrate("the database was prepared before it had the extension citus: prepare a new one")
+    if citus.is_cluster(connection) and (refusal := citus.refusal(connection)):
+        raise CannotMigrate(refusal)
 
 
 def _check_servers(connection: psycopg.Connection, beside: int) -> None:
@@ -168,7 +164,11 @@ def _make_roles(connection: psycopg.Connection) -> Iterator[str]:
             )
         )
         yield f"created role {role}"
-    for role in roles.ALL:  # connections bring their settings: those of a role could override others
+
+
+def _reset_settings(connection: psycopg.Connection) -> None:
+    """Connections bring their settings: those of a role could override others."""
+    for role in roles.ALL:
         connection.execute(sql.SQL("ALTER ROLE {} RESET ALL").format(sql.Identifier(role)))
 
 

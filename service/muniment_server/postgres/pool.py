@@ -89,6 +89,10 @@ class WrongSettings(psycopg.OperationalError):
     """A connection does not keep its settings: a pooler in transaction mode gives each transaction another one."""
 
 
+class NotCommitted(psycopg.OperationalError):
+    """A node of the cluster has prepared a transaction, and did not confirm that it has committed it."""
+
+
 class RoleCursor(psycopg.Cursor[Any]):
     """A cursor that ends a section of the pipeline, if it is in one, before it waits for rows.
 
@@ -128,6 +132,7 @@ class RoleConnection(psycopg.Connection[Any]):
     open_pipeline: psycopg.Pipeline | None = None
     on_cluster: bool = False
     """Whether its database is that of a Citus cluster. Set by `apply_settings`."""
+    commit_warnings: citus.CommitWarnings | None = None
     _prepared_statements: PreparedStatements | None = None
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
@@ -203,6 +208,9 @@ class RoleConnection(psycopg.Connection[Any]):
         """
         settings = SETTINGS if self.info.server_version < _POSTGRES_17 else {**SETTINGS, **SETTINGS_SINCE_17}
         self.on_cluster = citus.is_cluster(self)
+        if self.on_cluster and self.commit_warnings is None:
+            self.commit_warnings = citus.CommitWarnings()
+            self.add_notice_handler(self.commit_warnings.note)
         settings = {**settings, **SETTINGS_ON_CLUSTER} if self.on_cluster else settings
         given = {"names": list(settings), "settings": list(settings.values())}
         self.execute(_QUERIES["apply_settings"], given)
@@ -263,6 +271,18 @@ def _milliseconds(seconds: float) -> int:
 LONGEST_STATEMENT = _milliseconds(_MAX_STATEMENT_SECONDS)
 """No statement of a serving role lasts longer, in milliseconds."""
 
+_BETWEEN_NODES = (
+    "TimeZone", "jit", "lock_timeout", "idle_in_transaction_session_timeout", "synchronous_commit",
+    "log_parameter_max_length_on_error",
+)  # fmt: skip
+SETTINGS_BETWEEN_NODES: Mapping[str, str] = {
+    **{name: SETTINGS[name] for name in _BETWEEN_NODES},
+    "statement_timeout": str(LONGEST_STATEMENT),
+}
+"""The settings of the connections of a Citus cluster's coordinator to the other nodes, which do not get those of the
+session. They are settings of the serving roles. The coordinator cancels what exceeds the limit of a call; this
+`statement_timeout` ends what is left over if the coordinator itself has died."""
+
 
 @dataclass(frozen=True, slots=True)
 class PoolLoad:
@@ -307,6 +327,8 @@ class Database:
                 with deadline.canceling(connection.cancel_now):
                     connection.limit(deadline.remaining())
                     yield connection
+                    if connection.commit_warnings:
+                        raise NotCommitted
             finally:
                 self._give_back(pool, connection)
         except psycopg.Error as error:
@@ -391,6 +413,8 @@ class Database:
         if connection.info.transaction_status in _OPEN_TRANSACTION:
             with contextlib.suppress(psycopg.Error):
                 connection.rollback()
+        if connection.commit_warnings:
+            connection.close()
         if connection.closed:
             self._broke_at = time.monotonic()
         pool.putconn(connection)

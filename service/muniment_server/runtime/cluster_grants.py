@@ -16,7 +16,7 @@ import psycopg
 from muniment_server.domain.classification import Classification
 from muniment_server.monitor import grants
 from muniment_server.monitor.grants import Fact
-from muniment_server.postgres import citus, queries, roles
+from muniment_server.postgres import citus, pool, queries, roles
 
 _CATALOG = queries.load(grants.__package__ or "", "catalog.sql")
 _QUERIES = queries.load(__package__, "cluster_grants.sql")
@@ -74,6 +74,8 @@ def problems(connection: psycopg.Connection[Any], *, connections: int, durable: 
     found = [*grants.server_problems(connection, connections=connections, durable=durable)]
     if not citus.is_cluster(connection):
         return [*found, *grants.schema_problems(connection)]
+    if refusal := citus.refusal(connection):
+        return [*found, refusal]
     return [*found, *_settings_of_nodes(connection, durable=durable), *grants.schema_problems(connection, differences)]
 
 
@@ -121,7 +123,8 @@ def _of_node(facts: Iterable[Fact], of_newer: Collection[str] | None) -> Iterato
 def matrix() -> frozenset[Fact]:
     """Every privilege that may exist on a node, and the properties that they depend on."""
     absent = set(chain.from_iterable(map(_only_on_plain_postgres, Classification)))
-    return frozenset(chain(grants.matrix() - absent, chain.from_iterable(map(_level, Classification)), _hosts()))
+    levels = chain.from_iterable(map(_level, Classification))
+    return frozenset(chain(grants.matrix() - absent, levels, _hosts(), _settings()))
 
 
 def _only_on_plain_postgres(level: Classification) -> Iterator[Fact]:
@@ -172,3 +175,9 @@ def _hosts() -> Iterator[Fact]:
         yield Fact(roles.ERASER, f"vault.{table}", "DELETE")
     for view in ("agent", "conversation", "session", "host_key"):
         yield Fact("view", f"{roles.ERASER}.{view}", _INVOKER)
+
+
+def _settings() -> Iterator[Fact]:
+    """The settings of connections between nodes, which those of a session do not reach."""
+    for role in roles.SERVING:
+        yield from (Fact(role, "setting", f"{name}={value}") for name, value in pool.SETTINGS_BETWEEN_NODES.items())

@@ -133,8 +133,16 @@ def require_ready(placement: Placement, *, connections: int, epochs: Path) -> No
 
 
 def _problems_of_server(conninfo: str, name: str, *, connections: int, epochs: Path) -> list[str]:
+    if refusal := _refusal(conninfo):  # before the epoch of a worker is kept
+        return [refusal]
     _admit_one(conninfo, EpochGuard(epoch_directory(epochs, name)))
     return problems_of(conninfo, connections=connections)
+
+
+def _refusal(conninfo: str) -> str | None:
+    """Why the node of a Citus cluster, if it is one, cannot be served: see `citus.refusal`."""
+    with _logged_in(conninfo, roles.CONTROL) as connection:
+        return citus.refusal(connection) if citus.is_cluster(connection) else None
 
 
 def _claim_of(conninfo: str) -> Claim:
@@ -166,8 +174,6 @@ def problems_of(conninfo: str, *, connections: int) -> list[str]:
     Raises psycopg.OperationalError if a role cannot log in.
     """
     with _logged_in(conninfo, roles.CONTROL) as connection:
-        if citus.is_cluster(connection):
-            return [citus.REFUSAL]
         if unfinished := restoring.problems(connection):
             return unfinished
     for role in roles.SERVING:
