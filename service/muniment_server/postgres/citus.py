@@ -18,6 +18,7 @@ import psycopg
 from psycopg import sql
 
 from muniment_server.postgres import queries, roles
+from muniment_server.postgres.epochs import Epoch
 
 REFUSAL = (
     "the database is part of a Citus cluster, where not all guarantees are tested yet: "
@@ -122,6 +123,12 @@ def repeat_grants(connection: psycopg.Connection[Any]) -> Iterator[str]:
         connection.execute(statement.encode())
     if grants or revocations:
         yield f"repeated {len(grants)} grants and {len(revocations)} revocations on the workers"
+
+
+def epochs_of_nodes(connection: psycopg.Connection[Any]) -> dict[str, Epoch]:
+    """The epoch of each worker that answers, by its group in pg_dist_node. Any role may ask."""
+    answers = connection.execute(_QUERIES["epochs_of_nodes"]).fetchall()
+    return {group: Epoch(**json.loads(epoch)) for group, epoch in answers}
 
 
 def facts_of_nodes(

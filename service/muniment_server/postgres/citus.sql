@@ -115,3 +115,17 @@ SELECT ran.success, ran.result, format('%%s:%%s', pg_dist_node.nodename, pg_dist
 SELECT ran.success, ran.result, format('%%s:%%s', pg_dist_node.nodename, pg_dist_node.nodeport) AS node
   FROM run_command_on_all_nodes(%(command)s, give_warning_for_connection_errors := true) AS ran
        JOIN pg_dist_node ON pg_dist_node.nodeid = ran.nodeid;
+
+-- name: epochs_of_nodes
+-- The system and the timeline of each worker that answers, by its group. A standby writes no timeline.
+SELECT pg_dist_node.groupid::text, ran.result
+  FROM run_command_on_workers($$
+           SELECT jsonb_build_object(
+                      'system', (SELECT control.system_identifier::text FROM pg_control_system() AS control),
+                      'timeline', CASE WHEN pg_is_in_recovery() THEN 0
+                                       ELSE ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint END
+                  )
+       $$) AS ran
+       JOIN pg_dist_node ON (pg_dist_node.nodename, pg_dist_node.nodeport) = (ran.nodename, ran.nodeport)
+ WHERE pg_dist_node.groupid <> 0
+   AND ran.success;
