@@ -129,3 +129,25 @@ SELECT pg_dist_node.groupid::text, ran.result
        JOIN pg_dist_node ON (pg_dist_node.nodename, pg_dist_node.nodeport) = (ran.nodename, ran.nodeport)
  WHERE pg_dist_node.groupid <> 0
    AND ran.success;
+
+-- name: lock_against_writes
+-- The statement that makes writes wait, on all nodes, until the transaction ends. Citus locks a table wherever statements about
+-- it may come from. Reads go on, and so does another dump.
+SELECT format('LOCK TABLE %s IN SHARE MODE', string_agg(pg_dist_partition.logicalrelid::text, ', '
+                                                        ORDER BY pg_dist_partition.logicalrelid::text))
+  FROM pg_dist_partition;
+
+-- name: unended_writes
+-- How many tables and shards of this node are being written, also by transactions that are prepared, but not yet committed.
+SELECT count(*)
+  FROM pg_locks
+       JOIN pg_database ON pg_database.oid = pg_locks.database
+       JOIN pg_class ON pg_class.oid = pg_locks.relation
+ WHERE pg_database.datname = current_database()
+   AND pg_get_userbyid(pg_class.relowner) = %(owner)s
+   AND pg_locks.mode = 'RowExclusiveLock'
+   AND pg_locks.granted;
+
+-- name: recover_transactions
+-- Commit or roll back on the nodes what the coordinator has prepared there, and has since committed or rolled back.
+SELECT recover_prepared_transactions();
