@@ -14,16 +14,26 @@ from tests.support.commands import run_process
 from tests.support.external_postgres import admin_url
 
 
+_NO_NODES = """
+CREATE TABLE pg_catalog.pg_dist_node (nodename text, nodeport integer, groupid integer);
+GRANT SELECT ON pg_catalog.pg_dist_node TO PUBLIC;
+CREATE FUNCTION pg_catalog.run_command_on_workers(text)
+RETURNS TABLE (nodename text, nodeport integer, success boolean, result text)
+LANGUAGE SQL AS 'SELECT NULL, 0, TRUE, NULL WHERE FALSE';
+"""
+
+
 @pytest.fixture
 def cluster(url: str, passfile: Path) -> Iterator[str]:
     """The URL of a migrated database that looks like one of a cluster."""
     with psycopg.connect(admin_url(url), autocommit=True) as admin:
         admin.execute("SET allow_system_table_mods = on")
-        admin.execute("CREATE TABLE pg_catalog.pg_dist_node ()")
+        admin.execute(_NO_NODES)
         try:
             yield url
         finally:
             admin.execute("DROP TABLE pg_catalog.pg_dist_node")
+            admin.execute("DROP FUNCTION pg_catalog.run_command_on_workers")
 
 
 def test_a_cluster_is_not_served(folder: Path, cluster: str, passfile: Path) -> None:
