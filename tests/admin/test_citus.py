@@ -13,7 +13,6 @@ from muniment_server.runtime import cluster_grants
 from tests.support.commands import run_process
 from tests.support.external_postgres import admin_url
 
-
 _NO_NODES = """
 CREATE TABLE pg_catalog.pg_dist_node (nodename text, nodeport integer, groupid integer);
 GRANT SELECT ON pg_catalog.pg_dist_node TO PUBLIC;

@@ -374,8 +374,14 @@ def test_writes_wait_for_a_backup_on_each_node_and_reads_do_not(postgres: Cluste
         assert session.save_memory(key="plan", content="third").memory.content == "third"
 
 
-def test_a_backup_waits_for_the_write_that_runs_and_lets_it_end(counting: Database) -> None:
-    """Also if it goes on with a table that is locked by then: the lock is given up for a moment."""
+def test_a_backup_waits_for_the_write_that_runs_and_lets_it_end(
+    counting: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if it goes on with a table that is locked by then: the lock is given up before Postgres ends the write.
+
+    Whoever waits looks for a deadlock once: here the backup does before there is one, so the write would be ended.
+    """
+    monkeypatch.setitem(paused_writes._SETTINGS, "deadlock_timeout", "1ms")
     with counting.as_owner() as owner, counting.as_owner() as observer:
         owner.execute("BEGIN")
         owner.execute("UPDATE vault.tenant SET max_items = 7 WHERE name LIKE 'counting %'")

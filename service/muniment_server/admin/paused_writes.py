@@ -18,13 +18,14 @@ from muniment_server.postgres import citus
 
 _SETTINGS = {
     "lock_timeout": "500ms",
+    "statement_timeout": "30s",
     "idle_in_transaction_session_timeout": "0",
     "tcp_keepalives_idle": "10",
     "tcp_keepalives_interval": "10",
     "tcp_keepalives_count": "3",
 }
 """The lock is given up before a write that waits for it is taken for one of a deadlock, which takes Postgres a second.
-The coordinator notices if the machine that holds the lock is gone."""
+Writes do not wait for a node that hangs. The coordinator notices if the machine that holds the lock is gone."""
 _LOCK_ATTEMPTS = 60
 _PAUSE = 0.5
 _RECOVERY_SECONDS = 30.0
@@ -37,14 +38,18 @@ def paused_writes(admin: str) -> Iterator[None]:
     *admin* is a superuser's conninfo for the coordinator. The lock ends with its connection, so also if this process is
     killed. Raises Failure if the writes do not pause, and psycopg.Error if they went on before the end of the block.
     """
-    options = " ".join(f"-c {name}={value}" for name, value in _SETTINGS.items())
-    with psycopg.connect(admin, options=options) as connection:
+    with _connect(admin) as connection:
         if not citus.is_coordinator(connection):
             raise Failure("this is a worker of a Citus cluster", "name the database of the coordinator")
         _lock(connection)
         _await_writes(admin)
         yield
         citus.lock_against_writes(connection)
+
+
+def _connect(admin: str, *, autocommit: bool = False) -> psycopg.Connection:
+    options = " ".join(f"-c {name}={value}" for name, value in _SETTINGS.items())
+    return psycopg.connect(admin, autocommit=autocommit, options=options)
 
 
 def _lock(connection: psycopg.Connection) -> None:
@@ -63,7 +68,7 @@ def _lock(connection: psycopg.Connection) -> None:
 
 def _await_writes(admin: str) -> None:
     """Wait for what goes on though the coordinator has ended it: on nodes to which the connection was lost."""
-    with psycopg.connect(admin, autocommit=True) as connection:
+    with _connect(admin, autocommit=True) as connection:
         end = time.monotonic() + _RECOVERY_SECONDS
         while citus.has_unended_writes(connection):
             if time.monotonic() > end:
