@@ -432,6 +432,27 @@ def test_a_backup_fails_if_writes_could_go_on_at_a_node(postgres: ClusterPostgre
         paused.__exit__(None, None, None)
 
 
+def test_if_the_lock_is_not_taken_again_that_test_fails(
+    postgres: ClusterPostgres, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    once = iter([citus.lock_against_writes])
+    monkeypatch.setattr(citus, "lock_against_writes", lambda connection: next(once, lambda _: None)(connection))
+    with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
+        test_a_backup_fails_if_writes_could_go_on_at_a_node(postgres, database)
+
+
+def test_if_nothing_waits_for_what_is_prepared_that_test_fails(
+    postgres: ClusterPostgres, counting: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as spoiled:
+        spoiled.setattr(paused_writes, "_await_writes", lambda _: None)
+        with pytest.raises(AssertionError):
+            test_a_backup_has_what_was_committed_but_not_yet_on_a_node(postgres, counting)
+
+    with paused_writes.paused_writes(counting.admin):  # or the database could not be dropped
+        pass
+
+
 def test_a_worker_is_not_backed_up(postgres: ClusterPostgres, database: Database, tmp_path: Path) -> None:
     worker = database.admin.replace(str(postgres.cluster.coordinator), str(postgres.cluster.workers[0]))
 

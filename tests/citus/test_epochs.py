@@ -171,6 +171,17 @@ def test_a_node_is_used_after_a_promotion_in_its_place_and_not_if_it_comes_back(
         assert tenants(database) == all_tenants
 
 
+def test_if_what_the_nodes_answer_is_ignored_that_test_fails(
+    worker: Worker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = Database._has_admitted_nodes
+    monkeypatch.setattr(Database, "_has_admitted_nodes", lambda *given: asked(*given) or True)
+    with pytest.raises(AssertionError, match="the overtaken node is used"):
+        test_a_node_is_used_after_a_promotion_in_its_place_and_not_if_it_comes_back(worker, tmp_path)
+
+    worker.come_back()
+
+
 def test_operators_commands_refuse_an_overtaken_node_until_it_is_adopted(worker: Worker, tmp_path: Path) -> None:
     with used(worker.cluster, tmp_path) as database:
         worker.promote()
