@@ -17,11 +17,16 @@ from tests.support.external_postgres import admin_url
 
 _COORDINATOR, _WORKER = 0, 1
 _CATALOG = {
-    "pg_dist_node": "()",
+    "pg_dist_node": "(nodename text, nodeport integer, groupid integer)",
     "pg_dist_partition": "(logicalrelid regclass)",
     "pg_dist_shard": "(logicalrelid regclass, shardid bigint)",
     "pg_dist_local_group": "(groupid integer)",
 }
+_NO_NODES = """
+CREATE FUNCTION pg_catalog.run_command_on_workers(text)
+RETURNS TABLE (nodename text, nodeport integer, success boolean, result text)
+LANGUAGE SQL AS 'SELECT NULL, 0, TRUE, NULL WHERE FALSE';
+"""
 
 
 @contextmanager
@@ -33,11 +38,13 @@ def _node(url: str, group: int) -> Iterator[None]:
             admin.execute(f"CREATE TABLE pg_catalog.{name} {columns}".encode())
             admin.execute(f"GRANT SELECT ON pg_catalog.{name} TO PUBLIC".encode())
         admin.execute("INSERT INTO pg_dist_local_group VALUES (%s)", [group])
+        admin.execute(_NO_NODES)
         try:
             yield
         finally:
             for name in _CATALOG:
                 admin.execute(f"DROP TABLE pg_catalog.{name}".encode())
+            admin.execute("DROP FUNCTION pg_catalog.run_command_on_workers")
 
 
 @pytest.mark.parametrize(

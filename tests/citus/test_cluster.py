@@ -107,7 +107,7 @@ _FAULTS_OF_NODES = {
 
 _LATER = """
 CREATE TABLE vault.later (tenant bigint NOT NULL PRIMARY KEY);
-ALTER TABLE vault.session ADD COLUMN later integer;
+ALTER TABLE vault.session ADD COLUMN later integer NOT NULL DEFAULT 0;
 """
 _ROWS = """
 INSERT INTO vault.tenant (name) SELECT 'tenant ' || n FROM generate_series(1, 40) AS n;

@@ -96,7 +96,9 @@ def test_processes_take_turns(guard, tmp_path):
             slow.result(20)
 
 
-@pytest.mark.parametrize("damage", ["", "{}", "[]", '{"system": "1", "timeline": "x"}'])
+@pytest.mark.parametrize(
+    "damage", ["", "{}", "[]", '{"system": "1", "timeline": "x"}', '{"system": "1", "timeline": 1, "nodes": {"1": 2}}']
+)
 def test_a_damaged_file_admits_nothing_until_a_server_is_adopted(guard, tmp_path, damage):
     guard.admit(at(1))
     (tmp_path / "state" / "epoch.json").write_text(damage)
@@ -152,6 +154,54 @@ def test_a_refusal_is_logged_once(guard, caplog):
             guard.admit(at(1))
 
     assert [record.levelno for record in caplog.records] == [logging.CRITICAL]
+
+
+def with_nodes(**timelines):
+    """The epoch of a cluster, whose nodes each are a system of their own."""
+    return Epoch(SYSTEM, 1, {group: Epoch(group * 9, timeline) for group, timeline in timelines.items()})
+
+
+def test_a_node_of_a_cluster_on_a_lower_timeline_is_refused(guard, tmp_path):
+    guard.admit(with_nodes(a=1, b=1))
+    guard.admit(with_nodes(a=1, b=2))
+    for other in (guard, EpochGuard(tmp_path / "state")):
+        with pytest.raises(WrongEpoch, match="its node of group b is on timeline 1, and timeline 2 was seen"):
+            other.admit(with_nodes(a=1, b=1))
+
+    assert guard.highest() == with_nodes(a=1, b=2)
+    assert guard.is_behind(with_nodes(a=1, b=1))
+
+
+def test_a_node_that_is_another_system_or_a_standby_is_refused(guard):
+    guard.admit(with_nodes(a=1))
+    with pytest.raises(WrongEpoch, match="its node of group a is system 9"):
+        guard.admit(Epoch(SYSTEM, 1, {"a": Epoch("9", 5)}))
+    with pytest.raises(WrongEpoch, match="its node of group c is a standby"):
+        guard.admit(with_nodes(a=1, c=0))
+
+
+def test_nodes_that_are_added_away_or_removed_are_no_reason_to_refuse_the_others(guard):
+    """They are remembered: a server that takes the place of one must not be behind it."""
+    assert guard.admit(at(1)) == at(1)
+    assert guard.admit(with_nodes(a=1)) == with_nodes(a=1)
+    assert guard.admit(with_nodes(b=3)) == with_nodes(a=1, b=3)
+    with pytest.raises(WrongEpoch, match="its node of group a is a standby"):
+        guard.admit(with_nodes(a=0))
+
+    assert guard.highest() == with_nodes(a=1, b=3)
+
+
+def test_an_operator_may_adopt_a_node_on_a_lower_timeline(guard):
+    guard.admit(with_nodes(a=2, b=2))
+    guard.adopt(with_nodes(a=1, b=2))
+
+    assert guard.admit(with_nodes(a=1, b=2)) == with_nodes(a=1, b=2)
+
+
+def test_without_nodes_the_file_is_what_earlier_versions_wrote(guard, tmp_path):
+    guard.admit(at(1))
+
+    assert (tmp_path / "state" / "epoch.json").read_text() == f'{{"system": "{SYSTEM}", "timeline": 1}}'
 
 
 @pytest.mark.parametrize("role", roles.SERVING)

@@ -69,6 +69,9 @@ def _end(number: int, _: FrameType | None) -> NoReturn:
 def backup(file: Path, data_dir: Path, database_url: str | None, state_dir: Path | None) -> None:
     """Write everything in the database to FILE, as of one moment, while the server goes on.
 
+    On a Citus cluster, writes wait meanwhile, and calls that write fail with UNAVAILABLE after 5 seconds. Reads go on,
+    except those that are audited. If the command is killed, the writes go on.
+
     The file contains the text of all levels, unencrypted, and only its owner may read it. With - the backup goes to
     standard output, where a program such as age can encrypt it.
 
@@ -113,6 +116,8 @@ def restore(
     journal: Path | None,
 ) -> None:
     """Restore the backup FILE into a database without data, and close all sessions in it.
+
+    A backup of a Citus cluster can be restored into plain Postgres, too, and the reverse.
 
     A backup lacks the raises of taint that came after it, so no session goes on: hosts must open new ones at the level
     that the model has seen. With --database-url, which must name an administrator, the passwords of the serving roles

@@ -2,6 +2,9 @@
 
 A dump has the content of all levels and the hashes of all tokens, so only its owner may read it. It has no roles, which
 belong to a whole Postgres: `restore` makes them first, as `muniment migrate` does.
+
+The schema of a Citus cluster fits no other database, and the reverse. Where a cluster is involved, migrations make the
+schema, up to the version of the dump, and only the rows are taken from the dump.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import IO, Any
 
@@ -22,26 +26,38 @@ from psycopg import conninfo as libpq
 from psycopg import sql
 
 from muniment.cli.failures import Failure
+from muniment_server.admin.paused_writes import paused_writes
 from muniment_server.embedded_postgres import find_bindir
-from muniment_server.postgres import roles
+from muniment_server.postgres import citus, migrate, queries, roles
 from muniment_server.runtime import restoring
+
+_QUERIES = queries.load(__package__, "operator.sql")
 
 _SCHEMAS = ("vault", roles.CONTROL, roles.AUDITOR, roles.ERASER, *roles.LEVELS)
 _DUMPED_FROM = re.compile(rb"Dumped from database version: (\d+)")
 _HAS_DATA = "SELECT FROM vault.tenant LIMIT 1"
 _IS_SERVED = "SELECT FROM pg_catalog.pg_stat_activity WHERE datname = current_database() AND usename = ANY(%s) LIMIT 1"
-_FIRST_MIGRATION = re.compile(rb"^1\t[^\t\n]+\t([^\t\n]+)", re.MULTILINE)
+_MIGRATION = re.compile(rb"^(\d+)\t[^\t\n]+\t([^\t\n]+)", re.MULTILINE)
 _SESSIONS = re.compile(rb"^\d+; \d+ \d+ TABLE DATA vault session .*$", re.MULTILINE)
+_OF_CLUSTER = re.compile(rb"^\d+; \d+ \d+ ROW SECURITY vault session ", re.MULTILINE)
+_ROWS = re.compile(rb"^\d+; \d+ \d+ TABLE DATA (\S+) (\S+) .*$", re.MULTILINE)
+_SEQUENCE = re.compile(rb"^\d+; \d+ \d+ SEQUENCE SET .*$", re.MULTILINE)
 _COPY_SESSIONS = b"COPY vault.session "
 _END_OF_COPY = b"\\.\n"
 
 
 def dump(admin: str, target: IO[bytes]) -> None:
-    """Write everything in the database of the conninfo *admin*, as of one moment, to *target*. Raises Failure."""
+    """Write everything in the database of the conninfo *admin*, as of one moment, to *target*. Raises Failure.
+
+    Writes to a cluster wait meanwhile: see `paused_writes`.
+    """
     schemas = [f"--schema={name}" for name in _SCHEMAS]
-    done = _run("pg_dump", admin, "--format=custom", *schemas, output=target)
-    if done.returncode != 0:
-        raise _failure("pg_dump", done.stderr)
+    with psycopg.connect(admin) as connection:
+        on_cluster = citus.is_cluster(connection)
+    with paused_writes(admin) if on_cluster else contextlib.nullcontext():
+        done = _run("pg_dump", admin, "--format=custom", *schemas, output=target)
+        if done.returncode != 0:
+            raise _failure("pg_dump", done.stderr)
 
 
 def load(admin: str, file: Path) -> None:
@@ -55,7 +71,10 @@ def load(admin: str, file: Path) -> None:
     if not found:
         raise Failure(f"{file} has no sessions", "check that it is a backup by `muniment backup`")
     with psycopg.connect(admin) as connection:
+        rows_alone = citus.is_cluster(connection) or _OF_CLUSTER.search(entries) is not None
+        version = _version_for_cluster(file) if rows_alone else None
         _require_same_or_newer(_major(connection), entries)
+        connection.execute(_QUERIES["use_one_connection_to_each_node"])
         connection.execute("LOCK TABLE vault.tenant IN SHARE MODE")  # none is made until the schema is gone
         if connection.execute(_HAS_DATA).fetchone() is not None:
             raise Failure(
@@ -67,13 +86,49 @@ def load(admin: str, file: Path) -> None:
         restoring.begin(connection)
         for name in _SCHEMAS:
             connection.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(name)))
+    if version is None:
+        _restore(admin, file, without_sessions)
+    else:
+        migrate.migrate(admin, until=version)
+        _restore(admin, file, _rows(admin, without_sessions), "--data-only")
+
+
+def _restore(admin: str, file: Path, entries: bytes, *options: str) -> None:
+    """Restore the *entries* of *file*, in their order, or none."""
     with tempfile.NamedTemporaryFile(prefix="muniment-restore-") as chosen:
-        chosen.write(without_sessions)
+        chosen.write(entries)
         chosen.flush()
-        options = ("--single-transaction", "--exit-on-error", f"--use-list={chosen.name}")
+        options = ("--single-transaction", "--exit-on-error", f"--use-list={chosen.name}", *options)
         done = _run("pg_restore", admin, *options, str(file), output=subprocess.DEVNULL)
     if done.returncode != 0:
         raise _failure("pg_restore", done.stderr)
+
+
+def _version_for_cluster(file: Path) -> int:
+    """The version of the schema that the dump *file* is of. Raises Failure if a cluster cannot have it."""
+    version = max(_migrations(file))
+    if version > migrate.newest_version():
+        raise Failure("the backup is by a later version of Muniment", "upgrade this one; nothing was changed")
+    if version < migrate.OLDEST_ON_CLUSTER:
+        raise Failure(
+            "the backup is by a version of Muniment that knew no clusters",
+            "restore it into another Postgres, and that one's backup into this cluster; nothing was changed",
+        )
+    return version
+
+
+def _rows(admin: str, entries: bytes) -> bytes:
+    """The *entries* that have rows, in the order of the foreign keys; and the numbers that sequences have reached.
+
+    The rows of the table of migrations, which the new schema has already, are removed.
+    """
+    with psycopg.connect(admin) as connection:
+        connection.execute("DELETE FROM vault.migration")
+        found = connection.execute(_QUERIES["referenced_tables"], {"owner": roles.OWNER}).fetchall()
+    references: dict[str, list[str]] = dict(found)
+    rows = {b".".join(row.groups()).decode(): row[0] for row in _ROWS.finditer(entries)}
+    ordered = [rows[table] for table in TopologicalSorter(references).static_order() if table in rows]
+    return b"\n".join([*ordered, *_SEQUENCE.findall(entries)])
 
 
 def load_sessions(connection: psycopg.Connection[Any], file: Path) -> None:
@@ -98,11 +153,16 @@ def load_sessions(connection: psycopg.Connection[Any], file: Path) -> None:
 
 def first_migration(file: Path) -> datetime:
     """When the database that the dump *file* is of got its first migration: see `journal`. Raises Failure."""
+    return datetime.fromisoformat(_migrations(file)[1])
+
+
+def _migrations(file: Path) -> dict[int, str]:
+    """When the database that the dump *file* is of got each migration, by its version. Raises Failure."""
     listed = subprocess.run(_rows_of(file, "migration"), capture_output=True, check=False)
-    found = _FIRST_MIGRATION.search(listed.stdout)
-    if listed.returncode != 0 or found is None:
+    found = {int(version): time.decode() for version, time in _MIGRATION.findall(listed.stdout)}
+    if listed.returncode != 0 or 1 not in found:
         raise _failure("pg_restore", listed.stderr)
-    return datetime.fromisoformat(found[1].decode())
+    return found
 
 
 def _rows_of(file: Path, table: str) -> list[str]:

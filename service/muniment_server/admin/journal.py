@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import partial
@@ -31,7 +31,7 @@ from psycopg.types.json import Jsonb
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import AgentNumber, TenantNumber
 from muniment_server.domain.items import ItemKind
-from muniment_server.postgres import queries
+from muniment_server.postgres import citus, queries
 from muniment_server.postgres.rows import row_of
 from muniment_server.postgres.transaction import lift_idle_timeout
 from muniment_server.runtime.claims import RANGE
@@ -42,6 +42,7 @@ _QUERIES = {
     **queries.load(__package__, "operator.sql"),
     **queries.load(__package__, "journal.sql"),
 }
+_QUERIES_ON_CLUSTER = {name: citus.for_cluster(text) for name, text in _QUERIES.items()}
 _BATCH_ENTRIES = 10_000
 """How many entries one statement adds: a value of Postgres has at most 1 GiB, a jsonb array 256 MiB."""
 _ERASING_STEPS = ("clear_centers", "unindex_erased", "erase_items_of_call", "erase_revisions_of_call")
@@ -166,14 +167,15 @@ def replay(connection: psycopg.Connection[Any], given: Sequence[Entry]) -> int:
     server uses.
     """
     with connection.transaction():
+        texts = _QUERIES_ON_CLUSTER if citus.is_cluster(connection) else _QUERIES
         lift_idle_timeout(connection)
         added = sorted(_add(connection, given), key=lambda entry: entry.time)
         for entry in added:
             if entry.method in _REPEATED_BY:
-                _execute(connection, _REPEATED_BY[entry.method], entry)
+                _execute(connection, texts[_REPEATED_BY[entry.method]], entry)
         erased = sorted((entry for entry in added if entry.method == "EraseItems"), key=_place)
         for _, of_place in groupby(erased, _place):
-            _erase(connection, list(of_place))
+            _erase(connection, texts, list(of_place))
     return len(added)
 
 
@@ -192,20 +194,20 @@ def _place(entry: Entry) -> tuple[int, int, int, int, int]:
     return (entry.tenant, entry.agent or 0, entry.level, entry.kind or 0, entry.revision or 0)
 
 
-def _erase(connection: psycopg.Connection[Any], entries: Sequence[Entry]) -> None:
+def _erase(connection: psycopg.Connection[Any], texts: Mapping[str, str], entries: Sequence[Entry]) -> None:
     """Erase items of one place by the statements of EraseItems."""
     first = entries[0]
     item_ids = [entry.item_id for entry in entries]
     connection.execute(_QUERIES["use_schema"], {"schema": first.level.role})
-    _execute(connection, "order_again", first)
+    _execute(connection, texts["order_again"], first)
     for step in _ERASING_STEPS:
-        _execute(connection, step, first, item_ids=item_ids, change_id=uuid4(), most=None)
-    _execute(connection, "end_order", first)
+        _execute(connection, texts[step], first, item_ids=item_ids, change_id=uuid4(), most=None)
+    _execute(connection, texts["end_order"], first)
 
 
 def _execute(connection: psycopg.Connection[Any], query: str, entry: Entry, **more: object) -> None:
     fields = {name: getattr(entry, name) for name in Entry.__slots__}
-    connection.execute(_QUERIES[query], {**fields, **more})
+    connection.execute(query, {**fields, **more})
 
 
 def _rows(connection: psycopg.Connection[Any], query: str, row: type[_R], **parameters: object) -> list[_R]:

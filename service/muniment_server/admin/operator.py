@@ -418,6 +418,7 @@ class Operator:
     def end_restore(self, given: Sequence[Entry]) -> int:
         """Repeat what the restored database does not know of, and let servers use it; return how many entries."""
         with self._connection.transaction():
+            self._execute("use_one_connection_to_each_node")
             repeated = replay(self._connection, given)
             restoring.end(self._connection)
         return repeated

@@ -214,3 +214,21 @@ SELECT tenant.name AS tenant, agent.agent_id, stored.items, agent.max_items, sto
 
 -- name: count_agents
 SELECT (SELECT count(*) FROM vault.tenant) AS tenants, (SELECT count(*) FROM vault.agent) AS agents;
+
+-- name: referenced_tables
+-- All tables, each with those that its foreign keys refer to.
+SELECT pg_class.oid::regclass::text,
+       ARRAY(
+           SELECT pg_constraint.confrelid::regclass::text
+             FROM pg_constraint
+            WHERE pg_constraint.conrelid = pg_class.oid
+              AND pg_constraint.contype = 'f'
+              AND pg_constraint.confrelid <> pg_class.oid
+       )
+  FROM pg_class
+ WHERE pg_class.relkind = 'r'
+   AND pg_get_userbyid(pg_class.relowner) = %(owner)s;
+
+-- name: use_one_connection_to_each_node
+-- Where there is a Citus cluster, until the end of the transaction: Citus changes no schema beside what it runs in parallel.
+SELECT set_config('citus.multi_shard_modify_mode', 'sequential', true);

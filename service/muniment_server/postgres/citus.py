@@ -18,6 +18,7 @@ import psycopg
 from psycopg import sql
 
 from muniment_server.postgres import queries, roles
+from muniment_server.postgres.epochs import Epoch
 
 _QUERIES = queries.load(__package__, "citus.sql")
 _MIGRATION = "vault.migration"
@@ -164,6 +165,29 @@ def repeat_grants(connection: psycopg.Connection[Any]) -> Iterator[str]:
         connection.execute(statement.encode())
     if grants or revocations:
         yield f"repeated {len(grants)} grants and {len(revocations)} revocations on the workers"
+
+
+def lock_against_writes(connection: psycopg.Connection[Any]) -> None:
+    """Make writes wait, on all nodes, until the transaction of *connection* ends. Fails if a node has lost the lock."""
+    for (statement,) in connection.execute(_QUERIES["lock_against_writes"]).fetchall():
+        connection.execute(statement.encode())
+
+
+def has_unended_writes(connection: psycopg.Connection[Any]) -> bool:
+    """Whether anything on a node is still being written, or is prepared. Needs a superuser. Raises NodeFailed."""
+    command = psycopg.ClientCursor(connection).mogrify(_QUERIES["unended_writes"], {"owner": roles.OWNER})
+    return set(_answers(connection, "on_all_nodes", command).values()) != {"0"}
+
+
+def recover_transactions(connection: psycopg.Connection[Any]) -> None:
+    """End on the nodes what a lost connection left prepared there. Citus does it every minute. Needs a superuser."""
+    connection.execute(_QUERIES["recover_transactions"])
+
+
+def epochs_of_nodes(connection: psycopg.Connection[Any]) -> dict[str, Epoch]:
+    """The epoch of each worker that answers, by its group in pg_dist_node. Any role may ask."""
+    answers = connection.execute(_QUERIES["epochs_of_nodes"]).fetchall()
+    return {group: Epoch(**json.loads(epoch)) for group, epoch in answers}
 
 
 def facts_of_nodes(

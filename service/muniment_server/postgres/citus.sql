@@ -115,3 +115,39 @@ SELECT ran.success, ran.result, format('%%s:%%s', pg_dist_node.nodename, pg_dist
 SELECT ran.success, ran.result, format('%%s:%%s', pg_dist_node.nodename, pg_dist_node.nodeport) AS node
   FROM run_command_on_all_nodes(%(command)s, give_warning_for_connection_errors := true) AS ran
        JOIN pg_dist_node ON pg_dist_node.nodeid = ran.nodeid;
+
+-- name: epochs_of_nodes
+-- The system and the timeline of each worker that answers, by its group. A standby writes no timeline.
+SELECT pg_dist_node.groupid::text, ran.result
+  FROM run_command_on_workers($$
+           SELECT jsonb_build_object(
+                      'system', (SELECT control.system_identifier::text FROM pg_control_system() AS control),
+                      'timeline', CASE WHEN pg_is_in_recovery() THEN 0
+                                       ELSE ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint END
+                  )
+       $$) AS ran
+       JOIN pg_dist_node ON (pg_dist_node.nodename, pg_dist_node.nodeport) = (ran.nodename, ran.nodeport)
+ WHERE pg_dist_node.groupid <> 0
+   AND ran.success;
+
+-- name: lock_against_writes
+-- The statement that makes writes wait, on all nodes, until the transaction ends. Citus locks a table wherever statements about
+-- it may come from. Reads go on, and so does another dump.
+SELECT format('LOCK TABLE %s IN SHARE MODE', string_agg(pg_dist_partition.logicalrelid::text, ', '
+                                                        ORDER BY pg_dist_partition.logicalrelid::text))
+  FROM pg_dist_partition;
+
+-- name: unended_writes
+-- How many tables and shards of this node are being written, also by transactions that are prepared, but not yet committed.
+SELECT count(*)
+  FROM pg_locks
+       JOIN pg_database ON pg_database.oid = pg_locks.database
+       JOIN pg_class ON pg_class.oid = pg_locks.relation
+ WHERE pg_database.datname = current_database()
+   AND pg_get_userbyid(pg_class.relowner) = %(owner)s
+   AND pg_locks.mode = 'RowExclusiveLock'
+   AND pg_locks.granted;
+
+-- name: recover_transactions
+-- Commit or roll back on the nodes what the coordinator has prepared there, and has since committed or rolled back.
+SELECT recover_prepared_transactions();

@@ -6,6 +6,8 @@ that came back, may lack raises of taint, and so may another system, such as a r
 Each connection reads the epoch of its server once, when it is opened. The highest epoch is kept in a file that all
 processes of a server share, and that survives their restart. Each use of a pooled connection compares the two, which
 takes a `stat` of the file, and no round trip.
+
+The server of a Citus cluster is its coordinator, and each worker counts as well: see `Epoch.nodes`.
 """
 
 from __future__ import annotations
@@ -15,10 +17,11 @@ import json
 import logging
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
@@ -32,6 +35,9 @@ class Epoch:
 
     system: str
     timeline: int
+    """0 if it is a standby: those write none."""
+    nodes: Mapping[str, Epoch] = field(default_factory=dict)
+    """The workers of a cluster that answered, by their groups in pg_dist_node, which no other worker ever gets."""
 
 
 class WrongEpoch(psycopg.OperationalError):
@@ -49,14 +55,21 @@ class EpochGuard:
         self._refused: Epoch | None = None
         self._lock = threading.Lock()
 
-    def admit(self, found: Epoch) -> None:
-        """Record the epoch of a server. Raises WrongEpoch if it must not be used."""
+    def admit(self, found: Epoch) -> Epoch:
+        """Record the epoch of a server; return what is known of it. Raises WrongEpoch if it must not be used.
+
+        Nodes that did not answer, or were removed from the cluster, are known as they were seen last.
+        """
         try:
-            if found == self.highest() and self._is_kept():
-                return
+            highest = self.highest()
+            known = _with_known_nodes(found, highest)
+            if known == highest and self._is_kept():
+                return known
             with self._locked():
                 self.check(found)
-                self._keep(found)
+                known = _with_known_nodes(found, self.highest())
+                self._keep(known)
+                return known
         except (OSError, WrongEpoch) as refused:
             if found != self._refused:  # once: each call tries again
                 _LOG.critical("refused a database server: %s", refused)
@@ -66,15 +79,9 @@ class EpochGuard:
     def check(self, found: Epoch) -> None:
         """Raise WrongEpoch if a server of the epoch *found* must not be used."""
         highest = self.highest()
-        if highest is None:
-            return
-        if found.system != highest.system:
-            raise WrongEpoch(f"it is system {found.system}, and system {highest.system} was used before: {_ADOPT}")
-        if found.timeline < highest.timeline:
-            raise WrongEpoch(
-                f"it is on timeline {found.timeline}, and timeline {highest.timeline} was seen, so another server was "
-                f"promoted in its place: stop it; {_ADOPT}"
-            )
+        _check("it", found, highest)
+        for group, node in found.nodes.items():
+            _check(f"its node of group {group}", node, highest.nodes.get(group) if highest else None)
 
     def adopt(self, found: Epoch) -> None:
         """Use the server of the epoch *found* from now on, whatever was seen before."""
@@ -125,19 +132,52 @@ class EpochGuard:
                 yield
 
 
+def _check(name: str, found: Epoch, highest: Epoch | None) -> None:
+    """Raise WrongEpoch if a server, the coordinator or a node, is another than *highest*, or behind it."""
+    if found.timeline == 0:
+        raise WrongEpoch(f"{name} is a standby: connect to the primary")
+    if highest is None:
+        return
+    if found.system != highest.system:
+        raise WrongEpoch(f"{name} is system {found.system}, and system {highest.system} was used before: {_ADOPT}")
+    if found.timeline < highest.timeline:
+        raise WrongEpoch(
+            f"{name} is on timeline {found.timeline}, and timeline {highest.timeline} was seen, so another server was "
+            f"promoted in its place: stop it; {_ADOPT}"
+        )
+
+
+def _with_known_nodes(found: Epoch, highest: Epoch | None) -> Epoch:
+    """*found*, with the nodes that only *highest* has."""
+    if highest is None or not highest.nodes:
+        return found
+    return replace(found, nodes={**highest.nodes, **found.nodes})
+
+
 def _read(file: Path) -> Epoch:
     try:
         kept = json.loads(file.read_text("utf-8"))
-        return Epoch(str(kept["system"]), int(kept["timeline"]))
-    except (ValueError, KeyError, TypeError):
+        nodes = {str(group): _epoch(node) for group, node in kept.get("nodes", {}).items()}
+        return replace(_epoch(kept), nodes=nodes)
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise WrongEpoch(f"{file} is damaged, so what was seen is unknown: {_ADOPT}") from None
+
+
+def _epoch(kept: Mapping[str, Any]) -> Epoch:
+    return Epoch(str(kept["system"]), int(kept["timeline"]))
+
+
+def _fields(epoch: Epoch) -> dict[str, Any]:
+    """What the file has of *epoch*. On plain Postgres, it has no nodes."""
+    own = {"system": epoch.system, "timeline": epoch.timeline}
+    return {**own, "nodes": {group: _fields(node) for group, node in epoch.nodes.items()}} if epoch.nodes else own
 
 
 def _replace(file: Path, epoch: Epoch) -> None:
     """Write *epoch*. A complete file exists at all times, and the new one survives a power failure."""
     part = file.with_suffix(".part")
     with part.open("w", encoding="utf-8") as writer:
-        json.dump(asdict(epoch), writer)
+        json.dump(_fields(epoch), writer)
         writer.flush()
         os.fsync(writer.fileno())
     part.replace(file)

@@ -26,12 +26,15 @@ from muniment_server.postgres.pool import SETTINGS_BETWEEN_NODES
 OLDEST_POSTGRES = 150000
 """Postgres 15 introduced `security_invoker` views."""
 
+OLDEST_ON_CLUSTER = 25
+"""The first version of the schema that a Citus cluster could have. It cannot apply some of the earlier migrations."""
+
 SEARCH_MIGRATION = "0006_search"
 """Changes how items are indexed, which is done in Python: see `search.reindex`."""
 _LOCK = 0x6D756E69  # "muni"
 _PASSFILE_LOCK = 0x70617373  # "pass"
 _OLDEST_POSTGRES_OF_MIGRATION = re.compile(r"^-- oldest server: (\d+)$", re.MULTILINE)
-_END_OF_STATEMENT = re.compile(r";$", re.MULTILINE)
+_STATEMENT = re.compile(r"(?:\$\$.*?\$\$|[^;])+;", re.DOTALL)
 _RECORD_COLUMNS = "ADD COLUMN oldest_server integer, ADD COLUMN grants text[]"
 """Not a numbered migration: servers of 0.1.0 would refuse the schema after it."""
 
@@ -86,11 +89,13 @@ def migrate(
     passwords: Mapping[str, str] | None = None,
     grants: Sequence[str] = (),
     beside: int | None = None,
+    until: int | None = None,
 ) -> list[str]:
     """Migrate the database of the conninfo *admin*; return what was done, which is nothing if it was up to date.
 
     *passwords* by role are set if given, on existing roles, too. *grants* are those that the schema has afterwards;
     older servers compare them with the catalog. With *beside*, servers that need that version of the schema go on.
+    *until* is the last version to apply, for the rows of a backup of that version; the newest if None.
     On a cluster, the tables are distributed, too, and several transactions are committed.
     Raises CannotMigrate. After `SEARCH_MIGRATION`, the caller must rebuild the search index.
     """
@@ -108,7 +113,7 @@ def migrate(
         else:
             _reset_settings(connection)
         connection.execute(sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(roles.OWNER)))
-        applied = [*_apply(connection)]
+        applied = [*_apply(connection, until or newest_version(), one_by_one=on_cluster)]
         if on_cluster and applied:
             applied += _distribute(connection)
         done += applied
@@ -208,12 +213,14 @@ def _close_large_objects(connection: psycopg.Connection) -> None:
         connection.execute(sql.SQL("REVOKE EXECUTE ON FUNCTION {} FROM PUBLIC").format(sql.SQL(function)))
 
 
-def _apply(connection: psycopg.Connection) -> Iterator[str]:
+def _apply(connection: psycopg.Connection, until: int, *, one_by_one: bool) -> Iterator[str]:
+    """Apply the migrations. *one_by_one*: on a cluster, because Citus may propagate all of the text of a statement."""
     applied = _applied(connection)
     for migration in migrations():
-        if migration.version in applied:
+        if migration.version in applied or migration.version > until:
             continue
-        connection.execute(migration.text.encode())
+        for statement in _statements(migration.text) if one_by_one else [migration.text]:
+            connection.execute(statement.encode())
         connection.execute(
             "INSERT INTO vault.migration (version, name) VALUES (%s, %s)", [migration.version, migration.name]
         )
@@ -224,14 +231,19 @@ def _apply(connection: psycopg.Connection) -> Iterator[str]:
 def _distribute(connection: psycopg.Connection) -> Iterator[str]:
     """Distribute the tables that are not distributed yet, and give views and roles the rights of a cluster.
 
-    In this order, because new shards do not get their table's grants on ctid.
+    In this order, because new shards do not get grants on ctid from their table. The rights are of the newest schema.
     """
     yield from citus.distribute(connection)
+    if newest_version() not in _applied(connection):
+        return
     for name in ("on_cluster.sql", "on_cluster.each.sql"):
-        text = _expanded(name, queries.read(__package__, name))
-        for statement in _END_OF_STATEMENT.split(queries.without_comments(text)):
-            if statement.strip():  # one by one: Citus would propagate the text of all
-                connection.execute(statement.encode())
+        for statement in _statements(_expanded(name, queries.read(__package__, name))):
+            connection.execute(statement.encode())
+
+
+def _statements(text: str) -> list[str]:
+    """The statements of *text*. A block between two $$ belongs to one of them."""
+    return _STATEMENT.findall(queries.without_comments(text))
 
 
 def _record(connection: psycopg.Connection, grants: Sequence[str]) -> None:

@@ -68,8 +68,19 @@ SETTINGS_SINCE_17: Mapping[str, str] = {"transaction_timeout": "1min"}
 """The same, from Postgres 17 on. It ends a transaction also while it waits for the rest of what was sent at once. No
 statement lasts as long: see `LONGEST_STATEMENT`."""
 
-SETTINGS_ON_CLUSTER: Mapping[str, str] = {"plan_cache_mode": "auto"}
-"""Settings that differ on a Citus cluster, which cannot plan most statements before it knows their tenant."""
+SETTINGS_ON_CLUSTER: Mapping[str, str] = {"plan_cache_mode": "auto", "citus.node_connection_timeout": "2s"}
+"""Settings that differ on a Citus cluster. It cannot plan most statements before it knows their tenant, and a node that
+drops packets must not block calls to the others."""
+_NODES_SECONDS = 1.0
+"""How long the nodes of a cluster are used before they are asked again for their epochs."""
+_NODES_WAIT = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Server:
+    system: str
+    timeline: int
+    on_cluster: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,6 +322,8 @@ class Database:
         self._pools: dict[str, ConnectionPool[RoleConnection]] = {}
         self._broke_at = 0.0
         """When a connection was found broken last."""
+        self._nodes_due = 0.0
+        """When the nodes of a cluster must be asked again. 0: before the next call."""
         self._lock = threading.Lock()
 
     @contextmanager
@@ -382,7 +395,11 @@ class Database:
         while True:
             with contextlib.suppress(PoolTimeout):
                 connection = pool.getconn(timeout=_POOL_PAUSE)
-                if not self._epochs.is_behind(connection.epoch) and self._is_alive(connection):
+                if (
+                    not self._epochs.is_behind(connection.epoch)
+                    and self._is_alive(connection)
+                    and self._has_admitted_nodes(connection)
+                ):
                     return connection
                 connection.close()
                 pool.putconn(connection)
@@ -398,12 +415,31 @@ class Database:
                 return False
         return True
 
+    def _has_admitted_nodes(self, connection: RoleConnection) -> bool:
+        """Whether the nodes of a cluster may be used. On plain Postgres there are none.
+
+        The coordinator connects to a node anew without notice, perhaps to another server. So the nodes are asked every
+        second, by the first call; the others go on. Once a node is refused, each call asks.
+        """
+        asked = time.monotonic()
+        if not connection.on_cluster or asked < self._nodes_due:
+            return True
+        if self._nodes_due:
+            self._nodes_due = asked + _NODES_SECONDS
+        try:
+            connection.limit(_NODES_WAIT)
+            connection.epoch = self._epochs.admit(epoch_of(connection))
+        except psycopg.Error:
+            self._nodes_due = 0.0
+            return False
+        self._nodes_due = asked + _NODES_SECONDS
+        return True
+
     def _verify(self, connection: RoleConnection, role: str) -> None:
         """Refuse a connection with the wrong role or to the wrong server, and close it, which the pool would not."""
         try:
             verify(connection, role)
-            connection.epoch = epoch_of(connection)
-            self._epochs.admit(connection.epoch)
+            connection.epoch = self._epochs.admit(epoch_of(connection))
         except BaseException:
             connection.close()
             raise
@@ -434,13 +470,16 @@ def verify(connection: RoleConnection, role: str) -> None:
 
 
 def epoch_of(connection: psycopg.Connection[Any]) -> Epoch:
-    """The epoch of the server of *connection*. Raises WrongEpoch on a standby, which writes no timeline."""
+    """The epoch of the server of *connection*, and of its nodes, if it is the coordinator of a cluster.
+
+    Raises WrongEpoch on a standby, which writes no timeline.
+    """
     try:
-        found = connection.cursor(row_factory=class_row(Epoch)).execute(_QUERIES["epoch"]).fetchone()
+        found = connection.cursor(row_factory=class_row(_Server)).execute(_QUERIES["epoch"]).fetchone()
     except psycopg.errors.ObjectNotInPrerequisiteState:
         raise WrongEpoch("it is a standby: connect to the primary") from None
     assert found is not None  # a query without FROM has one row
-    return found
+    return Epoch(found.system, found.timeline, citus.epochs_of_nodes(connection) if found.on_cluster else {})
 
 
 def operator_conninfo(admin: str) -> str:
