@@ -7,6 +7,9 @@ import re
 import psycopg
 import pytest
 
+from muniment.cli.failures import Failure
+from muniment_server.admin.database import report_database_errors
+from muniment_server.admin.operator import connect_operator
 from muniment_server.domain.errors import Unavailable
 from muniment_server.postgres import citus, roles
 from muniment_server.postgres.driver_errors import domain_error
@@ -70,3 +73,9 @@ def test_a_commit_that_a_node_did_not_confirm_is_noticed(database, message, foun
         owner.execute(f"DO $$ BEGIN RAISE WARNING '{message}'; END $$")
 
     assert bool(warnings) is found
+
+
+def test_an_operator_learns_of_a_commit_that_a_node_did_not_confirm(database):
+    lost = pytest.raises(Failure, match="a node of the cluster was lost")
+    with lost, report_database_errors(), connect_operator(database.admin) as operator:
+        operator._connection.execute("DO $$ BEGIN RAISE WARNING 'failed to commit transaction on worker:5432'; END $$")

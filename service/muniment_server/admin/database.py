@@ -22,7 +22,7 @@ from muniment_server.postgres import roles
 from muniment_server.postgres.epochs import EpochGuard, WrongEpoch
 from muniment_server.postgres.migrate import CannotMigrate
 from muniment_server.postgres.placement import Placement
-from muniment_server.postgres.pool import epoch_of
+from muniment_server.postgres.pool import NotCommitted, epoch_of
 from muniment_server.runtime import databases
 from muniment_server.runtime.assignment import epoch_directory
 from muniment_server.runtime.configuration import ConfigError, DatabaseConfig, nearest_data_dir
@@ -273,6 +273,11 @@ def report_database_errors() -> Iterator[None]:
         raise Failure(f"other transactions were in the way: {message_of(error)}", "run the command again") from None
     except WrongEpoch as refused:
         raise Failure(f"the database server is refused: {refused}") from None
+    except NotCommitted:
+        raise Failure(
+            "a node of the cluster was lost, and may still show what was there before",
+            "what was done takes effect once the node is back and Citus has recovered its transactions",
+        ) from None
     except psycopg.OperationalError as error:
         raise Failure(f"the database cannot be reached: {message_of(error)}", _hint(error)) from None
     except psycopg.Error as error:

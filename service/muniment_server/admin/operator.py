@@ -29,9 +29,9 @@ from muniment_server.domain.principals import HostIdentity
 from muniment_server.domain.tokens import TokenKind
 from muniment_server.items.paging import NEWEST
 from muniment_server.monitor.audit_scope import AuditScope
-from muniment_server.postgres import queries, roles
+from muniment_server.postgres import citus, queries, roles
 from muniment_server.postgres.epochs import Epoch
-from muniment_server.postgres.pool import epoch_of, operator_conninfo
+from muniment_server.postgres.pool import NotCommitted, epoch_of, operator_conninfo
 from muniment_server.postgres.rows import row_of
 from muniment_server.postgres.transaction import lift_idle_timeout
 from muniment_server.runtime import clocks, restoring
@@ -521,6 +521,13 @@ def _require_tenant(tenant: str | None, agent_id: str | None) -> None:
 
 @contextmanager
 def connect_operator(admin: str) -> Iterator[Operator]:
-    """An operator, connected to the database of the conninfo *admin* for the block."""
+    """An operator, connected to the database of the conninfo *admin* for the block.
+
+    Raises NotCommitted at the end if a node of a cluster did not confirm a commit.
+    """
+    warnings = citus.CommitWarnings()
     with psycopg.connect(operator_conninfo(admin), autocommit=True) as connection:
+        connection.add_notice_handler(warnings.note)
         yield Operator(connection)
+    if warnings:
+        raise NotCommitted
