@@ -62,7 +62,7 @@ prove-deep: .venv/.stamp ## What `make prove` samples, whole and repeated for ho
 	done; [ -z "$$failed" ] || { echo "Failed:$$failed"; exit 1; }
 
 # Tests fail there if Citus refuses SQL of their own: see ADR 14.
-test-cluster: .venv/.stamp ## Run the tests of calls on a Citus cluster (needs tests/citus/build.sh): ARGS="tests/notes -k page"
+test-cluster: .venv/.stamp ## Run the tests of calls, tests/endtoend and tests/golden on a Citus cluster (needs tests/citus/build.sh): ARGS="tests/notes -k page"
 	$(BIN)/python -m pytest -q -n 2 --cluster -m 'not proof and not deploy and not dist' --timeout 300 $(or $(ARGS),$(addprefix tests/,$(NOUNS) endtoend golden))
 
 NOUNS := agents audit_log blocks items memories notes passages prompts sessions

@@ -5,19 +5,16 @@ A database of a cluster is cloned node by node: its catalog has the addresses of
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from psycopg import conninfo as libpq
 from psycopg import sql
 
 from muniment_server.monitor import grants
 from muniment_server.postgres import migrate
-from tests.citus.cluster import Cluster, running
+from tests.citus.cluster import Cluster, folder_of_nodes, running
 from tests.support.commands import wait_until
 
 TEMPLATE = "muniment"
@@ -65,14 +62,9 @@ class ClusterPostgres:
 @contextmanager
 def running_cluster(**settings: str) -> Iterator[ClusterPostgres]:
     """A cluster with the template, in a temporary folder."""
-    folder = Path(tempfile.mkdtemp(prefix="muniment-citus-"))
-    folder.chmod(0o711)
-    try:
-        with running(folder, auth="trust", **{**_SETTINGS, **settings}) as cluster:
-            cluster.create(TEMPLATE)
-            cluster.join(TEMPLATE)
-            postgres = ClusterPostgres(cluster)
-            migrate.migrate(postgres.conninfo(user="postgres"), grants=grants.grant_names())
-            yield postgres
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with folder_of_nodes() as folder, running(folder, auth="trust", **{**_SETTINGS, **settings}) as cluster:
+        cluster.create(TEMPLATE)
+        cluster.join(TEMPLATE)
+        postgres = ClusterPostgres(cluster)
+        migrate.migrate(postgres.conninfo(user="postgres"), grants=grants.grant_names())
+        yield postgres

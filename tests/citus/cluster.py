@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -20,7 +22,7 @@ from tests.support.external_postgres import PASSWORD, admin_url, free_port
 
 BINARIES = Path("/usr/lib/postgresql/15/bin")
 LIBRARY = Path("/usr/lib/postgresql/15/lib/citus.so")
-_READY = "ready to accept connections"
+_READY = "ready to accept"
 _SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",
@@ -42,7 +44,7 @@ class Node:
 
     def __init__(self, home: Path, auth: str, settings: Mapping[str, str]) -> None:
         self.port = free_port()
-        self._data, self._log = home / "data", home / "log"
+        self.data, self._log = home / "data", home / "log"
         self._account: dict[str, Any] = (
             {"user": "postgres", "group": "postgres", "extra_groups": []} if os.geteuid() == 0 else {}
         )
@@ -54,7 +56,7 @@ class Node:
         password = home / "password"
         password.write_text(PASSWORD)
         init = [f"--auth={auth}", f"--pwfile={password}", "--username=postgres", "--encoding=UTF8", "--no-sync"]
-        command = [str(BINARIES / "initdb"), *init, "--locale=C.UTF-8", str(self._data)]
+        command = [str(BINARIES / "initdb"), *init, "--locale=C.UTF-8", str(self.data)]
         subprocess.run(command, check=True, capture_output=True, cwd="/", **self._account)
 
     def start(self) -> None:
@@ -63,7 +65,7 @@ class Node:
         before = self.log.count(_READY)
         with self._log.open("ab") as output:
             self._process = subprocess.Popen(
-                [BINARIES / "postgres", "-D", self._data, *flags], stderr=output, cwd="/", **self._account
+                [BINARIES / "postgres", "-D", self.data, *flags], stderr=output, cwd="/", **self._account
             )
         wait_until(lambda: self.log.count(_READY) > before, "no Postgres")
 
@@ -117,6 +119,14 @@ class Cluster:
         """A connection as the superuser."""
         return psycopg.connect(admin_url(self.url(port, database)), autocommit=True)
 
+    def admin_of_node_alone(self, port: int, database: str) -> psycopg.Connection[Any]:
+        """A superuser's connection that propagates nothing to other nodes."""
+        connection = self.admin(port, database)
+        connection.execute("SET citus.enable_ddl_propagation = off")
+        connection.execute("SET citus.enable_alter_role_propagation = off")
+        connection.execute("SET citus.enable_manual_changes_to_shards = on")
+        return connection
+
     def create(self, database: str) -> None:
         """Create *database* on each node. It does not belong to the cluster before `join`."""
         for port in (self.coordinator, *self.workers):
@@ -137,6 +147,17 @@ class Cluster:
             admin.execute("SELECT citus_set_coordinator_host('127.0.0.1', %s)", [self.coordinator])
             for port in self.workers:
                 admin.execute("SELECT citus_add_node('127.0.0.1', %s)", [port])
+
+
+@contextmanager
+def folder_of_nodes() -> Iterator[Path]:
+    """A folder that the account of the nodes may enter."""
+    made = Path(tempfile.mkdtemp(prefix="muniment-citus-"))
+    made.chmod(0o711)
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
 
 
 @contextmanager

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -74,17 +72,6 @@ def new_host_key(home: Path, cluster: Cluster, tenant: str, ceiling: str) -> str
     made = run_process(home, *create, MUNIMENT_DATABASE_URL=url)
     assert made.returncode == 0, made.stderr
     return made.stdout.strip()
-
-
-@contextmanager
-def folder_of_nodes() -> Iterator[Path]:
-    """A folder that the account of the nodes may enter."""
-    made = Path(tempfile.mkdtemp(prefix="muniment-citus-"))
-    made.chmod(0o711)
-    try:
-        yield made
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
 
 
 @contextmanager

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,7 @@ from muniment_server.domain.classification import Classification
 from muniment_server.postgres import citus, roles
 from muniment_server.postgres import migrate as migrations
 from muniment_server.runtime import cluster_grants
-from tests.citus.cluster import Cluster, missing, running
+from tests.citus.cluster import Cluster, folder_of_nodes, missing, running
 from tests.support.external_postgres import admin_url, migrate
 
 pytestmark = [
@@ -125,11 +123,8 @@ SELECT tenant, agent, gen_random_uuid(), conversation_id, taint, decode(md5(tena
 
 @pytest.fixture(scope="module")
 def home() -> Iterator[Path]:
-    """A folder that the account of the nodes may enter."""
-    made = Path(tempfile.mkdtemp(prefix="muniment-citus-"))
-    made.chmod(0o711)
-    yield made
-    shutil.rmtree(made)
+    with folder_of_nodes() as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
@@ -165,15 +160,6 @@ def login(cluster: Cluster, passfile: Path, role: str, port: int | None = None) 
 def differences(cluster: Cluster, passfile: Path, role: str = roles.CONTROL) -> list[str]:
     with login(cluster, passfile, role) as connection:
         return cluster_grants.differences(connection)
-
-
-def spoiling(cluster: Cluster, port: int) -> psycopg.Connection[Any]:
-    """A superuser's connection whose changes are not propagated to other nodes."""
-    connection = cluster.admin(port, "kept")
-    connection.execute("SET citus.enable_ddl_propagation = off")
-    connection.execute("SET citus.enable_alter_role_propagation = off")
-    connection.execute("SET citus.enable_manual_changes_to_shards = on")
-    return connection
 
 
 def shard_of(cluster: Cluster, table: str) -> tuple[int, str]:
@@ -213,6 +199,8 @@ def test_a_database_that_was_prepared_before_is_not_distributed(
 
     assert (refused.returncode, refused.stdout) == (1, "")
     assert "prepare a new one" in refused.stderr
+    # The first migration has reset the settings of roles, which belong to all databases of a server.
+    assert migrate(home, cluster.url(cluster.coordinator, "kept"), passfile).returncode == 0
 
 
 def test_a_second_run_changes_nothing(cluster: Cluster, home: Path, passfile: Path, migrated: str) -> None:
@@ -241,7 +229,7 @@ def test_the_grants_of_each_node_and_shard_equal_the_matrix(
 def test_a_fault_in_one_shard_is_found(cluster: Cluster, passfile: Path, migrated: str, fault: str) -> None:
     table, remedy, finding = _FAULTS_OF_SHARDS[fault]
     port, shard = shard_of(cluster, table)
-    with spoiling(cluster, port) as admin:
+    with cluster.admin_of_node_alone(port, "kept") as admin:
         admin.execute(fault.format(shard=shard).encode())
         try:
             found = differences(cluster, passfile)
@@ -256,7 +244,7 @@ def test_a_fault_in_one_shard_is_found(cluster: Cluster, passfile: Path, migrate
 def test_a_fault_on_one_worker_is_found(cluster: Cluster, passfile: Path, migrated: str, fault: str) -> None:
     remedy, finding = _FAULTS_OF_NODES[fault]
     port = cluster.workers[1]
-    with spoiling(cluster, port) as admin:
+    with cluster.admin_of_node_alone(port, "kept") as admin:
         admin.execute(fault.encode())
         try:
             found = differences(cluster, passfile)
@@ -269,7 +257,7 @@ def test_a_fault_on_one_worker_is_found(cluster: Cluster, passfile: Path, migrat
 def test_settings_of_a_node_are_found(cluster: Cluster, passfile: Path, migrated: str) -> None:
     """The nodes of tests have no fsync, and Postgres logs statements that fail unless it is set not to."""
     quiet, port = "ALTER DATABASE kept SET log_min_error_statement = panic", cluster.workers[0]
-    with spoiling(cluster, port) as admin:
+    with cluster.admin_of_node_alone(port, "kept") as admin:
         admin.execute(quiet)
     with login(cluster, passfile, roles.CONTROL) as connection:
         found = cluster_grants.problems(connection, connections=1)

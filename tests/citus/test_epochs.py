@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import shlex
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
 import psycopg
@@ -24,7 +20,7 @@ from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.epochs import EpochGuard
 from muniment_server.postgres.migrate import migrate
 from muniment_server.postgres.pool import SINGLE, Database, epoch_of
-from tests.citus.cluster import BINARIES, Cluster, missing, running
+from tests.citus.cluster import Cluster, Node, folder_of_nodes, missing, running
 from tests.support.commands import run, wait_until
 
 pytestmark = [
@@ -32,10 +28,6 @@ pytestmark = [
     pytest.mark.deep,
     pytest.mark.skipif(missing() is not None, reason=str(missing())),
 ]
-
-_AS_POSTGRES: dict[str, Any] = (
-    {"user": "postgres", "group": "postgres", "extra_groups": []} if os.geteuid() == 0 else {}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,70 +37,54 @@ class Worker:
     cluster: Cluster
     home: Path
 
+    @property
+    def node(self) -> Node:
+        return self.cluster.nodes[1]
+
     def promote(self) -> None:
         """Let a copy of the worker be promoted in its place. The worker's own files are kept."""
-        flags = self.stop()
+        self.node.stop()
         shutil.rmtree(self.home / "overtaken", ignore_errors=True)
-        self._run("cp", "-a", self.home / "data", self.home / "overtaken")
-        (self.home / "data" / "standby.signal").touch()
-        self.start(flags)
-        with self.cluster.admin(self.cluster.workers[0]) as admin:
+        subprocess.run(["cp", "-a", self.node.data, self.home / "overtaken"], check=True)
+        self._follow_no_one()
+        with self.cluster.admin(self.node.port) as admin:
             admin.execute("SELECT pg_promote()")
 
     def become_standby(self) -> None:
-        """Follow no one, and accept no writes."""
-        flags = self.stop()
-        (self.home / "data" / "standby.signal").touch()
-        self.start(flags)
+        """Follow no server, and accept no writes."""
+        self.node.stop()
+        self._follow_no_one()
 
     def end_standby(self) -> None:
         """Accept writes again, on the timeline of before."""
-        flags = self.stop()
-        (self.home / "data" / "standby.signal").unlink()
-        self.start(flags)
+        self.node.stop()
+        (self.node.data / "standby.signal").unlink()
+        self.node.start()
 
     def come_back(self) -> None:
         """Let the server that was overtaken, and the one that has overtaken it, change places."""
-        flags = self.stop()
+        self.node.stop()
         for old, new in (("data", "other"), ("overtaken", "data"), ("other", "overtaken")):
             (self.home / old).rename(self.home / new)
-        self.start(flags)
+        self.node.start()
 
-    def stop(self) -> list[str]:
-        """Stop the worker; return the flags that it was started with."""
-        flags = shlex.split((self.home / "data" / "postmaster.opts").read_text())[3:]
-        self._run(BINARIES / "pg_ctl", "stop", "-m", "fast", "-D", self.home / "data")
-        return flags
-
-    def start(self, flags: list[str]) -> None:
-        """Start it, and return when it answers. It runs until `stop`."""
-        log = self.home / "later.log"
-        self._run(BINARIES / "pg_ctl", "start", "-D", self.home / "data", "-l", log, "-o", shlex.join(flags))
-
-    def _run(self, *command: str | Path) -> None:
-        subprocess.run(command, check=True, capture_output=True, cwd="/", **_AS_POSTGRES)
+    def _follow_no_one(self) -> None:
+        (self.node.data / "standby.signal").touch()
+        self.node.start()
 
 
 @pytest.fixture(scope="module")
 def worker() -> Iterator[Worker]:
     """A worker of a migrated cluster."""
-    home = Path(tempfile.mkdtemp(prefix="muniment-citus-"))
-    home.chmod(0o711)
-    try:
-        with running(home, auth="trust", **{"citus.shard_count": "2", "autovacuum": "off"}) as cluster:
-            made = Worker(cluster, home / "worker_1")
-            cluster.create("kept")
-            cluster.join("kept")
-            migrate(conninfo(cluster, "postgres"))
-            with psycopg.connect(conninfo(cluster, "postgres"), autocommit=True) as admin:
-                for number in range(6):
-                    admin.execute("INSERT INTO vault.tenant (name) VALUES (%s)", [f"early {number}"])
-            try:
-                yield made
-            finally:
-                made.stop()  # what a test has started
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
+    settings = {"citus.shard_count": "2", "autovacuum": "off"}
+    with folder_of_nodes() as home, running(home, auth="trust", **settings) as cluster:
+        cluster.create("kept")
+        cluster.join("kept")
+        migrate(conninfo(cluster, "postgres"))
+        with psycopg.connect(conninfo(cluster, "postgres"), autocommit=True) as admin:
+            for number in range(6):
+                admin.execute("INSERT INTO vault.tenant (name) VALUES (%s)", [f"early {number}"])
+        yield Worker(cluster, home / "worker_1")
 
 
 def conninfo(cluster: Cluster, role: str, database: str = "kept") -> str:
@@ -216,12 +192,12 @@ def test_a_node_that_does_not_answer_stops_no_one_and_is_known_when_it_is_back(w
     with used(worker.cluster, tmp_path) as database:
         assert succeeds(database)
         before = groups(tmp_path)
-        flags = worker.stop()
+        worker.node.stop()
         with used(worker.cluster, tmp_path) as another, another.connection(roles.CONTROL, Deadline(5)) as connection:
             assert connection.epoch is not None
             assert set(connection.epoch.nodes) == set(before) == {"1", "2"}
             assert set(epoch_of(connection).nodes) == {"2"}
-        worker.start(flags)
+        worker.node.start()
 
         wait_until(lambda: succeeds(database), "the node is not used")
     assert groups(tmp_path) == before

@@ -20,8 +20,8 @@ from muniment.v1.session_service_pb2 import GetSessionRequest, RaiseTaintRequest
 from muniment.v1.session_service_pb2_grpc import SessionServiceStub
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.items import ItemKind
-from tests.citus.cluster import missing, running
-from tests.citus.served import SERVABLE, ServedCluster, folder_of_nodes, serving
+from tests.citus.cluster import folder_of_nodes, missing, running
+from tests.citus.served import SERVABLE, ServedCluster, serving
 from tests.faults import promises
 from tests.faults.load import TYPED, Load, Raiser, Save, Writer, bearer
 from tests.support.commands import wait_until
@@ -34,7 +34,7 @@ pytestmark = [
 
 PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
 _KILLS_PER_CYCLE = 40
-"""How many kills of a part of one server stand for one of a node, which takes that much longer: 2,000 are 50."""
+"""A kill of a node takes some 40 times as long as one of a server's process, so 2,000 kills mean 50 here."""
 _CHECKPOINT = 10
 _SLOWEST_RECOVERY = 90.0
 _MAX_WRITES = 20

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,8 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from muniment_server.domain.classification import Classification
-from tests.citus.cluster import Cluster, missing, running
-from tests.citus.served import DATABASE, SERVABLE, ServedCluster, folder_of_nodes, new_host_key, serving
+from tests.citus.cluster import Cluster, folder_of_nodes, missing, running
+from tests.citus.served import DATABASE, SERVABLE, ServedCluster, new_host_key, serving
 from tests.conformance import scenarios
 from tests.conformance.clients import CLIENTS
 from tests.conformance.servers import Elsewhere
@@ -35,7 +34,6 @@ pytestmark = [
 ]
 
 PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
-_UNSERVED = {"Check", "Watch"}
 _CHECKED = 75.0
 """Seconds within which a server has verified the grants again: it does so once a minute."""
 _LOCK_SECONDS = 5
@@ -80,16 +78,6 @@ def _ready(host: Caller) -> bool:
     return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
 
 
-@contextmanager
-def _on_node(cluster: Cluster, port: int) -> Iterator[psycopg.Connection[Any]]:
-    """A superuser's connection to one node, which propagates nothing to others."""
-    with cluster.admin(port, DATABASE) as admin:
-        admin.execute("SET citus.enable_ddl_propagation = off")
-        admin.execute("SET citus.enable_alter_role_propagation = off")
-        admin.execute("SET citus.enable_manual_changes_to_shards = on")
-        yield admin
-
-
 def test_every_rpc_is_answered(served: ServedCluster) -> None:
     """By stubs that retry nothing, and by the Python client, at the same time."""
     rounds = Rounds(served.address, served.host_key)
@@ -123,7 +111,7 @@ def test_a_grant_on_one_shard_of_one_worker_closes_the_gate_until_it_is_gone(
     session = _session(host, PUBLIC, "gate")
     port, shard = served.shard("muniment_restricted.item", 1)
     assert _ready(host)
-    with _on_node(cluster, port) as admin:
+    with cluster.admin_of_node_alone(port, DATABASE) as admin:
         admin.execute(f"GRANT SELECT ON {shard} TO muniment_public".encode())
         try:
             wait_until(lambda: not _ready(host), "the gate closes", seconds=_CHECKED)
@@ -143,7 +131,7 @@ def test_a_row_that_is_locked_on_a_worker_fails_a_write_within_the_limit(
     """The coordinator's session has that limit, and its connection to the worker does not get it from there."""
     session = _session(host, PUBLIC, "locked")
     port, shard = served.shard("vault.conversation", 1)
-    with _on_node(cluster, port) as admin, admin.transaction():
+    with cluster.admin_of_node_alone(port, DATABASE) as admin, admin.transaction():
         admin.execute(f"SELECT FROM {shard} WHERE conversation_id = %s FOR UPDATE".encode(), [session.conversation_id])
         begun = time.monotonic()
         refused = session.observe("SaveMemory", key="plan", content="x")
@@ -159,7 +147,7 @@ def test_a_call_whose_deadline_passes_ends_on_the_worker_too(
 ) -> None:
     session = _session(host, PUBLIC, "late")
     port, shard = served.shard("vault.conversation", 1)
-    with _on_node(cluster, port) as admin, admin.transaction():
+    with cluster.admin_of_node_alone(port, DATABASE) as admin, admin.transaction():
         admin.execute(f"SELECT FROM {shard} WHERE conversation_id = %s FOR UPDATE".encode(), [session.conversation_id])
         with pytest.raises(grpc.RpcError) as late:
             session.save_memory(key="plan", content="x", timeout=1.0)

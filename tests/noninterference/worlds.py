@@ -103,7 +103,7 @@ class World:
         return _outcome(call, response)
 
     def set_time(self, time: datetime) -> None:
-        """Stop the time at *time*. On a cluster, where no function reads tables, each node learns it."""
+        """Stop the time at *time*. On a cluster, the time is part of the function."""
         if isinstance(self.database.postgres, ClusterPostgres):
             self.owner.execute(_CLOCK_OF_CLUSTER.format(time.isoformat()).encode())
         else:

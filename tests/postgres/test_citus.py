@@ -76,6 +76,6 @@ def test_a_commit_that_a_node_did_not_confirm_is_noticed(database, message, foun
 
 
 def test_an_operator_learns_of_a_commit_that_a_node_did_not_confirm(database):
-    lost = pytest.raises(Failure, match="a node of the cluster was lost")
+    lost = pytest.raises(Failure, match="a node of the cluster did not confirm")
     with lost, report_database_errors(), connect_operator(database.admin) as operator:
         operator._connection.execute("DO $$ BEGIN RAISE WARNING 'failed to commit transaction on worker:5432'; END $$")

@@ -44,10 +44,10 @@ def adopt(output: Output, data_dir: Path, database_url: str | None, state_dir: P
     The command closes all open sessions in it.
 
     `muniment serve` refuses a database server on a lower timeline than it has seen, or of another system, because it
-    may lack raises of taint. On a Citus cluster, each node counts. This command lifts the refusal. Run it after a
-    restore by other means than `muniment restore`, too: a backup lacks the raises made after it, which the server
-    cannot notice. If several servers use the database, run it for the state directory of each. Run it as the user that
-    the server runs as.
+    may lack raises of taint. On a Citus cluster, this applies to each node. This command lifts the refusal. Run it
+    after a restore by other means than `muniment restore`, too: a backup lacks the raises made after it, which the
+    server cannot notice. If several servers use the database, run it for the state directory of each. Run it as the
+    user that the server runs as.
 
     Conversations keep the taint that this database has. Hosts must open the new sessions at the level that the model
     has seen.
@@ -63,7 +63,7 @@ def adopt(output: Output, data_dir: Path, database_url: str | None, state_dir: P
         epoch = operator.epoch()
         print_note(f"System {epoch.system} on timeline {epoch.timeline} will be used from now on.")
         for group, node in epoch.nodes.items():
-            print_note(f"So will, as the node of group {group}, system {node.system} on timeline {node.timeline}.")
+            print_note(f"So will the node of group {group}: system {node.system} on timeline {node.timeline}.")
         print_note("All open sessions of all tenants will be closed.")
         if not yes:
             confirm("Adopt it?")

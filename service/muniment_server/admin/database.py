@@ -275,8 +275,9 @@ def report_database_errors() -> Iterator[None]:
         raise Failure(f"the database server is refused: {refused}") from None
     except NotCommitted:
         raise Failure(
-            "a node of the cluster was lost, and may still show what was there before",
-            "what was done takes effect once the node is back and Citus has recovered its transactions",
+            "a node of the cluster did not confirm the commit, so it may still show the old rows",
+            "do not run the command again: its changes appear once the node is back and Citus has recovered its "
+            "transactions",
         ) from None
     except psycopg.OperationalError as error:
         raise Failure(f"the database cannot be reached: {message_of(error)}", _hint(error)) from None

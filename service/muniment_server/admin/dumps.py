@@ -39,7 +39,8 @@ _HAS_DATA = "SELECT FROM vault.tenant LIMIT 1"
 _IS_SERVED = "SELECT FROM pg_catalog.pg_stat_activity WHERE datname = current_database() AND usename = ANY(%s) LIMIT 1"
 _MIGRATION = re.compile(rb"^(\d+)\t[^\t\n]+\t([^\t\n]+)", re.MULTILINE)
 _SESSIONS = re.compile(rb"^\d+; \d+ \d+ TABLE DATA vault session .*$", re.MULTILINE)
-_OF_CLUSTER = re.compile(rb"^\d+; \d+ \d+ ROW SECURITY vault session ", re.MULTILINE)
+_ROW_POLICY = re.compile(rb"^\d+; \d+ \d+ ROW SECURITY vault session ", re.MULTILINE)
+"""Only the schema of a cluster has row policies."""
 _ROWS = re.compile(rb"^\d+; \d+ \d+ TABLE DATA (\S+) (\S+) .*$", re.MULTILINE)
 _SEQUENCE = re.compile(rb"^\d+; \d+ \d+ SEQUENCE SET .*$", re.MULTILINE)
 _COPY_SESSIONS = b"COPY vault.session "
@@ -71,8 +72,8 @@ def load(admin: str, file: Path) -> None:
     if not found:
         raise Failure(f"{file} has no sessions", "check that it is a backup by `muniment backup`")
     with psycopg.connect(admin) as connection:
-        rows_alone = citus.is_cluster(connection) or _OF_CLUSTER.search(entries) is not None
-        version = _version_for_cluster(file) if rows_alone else None
+        rows_only = citus.is_cluster(connection) or _ROW_POLICY.search(entries) is not None
+        version = _version_for_cluster(file) if rows_only else None
         _require_same_or_newer(_major(connection), entries)
         connection.execute(_QUERIES["use_one_connection_to_each_node"])
         connection.execute("LOCK TABLE vault.tenant IN SHARE MODE")  # none is made until the schema is gone
@@ -90,7 +91,10 @@ def load(admin: str, file: Path) -> None:
         _restore(admin, file, without_sessions)
     else:
         migrate.migrate(admin, until=version)
-        _restore(admin, file, _rows(admin, without_sessions), "--data-only")
+        with psycopg.connect(admin) as connection:
+            connection.execute("DELETE FROM vault.migration")  # the dump has these rows, too
+            chosen = _row_entries(connection, without_sessions)
+        _restore(admin, file, chosen, "--data-only")
 
 
 def _restore(admin: str, file: Path, entries: bytes, *options: str) -> None:
@@ -108,23 +112,18 @@ def _version_for_cluster(file: Path) -> int:
     """The version of the schema that the dump *file* is of. Raises Failure if a cluster cannot have it."""
     version = max(_migrations(file))
     if version > migrate.newest_version():
-        raise Failure("the backup is by a later version of Muniment", "upgrade this one; nothing was changed")
+        raise Failure("the backup was made by a later version of Muniment", "upgrade Muniment; nothing was changed")
     if version < migrate.OLDEST_ON_CLUSTER:
         raise Failure(
-            "the backup is by a version of Muniment that knew no clusters",
-            "restore it into another Postgres, and that one's backup into this cluster; nothing was changed",
+            "the backup was made before Muniment supported Citus clusters",
+            "restore it into plain Postgres, back that up, and restore the new backup here; nothing was changed",
         )
     return version
 
 
-def _rows(admin: str, entries: bytes) -> bytes:
-    """The *entries* that have rows, in the order of the foreign keys; and the numbers that sequences have reached.
-
-    The rows of the table of migrations, which the new schema has already, are removed.
-    """
-    with psycopg.connect(admin) as connection:
-        connection.execute("DELETE FROM vault.migration")
-        found = connection.execute(_QUERIES["referenced_tables"], {"owner": roles.OWNER}).fetchall()
+def _row_entries(connection: psycopg.Connection[Any], entries: bytes) -> bytes:
+    """The *entries* that have rows, in the order of the foreign keys; and the numbers that sequences have reached."""
+    found = connection.execute(_QUERIES["referenced_tables"], {"owner": roles.OWNER}).fetchall()
     references: dict[str, list[str]] = dict(found)
     rows = {b".".join(row.groups()).decode(): row[0] for row in _ROWS.finditer(entries)}
     ordered = [rows[table] for table in TopologicalSorter(references).static_order() if table in rows]
@@ -157,7 +156,7 @@ def first_migration(file: Path) -> datetime:
 
 
 def _migrations(file: Path) -> dict[int, str]:
-    """When the database that the dump *file* is of got each migration, by its version. Raises Failure."""
+    """The versions of the schema that the dump *file* has, and when each was applied. Raises Failure."""
     listed = subprocess.run(_rows_of(file, "migration"), capture_output=True, check=False)
     found = {int(version): time.decode() for version, time in _MIGRATION.findall(listed.stdout)}
     if listed.returncode != 0 or 1 not in found:

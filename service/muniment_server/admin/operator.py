@@ -346,8 +346,11 @@ class Operator:
 
     def purge_sessions(self, what: Purgeable, *, before: datetime) -> Iterator[list[PurgedSession]]:
         """Remove, in batches, sessions that were closed or expired before *before*, of the owner in *what*."""
-        all_tenants = [found.tenant for found in self._rows("list_tenants", _Tenant)]
-        for tenant in all_tenants if what.tenant is None else [what.tenant]:
+        if what.tenant is None:
+            tenants = [found.tenant for found in self._rows("list_tenants", _Tenant)]
+        else:
+            tenants = [what.tenant]
+        for tenant in tenants:
             last = SessionId(UUID(int=0))
             while batch := self._rows(
                 "purge_sessions",

@@ -1,4 +1,4 @@
-"""A cluster whose writes wait, so that a backup of it is as of one moment.
+"""Pauses the writes of a cluster, so that a backup is as of one moment.
 
 Each node has snapshots of its own. What a dump reads of one node after another belongs together only if nothing is
 written meanwhile.
@@ -24,8 +24,9 @@ _SETTINGS = {
     "tcp_keepalives_interval": "10",
     "tcp_keepalives_count": "3",
 }
-"""The lock is given up before a write that waits for it is taken for one of a deadlock, which takes Postgres a second.
-Writes do not wait for a node that hangs. The coordinator notices if the machine that holds the lock is gone."""
+"""lock_timeout is shorter than Postgres's deadlock_timeout of one second, so the backup gives up its lock before a
+write that waits for it could be ended as part of a deadlock. statement_timeout ends the backup, and with it the lock,
+if a node hangs. With the keepalives, the coordinator notices if the machine that holds the lock is gone."""
 _LOCK_ATTEMPTS = 60
 _PAUSE = 0.5
 _RECOVERY_SECONDS = 30.0
@@ -33,10 +34,11 @@ _RECOVERY_SECONDS = 30.0
 
 @contextmanager
 def paused_writes(admin: str) -> Iterator[None]:
-    """Make writes to the cluster wait on all nodes for the block, once those that run have ended. Reads go on.
+    """Pause writes on all nodes of the cluster during the block, which begins once running writes have ended.
 
-    *admin* is a superuser's conninfo for the coordinator. The lock ends with its connection, so also if this process is
-    killed. Raises Failure if the writes do not pause, and psycopg.Error if they went on before the end of the block.
+    Reads go on. *admin* is a superuser's conninfo for the coordinator. The lock ends with its connection, so also if
+    this process is killed. Raises Failure if the writes do not pause, and psycopg.Error if they went on before the end
+    of the block.
     """
     with _connect(admin) as connection:
         if not citus.is_coordinator(connection):
@@ -44,7 +46,7 @@ def paused_writes(admin: str) -> Iterator[None]:
         _lock(connection)
         _await_writes(admin)
         yield
-        citus.lock_against_writes(connection)
+        citus.lock_against_writes(connection)  # fails if a node has lost the lock
 
 
 def _connect(admin: str, *, autocommit: bool = False) -> psycopg.Connection:
@@ -60,20 +62,25 @@ def _lock(connection: psycopg.Connection) -> None:
         except (errors.LockNotAvailable, errors.DeadlockDetected):
             connection.rollback()
             if not attempts_left:
-                raise Failure("other transactions write all the time", "run the command when less is written") from None
+                raise Failure(
+                    "the tables could not be locked within a minute, because of other writes",
+                    "run the command when there are fewer",
+                ) from None
             time.sleep(_PAUSE)
         else:
             return
 
 
 def _await_writes(admin: str) -> None:
-    """Wait for what goes on though the coordinator has ended it: on nodes to which the connection was lost."""
+    """Wait until no node writes. A node may go on after its transaction has ended at the coordinator, if it lost the
+    connection.
+    """
     with _connect(admin, autocommit=True) as connection:
         end = time.monotonic() + _RECOVERY_SECONDS
-        while citus.has_unended_writes(connection):
+        while citus.has_unfinished_writes(connection):
             if time.monotonic() > end:
                 raise Failure(
-                    "a node of the cluster has a transaction that does not end",
+                    "a transaction on a node of the cluster has not ended within 30 seconds",
                     "look for it in pg_prepared_xacts and pg_stat_activity of each node",
                 )
             citus.recover_transactions(connection)

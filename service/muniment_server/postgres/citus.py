@@ -119,7 +119,7 @@ def prepare_nodes(
 
 
 def _set_settings(connection: psycopg.Connection[Any], settings: Mapping[str, str]) -> None:
-    """Give the serving roles *settings*, and no others, on each node: Citus propagates them for the roles it knows.
+    """Set exactly *settings* on the serving roles, and none on the owner. Citus propagates this to all nodes.
 
     In one transaction, so that a server that runs never finds a setting missing.
     """
@@ -173,9 +173,9 @@ def lock_against_writes(connection: psycopg.Connection[Any]) -> None:
         connection.execute(statement.encode())
 
 
-def has_unended_writes(connection: psycopg.Connection[Any]) -> bool:
+def has_unfinished_writes(connection: psycopg.Connection[Any]) -> bool:
     """Whether anything on a node is still being written, or is prepared. Needs a superuser. Raises NodeFailed."""
-    command = psycopg.ClientCursor(connection).mogrify(_QUERIES["unended_writes"], {"owner": roles.OWNER})
+    command = psycopg.ClientCursor(connection).mogrify(_QUERIES["unfinished_writes"], {"owner": roles.OWNER})
     return set(_answers(connection, "on_all_nodes", command).values()) != {"0"}
 
 

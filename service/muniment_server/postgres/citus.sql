@@ -137,7 +137,7 @@ SELECT format('LOCK TABLE %s IN SHARE MODE', string_agg(pg_dist_partition.logica
                                                         ORDER BY pg_dist_partition.logicalrelid::text))
   FROM pg_dist_partition;
 
--- name: unended_writes
+-- name: unfinished_writes
 -- How many tables and shards of this node are being written, also by transactions that are prepared, but not yet committed.
 SELECT count(*)
   FROM pg_locks

@@ -12,7 +12,7 @@ SELECT current_user AS role, session_user AS login, current_schema() AS schema,
 SELECT;
 
 -- name: epoch
--- The system that the server belongs to, the timeline that it writes, and whether it is that of a Citus cluster. Any role may
+-- The system that the server belongs to, the timeline that it writes, and whether it belongs to a Citus cluster. Any role may
 -- ask; not on a standby.
 SELECT (SELECT control.system_identifier::text FROM pg_control_system() AS control) AS system,
        ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint AS timeline,

@@ -7,7 +7,8 @@ Each connection reads the epoch of its server once, when it is opened. The highe
 processes of a server share, and that survives their restart. Each use of a pooled connection compares the two, which
 takes a `stat` of the file, and no round trip.
 
-The server of a Citus cluster is its coordinator, and each worker counts as well: see `Epoch.nodes`.
+On a Citus cluster, the server is the coordinator. The epochs of the workers, `Epoch.nodes`, are also read again once a
+second.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ class Epoch:
 
     system: str
     timeline: int
-    """0 if it is a standby: those write none."""
+    """0 on a standby, which writes none."""
     nodes: Mapping[str, Epoch] = field(default_factory=dict)
-    """The workers of a cluster that answered, by their groups in pg_dist_node, which no other worker ever gets."""
+    """The workers of a cluster that answered, by their groups in pg_dist_node, which are never used again."""
 
 
 class WrongEpoch(psycopg.OperationalError):
@@ -133,7 +134,7 @@ class EpochGuard:
 
 
 def _check(name: str, found: Epoch, highest: Epoch | None) -> None:
-    """Raise WrongEpoch if a server, the coordinator or a node, is another than *highest*, or behind it."""
+    """Raise WrongEpoch if a server is a standby, is of another system than *highest*, or is behind it."""
     if found.timeline == 0:
         raise WrongEpoch(f"{name} is a standby: connect to the primary")
     if highest is None:

@@ -27,7 +27,7 @@ OLDEST_POSTGRES = 150000
 """Postgres 15 introduced `security_invoker` views."""
 
 OLDEST_ON_CLUSTER = 25
-"""The first version of the schema that a Citus cluster could have. It cannot apply some of the earlier migrations."""
+"""The oldest schema that can be distributed. Some migrations up to this one cannot be applied to distributed tables."""
 
 SEARCH_MIGRATION = "0006_search"
 """Changes how items are indexed, which is done in Python: see `search.reindex`."""
@@ -172,7 +172,7 @@ def _make_roles(connection: psycopg.Connection) -> Iterator[str]:
 
 
 def _reset_settings(connection: psycopg.Connection) -> None:
-    """Connections bring their settings: those of a role could override others."""
+    """Remove the settings of all roles: they could override those that connections bring."""
     for role in roles.ALL:
         connection.execute(sql.SQL("ALTER ROLE {} RESET ALL").format(sql.Identifier(role)))
 
@@ -231,10 +231,10 @@ def _apply(connection: psycopg.Connection, until: int, *, one_by_one: bool) -> I
 def _distribute(connection: psycopg.Connection) -> Iterator[str]:
     """Distribute the tables that are not distributed yet, and give views and roles the rights of a cluster.
 
-    In this order, because new shards do not get grants on ctid from their table. The rights are of the newest schema.
+    In this order, because new shards do not get grants on ctid from their table.
     """
     yield from citus.distribute(connection)
-    if newest_version() not in _applied(connection):
+    if newest_version() not in _applied(connection):  # a restore: the files below need the newest schema
         return
     for name in ("on_cluster.sql", "on_cluster.each.sql"):
         for statement in _statements(_expanded(name, queries.read(__package__, name))):

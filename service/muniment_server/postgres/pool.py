@@ -73,7 +73,6 @@ SETTINGS_ON_CLUSTER: Mapping[str, str] = {"plan_cache_mode": "auto", "citus.node
 drops packets must not block calls to the others."""
 _NODES_SECONDS = 1.0
 """How long the nodes of a cluster are used before they are asked again for their epochs."""
-_NODES_WAIT = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,7 +397,7 @@ class Database:
                 if (
                     not self._epochs.is_behind(connection.epoch)
                     and self._is_alive(connection)
-                    and self._has_admitted_nodes(connection)
+                    and self._has_admitted_nodes(connection, end - time.monotonic())
                 ):
                     return connection
                 connection.close()
@@ -415,8 +414,8 @@ class Database:
                 return False
         return True
 
-    def _has_admitted_nodes(self, connection: RoleConnection) -> bool:
-        """Whether the nodes of a cluster may be used. On plain Postgres there are none.
+    def _has_admitted_nodes(self, connection: RoleConnection, seconds: float) -> bool:
+        """Whether the nodes of a cluster may be used, within *seconds*. On plain Postgres there are none.
 
         The coordinator connects to a node anew without notice, perhaps to another server. So the nodes are asked every
         second, by the first call; the others go on. Once a node is refused, each call asks.
@@ -424,10 +423,10 @@ class Database:
         asked = time.monotonic()
         if not connection.on_cluster or asked < self._nodes_due:
             return True
-        if self._nodes_due:
+        if self._nodes_due:  # the others go on meanwhile, unless a node was refused last
             self._nodes_due = asked + _NODES_SECONDS
         try:
-            connection.limit(_NODES_WAIT)
+            connection.limit(max(_POOL_PAUSE, seconds))
             connection.epoch = self._epochs.admit(epoch_of(connection))
         except psycopg.Error:
             self._nodes_due = 0.0

@@ -140,7 +140,7 @@ def _problems_of_server(conninfo: str, name: str, *, connections: int, epochs: P
 
 
 def _refusal(conninfo: str) -> str | None:
-    """Why the node of a Citus cluster, if it is one, cannot be served: see `citus.refusal`."""
+    """Why the database, if it is of a Citus cluster, cannot be served: see `citus.refusal`."""
     with _logged_in(conninfo, roles.CONTROL) as connection:
         return citus.refusal(connection) if citus.is_cluster(connection) else None
 

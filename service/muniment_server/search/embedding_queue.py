@@ -50,14 +50,14 @@ FIRST = ChunkPosition(*START, 0, "", UUID(int=0), 0)
 
 @dataclass(frozen=True, slots=True)
 class ChunkBatch:
-    """The chunks of one tenant after one, up to and including another."""
+    """Chunks of one tenant: those after *after*, up to and including *last*."""
 
     after: ChunkPosition
     last: ChunkPosition
 
     @property
     def parameters(self) -> Mapping[str, object]:
-        """Those of a statement on these chunks."""
+        """The parameters of a statement on these chunks."""
         return {**asdict(self.after), **{f"last_{name}": value for name, value in asdict(self.last).items()}}
 
 
