@@ -51,6 +51,7 @@ ELSEWHERE = {
     Use("muniment_server.search.reindex", "lock_items", "_Item"),
     Use("muniment_server.search.embedding_queue", "waiting_chunks", "QueuedChunk"),
     Use("muniment_server.search.embedding_queue", "last_of_batch", "ChunkPosition"),
+    Use("muniment_server.search.embedding_queue", "keep_vectors", "_Kept"),
     Use("muniment_server.monitor.session_scope", "lock_writes", "_Locked"),
 }
 """Those that a call does not name side by side."""

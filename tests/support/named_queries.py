@@ -108,7 +108,7 @@ LITERALS = {
     "signs": "repeat('1', 384)", "vector": "array_fill(1, '{384}')", "bound": "1000", "most": "200", "percent": "15",
     "least": "20000", "size": "500", "growth": "4", "last": "0", "last_agent": "5::bigint",
     "last_kind": "1", "last_name": "'plan'", "last_number": "1", "wanted": "40", "stride": "10", "numbers": "'{1}'",
-    "made": "'[]'", "found": "'[]'", "durable": "TRUE", "retired": "'{1}'",
+    "made": "'[]'", "kept": "'[]'", "found": "'[]'", "durable": "TRUE", "retired": "'{1}'",
     "number": "1", "time": "now()", "event_id": "'00000000-0000-0000-0000-000000000009'::uuid", "by_host": "true",
     "event_count": "1", "event_ids": "'{00000000-0000-0000-0000-000000000009}'", "events_hash": "'\\x00'::bytea",
     "hash": "'\\x00'::bytea",

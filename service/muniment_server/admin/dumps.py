@@ -123,10 +123,13 @@ def _version_for_cluster(file: Path) -> int:
 
 def _row_entries(connection: psycopg.Connection[Any], entries: bytes) -> bytes:
     """The *entries* that have rows, in the order of the foreign keys; and the numbers that sequences have reached."""
+    connection.execute(_QUERIES["use_schema"], {"schema": ""})  # names are qualified, as in the dump
     found = connection.execute(_QUERIES["referenced_tables"], {"owner": roles.OWNER}).fetchall()
     references: dict[str, list[str]] = dict(found)
     rows = {b".".join(row.groups()).decode(): row[0] for row in _ROWS.finditer(entries)}
     ordered = [rows[table] for table in TopologicalSorter(references).static_order() if table in rows]
+    if len(ordered) != len(rows):
+        raise Failure("the backup has rows of tables that the schema lacks", "check that it is by `muniment backup`")
     return b"\n".join([*ordered, *_SEQUENCE.findall(entries)])
 
 

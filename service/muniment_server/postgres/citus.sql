@@ -144,6 +144,7 @@ SELECT count(*)
        JOIN pg_database ON pg_database.oid = pg_locks.database
        JOIN pg_class ON pg_class.oid = pg_locks.relation
  WHERE pg_database.datname = current_database()
+   AND pg_class.relkind = 'r' -- VACUUM has this lock on indexes
    AND pg_get_userbyid(pg_class.relowner) = %(owner)s
    AND pg_locks.mode = 'RowExclusiveLock'
    AND pg_locks.granted;

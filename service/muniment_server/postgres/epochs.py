@@ -85,9 +85,19 @@ class EpochGuard:
             _check(f"its node of group {group}", node, highest.nodes.get(group) if highest else None)
 
     def adopt(self, found: Epoch) -> None:
-        """Use the server of the epoch *found* from now on, whatever was seen before."""
+        """Use the server of the epoch *found* from now on, whatever was seen before.
+
+        Of the same cluster, nodes that did not answer stay as they were seen. Raises WrongEpoch if one is a standby.
+        """
+        for group, node in found.nodes.items():
+            _check(f"its node of group {group}", node, None)
         with self._locked():
-            self._keep(found)
+            try:
+                highest = self.highest()
+            except WrongEpoch:  # the file is damaged
+                highest = None
+            same = highest is not None and highest.system == found.system
+            self._keep(_with_known_nodes(found, highest if same else None))
 
     def is_behind(self, epoch: Epoch | None) -> bool:
         """Whether another server has overtaken the one of *epoch*, or might have: the file cannot be read."""

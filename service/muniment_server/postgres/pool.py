@@ -338,9 +338,11 @@ class Database:
                 connection.trace = deadline.trace
                 with deadline.canceling(connection.cancel_now):
                     connection.limit(deadline.remaining())
-                    yield connection
-                    if connection.commit_warnings:
-                        raise NotCommitted
+                    try:
+                        yield connection
+                    finally:
+                        if connection.commit_warnings:  # whatever else was found: rows may be old
+                            raise NotCommitted
             finally:
                 self._give_back(pool, connection)
         except psycopg.Error as error:
@@ -418,27 +420,31 @@ class Database:
         """Whether the nodes of a cluster may be used, within *seconds*. On plain Postgres there are none.
 
         The coordinator connects to a node anew without notice, perhaps to another server. So the nodes are asked every
-        second, by the first call; the others go on. Once a node is refused, each call asks.
+        second, by the first call; the others go on. Once a node is refused, each call asks. If a node was promoted, or
+        is new, *connection* is not used either: through the coordinator, it may still reach the server before.
         """
         asked = time.monotonic()
         if not connection.on_cluster or asked < self._nodes_due:
             return True
         if self._nodes_due:  # the others go on meanwhile, unless a node was refused last
             self._nodes_due = asked + _NODES_SECONDS
+        known = connection.epoch
         try:
             connection.limit(max(_POOL_PAUSE, seconds))
-            connection.epoch = self._epochs.admit(epoch_of(connection))
+            known = self._epochs.admit(epoch_of(connection))
+        except psycopg.errors.QueryCanceled:  # a node is silent, and stops no one
+            pass
         except psycopg.Error:
             self._nodes_due = 0.0
             return False
         self._nodes_due = asked + _NODES_SECONDS
-        return True
+        return known == connection.epoch
 
     def _verify(self, connection: RoleConnection, role: str) -> None:
         """Refuse a connection with the wrong role or to the wrong server, and close it, which the pool would not."""
         try:
             verify(connection, role)
-            connection.epoch = self._epochs.admit(epoch_of(connection))
+            connection.epoch = self._epochs.admit(epoch_of(connection, asks_nodes=not self._nodes_due))
         except BaseException:
             connection.close()
             raise
@@ -468,9 +474,10 @@ def verify(connection: RoleConnection, role: str) -> None:
     connection.limit(None)
 
 
-def epoch_of(connection: psycopg.Connection[Any]) -> Epoch:
+def epoch_of(connection: psycopg.Connection[Any], *, asks_nodes: bool = True) -> Epoch:
     """The epoch of the server of *connection*, and of its nodes, if it is the coordinator of a cluster.
 
+    Without *asks_nodes*, as if none answered: a silent node would delay the answer by two seconds.
     Raises WrongEpoch on a standby, which writes no timeline.
     """
     try:
@@ -478,7 +485,8 @@ def epoch_of(connection: psycopg.Connection[Any]) -> Epoch:
     except psycopg.errors.ObjectNotInPrerequisiteState:
         raise WrongEpoch("it is a standby: connect to the primary") from None
     assert found is not None  # a query without FROM has one row
-    return Epoch(found.system, found.timeline, citus.epochs_of_nodes(connection) if found.on_cluster else {})
+    asks_nodes = asks_nodes and found.on_cluster
+    return Epoch(found.system, found.timeline, citus.epochs_of_nodes(connection) if asks_nodes else {})
 
 
 def operator_conninfo(admin: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from operator import itemgetter
@@ -71,6 +72,15 @@ class EmbeddedBatch:
     """How many embeddings were stored: those of chunks that are locked or were deleted meanwhile are not."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    agent: AgentNumber
+    kind: int
+    name: str
+    change_id: UUID
+    number: int
+
+
 class NothingStored(Exception):
     """All chunks of a batch are locked, and stay queued, or were deleted."""
 
@@ -125,12 +135,20 @@ def embed_batch(
             break
     if not made:
         return None
-    stored = 0
-    for parameters in _by_agent(made):
-        kept = {**parameters, "embedder": EMBEDDER, "model": next_model}
-        (count,) = connection.execute(_QUERIES["keep_vectors"], kept).fetchone() or (0,)
-        stored += int(count)
+    stored = sum(_keep(connection, parameters, next_model) for parameters in _by_tenant(made))
     return EmbeddedBatch((tenant, agent), stored)
+
+
+def _keep(connection: psycopg.Connection[Any], made: Mapping[str, object], next_model: int | None) -> int:
+    """Store embeddings of one tenant, and queue their chunks for *next_model*; return how many were stored."""
+    cursor: Any = connection.cursor(row_factory=row_of(_Kept))
+    with connection.transaction() if next_model is not None else nullcontext():
+        kept = cursor.execute(_QUERIES["keep_vectors"], {**made, "embedder": EMBEDDER}).fetchall()
+        if next_model is not None and kept:
+            chunks = json.dumps([asdict(chunk) for chunk in kept], default=str)
+            queued = {"tenant": made["tenant"], "kept": chunks, "model": next_model}
+            connection.execute(_QUERIES["queue_kept"], queued)
+    return len(kept)
 
 
 def read_remote_batch(
@@ -160,7 +178,7 @@ def store_remote_batch(
     ]
     stored = sum(
         connection.execute(_QUERIES["keep_remote_vectors"], {**parameters, "model": model}).rowcount
-        for parameters in _by_agent(made)
+        for parameters in _by_tenant(made)
     )
     if not stored:
         raise NothingStored
@@ -192,10 +210,10 @@ def next_batch(connection: psycopg.Connection[Any], after: ChunkPosition) -> Chu
         after = replace(FIRST, tenant=found[0])
 
 
-def _by_agent(made: Sequence[Mapping[str, object]]) -> Iterator[Mapping[str, object]]:
-    """The parameters of a statement for each agent. *made* is in the order of agents."""
-    for (tenant, agent), of_agent in groupby(made, key=itemgetter("tenant", "agent")):
-        yield {"tenant": tenant, "agent": agent, "made": json.dumps(list(of_agent))}
+def _by_tenant(made: Sequence[Mapping[str, object]]) -> Iterator[Mapping[str, object]]:
+    """The parameters of a statement for each tenant. *made* is in the order of tenants."""
+    for tenant, of_tenant in groupby(made, key=itemgetter("tenant")):
+        yield {"tenant": tenant, "made": json.dumps(list(of_tenant))}
 
 
 def _waiting(

@@ -99,57 +99,53 @@ SELECT waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change
  ORDER BY waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change_id, waiting.piece;
 
 -- name: keep_vectors
--- Store embeddings of one agent, each in the nearest list, if there are lists. Chunks that were deleted meanwhile get none; nor do
--- those that are no longer embedded together with the passage that was used. This statement waits for no lock, since
--- one thread embeds all levels and a lower one must not wait for a deletion above: what is locked stays queued. model: a
--- model at an address, which is to embed them next, or null. Returns how many were stored.
+-- Store embeddings of one tenant, each in the nearest list, if there are lists; return where. Chunks that were deleted meanwhile
+-- get none; nor do those that are no longer embedded together with the passage that was used. This statement waits for no lock,
+-- since one thread embeds all levels and a lower one must not wait for a deletion above: what is locked stays queued.
 WITH made AS MATERIALIZED (
     SELECT made.*
-      FROM jsonb_to_recordset(%(made)s) AS made (kind smallint, name text, change_id uuid, number integer, prior uuid,
-                                                 signs bit(384), vector smallint[])
+      FROM jsonb_to_recordset(%(made)s) AS made (agent bigint, kind smallint, name text, change_id uuid, number integer,
+                                                 prior uuid, signs bit(384), vector smallint[])
 ),
-unlocked AS MATERIALIZED ( -- of one relation: Citus locks no rows of a join with an expression
-    SELECT meaning.kind, meaning.name, meaning.change_id, meaning.piece
+unlocked AS MATERIALIZED (
+    SELECT meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece
       FROM meaning
-     WHERE (meaning.tenant, meaning.agent) = (%(tenant)s, %(agent)s)
-       AND meaning.kind = ANY(ARRAY(SELECT made.kind FROM made))
-       AND meaning.name = ANY(ARRAY(SELECT made.name FROM made))
+     WHERE meaning.tenant = %(tenant)s
+       AND (meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece)
+           IN (SELECT made.agent, made.kind, made.name, made.change_id, made.number FROM made)
        AND meaning.embedder IS NULL
        FOR NO KEY UPDATE SKIP LOCKED
-),
-kept AS (
-    UPDATE meaning AS meant
-       SET embedder = %(embedder)s,
-           signs    = made.signs,
-           vector   = made.vector,
-           list     = (
-               SELECT nearest.number
-                 FROM embedding_list AS nearest
-                WHERE (nearest.tenant, nearest.agent, nearest.kind, nearest.embedder)
-                      = (meant.tenant, meant.agent, meant.kind, %(embedder)s)
-                  AND nearest.signs IS NOT NULL
-                  AND NOT nearest.is_retired
-                ORDER BY bit_count(nearest.signs # made.signs), nearest.number
-                LIMIT 1
-           )
-      FROM made
-           JOIN unlocked
-                ON (unlocked.kind, unlocked.name, unlocked.change_id, unlocked.piece)
-                   = (made.kind, made.name, made.change_id, made.number)
-     WHERE (meant.tenant, meant.agent) = (%(tenant)s, %(agent)s)
-       AND (meant.kind, meant.name, meant.change_id, meant.piece) = (made.kind, made.name, made.change_id, made.number)
-       AND meant.prior IS NOT DISTINCT FROM made.prior
- RETURNING meant.tenant, meant.agent, meant.kind, meant.name, meant.change_id, meant.piece
-),
-queued AS (
-    INSERT INTO remote_embedding AS queued (tenant, agent, kind, name, change_id, number, model, is_missing)
-    SELECT kept.tenant, kept.agent, kept.kind, kept.name, kept.change_id, kept.piece, %(model)s::integer, FALSE
-      FROM kept
-     WHERE %(model)s::integer IS NOT NULL
-        ON CONFLICT DO NOTHING
 )
-SELECT count(*)
-  FROM kept;
+UPDATE meaning AS kept
+   SET embedder = %(embedder)s,
+       signs    = made.signs,
+       vector   = made.vector,
+       list     = (
+           SELECT nearest.number
+             FROM embedding_list AS nearest
+            WHERE (nearest.tenant, nearest.agent, nearest.kind, nearest.embedder)
+                  = (%(tenant)s, kept.agent, kept.kind, %(embedder)s)
+              AND nearest.signs IS NOT NULL
+              AND NOT nearest.is_retired
+            ORDER BY bit_count(nearest.signs # made.signs), nearest.number
+            LIMIT 1
+       )
+  FROM made
+       JOIN unlocked
+            ON (unlocked.agent, unlocked.kind, unlocked.name, unlocked.change_id, unlocked.piece)
+               = (made.agent, made.kind, made.name, made.change_id, made.number)
+ WHERE kept.tenant = %(tenant)s
+   AND (kept.agent, kept.kind, kept.name, kept.change_id, kept.piece)
+       = (made.agent, made.kind, made.name, made.change_id, made.number)
+   AND kept.prior IS NOT DISTINCT FROM made.prior
+RETURNING kept.agent, kept.kind, kept.name, kept.change_id, kept.piece AS number;
+
+-- name: queue_kept
+-- Queue some chunks of one tenant for a model at an address.
+INSERT INTO remote_embedding AS queued (tenant, agent, kind, name, change_id, number, model, is_missing)
+SELECT %(tenant)s, kept.agent, kept.kind, kept.name, kept.change_id, kept.number, %(model)s, FALSE
+  FROM jsonb_to_recordset(%(kept)s) AS kept (agent bigint, kind smallint, name text, change_id uuid, number integer)
+    ON CONFLICT DO NOTHING;
 
 -- name: next_tenant
 -- The first tenant with chunks after a given one. No row: there is none.
@@ -192,6 +188,11 @@ WITH missing AS MATERIALIZED (
                 WHERE (present.tenant, present.agent, present.kind, present.name, present.change_id, present.number)
                       = (meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece)
                   AND present.model = %(model)s
+                  -- known already; it bounds what a hash join would read
+                  AND (present.agent, present.kind, present.name, present.change_id, present.number)
+                      > (%(agent)s, %(kind)s, %(name)s, %(change_id)s, %(number)s)
+                  AND (present.agent, present.kind, present.name, present.change_id, present.number)
+                      <= (%(last_agent)s, %(last_kind)s, %(last_name)s, %(last_change_id)s, %(last_number)s)
            )
        FOR KEY SHARE OF meaning SKIP LOCKED
 )
@@ -201,29 +202,29 @@ SELECT %(tenant)s, missing.agent, missing.kind, missing.name, missing.change_id,
     ON CONFLICT DO NOTHING;
 
 -- name: keep_remote_vectors
--- Store embeddings of one agent by a model at an address. Not of chunks that were deleted meanwhile, nor of those whose text
+-- Store embeddings of one tenant by a model at an address. Not of chunks that were deleted meanwhile, nor of those whose text
 -- included a passage that is deleted, or is being deleted: a deletion locks the item first, so it finds what is stored here. This
 -- statement waits for no lock, so that no deletion deadlocks with it: what is locked stays queued.
 WITH made AS MATERIALIZED (
     SELECT made.*
-      FROM jsonb_to_recordset(%(made)s) AS made (kind smallint, name text, change_id uuid, number integer, prior_name text,
-                                                 prior uuid, signs varbit, vector smallint[])
+      FROM jsonb_to_recordset(%(made)s) AS made (agent bigint, kind smallint, name text, change_id uuid, number integer,
+                                                 prior_name text, prior uuid, signs varbit, vector smallint[])
 ),
 prior AS MATERIALIZED (
-    SELECT item.kind, item.name, item.change_id
+    SELECT item.agent, item.kind, item.name, item.change_id
       FROM item
-     WHERE (item.tenant, item.agent) = (%(tenant)s, %(agent)s)
-       AND item.kind = ANY(ARRAY(SELECT made.kind FROM made))
-       AND item.name = ANY(ARRAY(SELECT made.prior_name FROM made))
+     WHERE item.tenant = %(tenant)s
+       AND (item.agent, item.kind, item.name, item.change_id)
+           IN (SELECT made.agent, made.kind, made.prior_name, made.prior FROM made)
        AND item.delete_time IS NULL
        FOR SHARE SKIP LOCKED
 ),
 queued AS MATERIALIZED (
-    SELECT waiting.kind, waiting.name, waiting.change_id, waiting.number
+    SELECT waiting.agent, waiting.kind, waiting.name, waiting.change_id, waiting.number
       FROM remote_embedding AS waiting
-     WHERE (waiting.tenant, waiting.agent) = (%(tenant)s, %(agent)s)
-       AND waiting.kind = ANY(ARRAY(SELECT made.kind FROM made))
-       AND waiting.name = ANY(ARRAY(SELECT made.name FROM made))
+     WHERE waiting.tenant = %(tenant)s
+       AND (waiting.agent, waiting.kind, waiting.name, waiting.change_id, waiting.number)
+           IN (SELECT made.agent, made.kind, made.name, made.change_id, made.number FROM made)
        AND waiting.model = %(model)s
        AND waiting.signs IS NULL
        FOR NO KEY UPDATE SKIP LOCKED
@@ -233,10 +234,11 @@ UPDATE remote_embedding AS kept
        signs      = made.signs,
        vector     = made.vector
   FROM made
-       JOIN queued USING (kind, name, change_id, number)
+       JOIN queued USING (agent, kind, name, change_id, number)
        LEFT JOIN prior
-            ON (prior.kind, prior.name, prior.change_id) = (made.kind, made.prior_name, made.prior)
- WHERE (kept.tenant, kept.agent) = (%(tenant)s, %(agent)s)
-   AND (kept.kind, kept.name, kept.change_id, kept.number) = (made.kind, made.name, made.change_id, made.number)
+            ON (prior.agent, prior.kind, prior.name, prior.change_id) = (made.agent, made.kind, made.prior_name, made.prior)
+ WHERE kept.tenant = %(tenant)s
+   AND (kept.agent, kept.kind, kept.name, kept.change_id, kept.number)
+       = (made.agent, made.kind, made.name, made.change_id, made.number)
    AND kept.model = %(model)s
    AND (made.prior IS NULL OR prior.change_id IS NOT NULL);

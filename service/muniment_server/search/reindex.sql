@@ -136,4 +136,9 @@ DELETE FROM remote_embedding AS removed
  USING other
  WHERE removed.tenant = %(tenant)s
    AND (removed.agent, removed.kind, removed.name, removed.change_id, removed.number, removed.model)
-       = (other.agent, other.kind, other.name, other.change_id, other.number, other.model);
+       = (other.agent, other.kind, other.name, other.change_id, other.number, other.model)
+   -- known already; it bounds what a hash join would read
+   AND (removed.agent, removed.kind, removed.name, removed.change_id, removed.number)
+       > (%(agent)s, %(kind)s, %(name)s, %(change_id)s, %(number)s)
+   AND (removed.agent, removed.kind, removed.name, removed.change_id, removed.number)
+       <= (%(last_agent)s, %(last_kind)s, %(last_name)s, %(last_change_id)s, %(last_number)s);
