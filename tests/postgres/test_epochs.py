@@ -11,9 +11,11 @@ import shutil
 from concurrent.futures import ThreadPoolExecutor, wait
 from unittest.mock import patch
 
+import psycopg
 import pytest
 
-from muniment_server.postgres import pool, roles
+from muniment_server.domain.errors import AgentNotFound, Unavailable
+from muniment_server.postgres import citus, pool, roles
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.epochs import Epoch, EpochGuard, WrongEpoch
 from muniment_server.postgres.pool import SINGLE, Database, epoch_of
@@ -196,6 +198,70 @@ def test_an_operator_may_adopt_a_node_on_a_lower_timeline(guard):
     guard.adopt(with_nodes(a=1, b=2))
 
     assert guard.admit(with_nodes(a=1, b=2)) == with_nodes(a=1, b=2)
+
+
+def test_adopting_keeps_what_is_known_of_nodes_that_did_not_answer(guard):
+    guard.admit(with_nodes(a=2, b=2))
+    guard.adopt(with_nodes(a=1))
+
+    with pytest.raises(WrongEpoch, match="its node of group b is on timeline 1"):
+        guard.admit(with_nodes(a=1, b=1))
+    guard.adopt(Epoch("9", 1, {"a": Epoch("8", 1)}))
+    assert guard.highest() == Epoch("9", 1, {"a": Epoch("8", 1)})
+
+
+def test_a_node_that_is_a_standby_is_not_adopted(guard):
+    guard.admit(with_nodes(a=2))
+    with pytest.raises(WrongEpoch, match="its node of group a is a standby"):
+        guard.adopt(with_nodes(a=0))
+
+    assert guard.highest() == with_nodes(a=2)
+
+
+@pytest.fixture
+def cluster(migrated, guard, monkeypatch):
+    """A database that is taken for one of a cluster. Its nodes are asked before each call."""
+    monkeypatch.setattr(citus, "is_cluster", lambda _: True)
+    monkeypatch.setattr(pool, "_NODES_SECONDS", 0.0)
+    with contextlib.closing(Database(migrated.conninfo, pool_sizes=SINGLE, epochs=guard)) as database:
+        yield database
+
+
+def backend(database):
+    with database.connection(roles.CONTROL, Deadline()) as connection:
+        return connection.info.backend_pid
+
+
+def test_a_connection_that_finds_a_promoted_node_is_not_used(cluster, monkeypatch):
+    """Through its coordinator it may still reach the server that was overtaken."""
+    monkeypatch.setattr(pool, "epoch_of", lambda *_, **__: with_nodes(a=1))
+    first, again = backend(cluster), backend(cluster)
+    monkeypatch.setattr(pool, "epoch_of", lambda *_, **__: with_nodes(a=2))
+
+    assert first == again != backend(cluster)
+
+
+def test_a_node_that_is_silent_stops_no_one(cluster, monkeypatch):
+    monkeypatch.setattr(pool, "epoch_of", lambda *_, **__: with_nodes(a=1))
+    before = backend(cluster)
+
+    def wait(*_, **__):
+        raise psycopg.errors.QueryCanceled
+
+    monkeypatch.setattr(pool, "epoch_of", wait)
+    assert backend(cluster) == before
+
+
+def test_nothing_that_was_found_after_an_unconfirmed_commit_is_answered(cluster, monkeypatch):
+    monkeypatch.setattr(pool, "epoch_of", lambda *_, **__: with_nodes(a=1))
+
+    def commit_and_read():
+        with cluster.connection(roles.CONTROL, Deadline()) as connection:
+            connection.execute("DO $$ BEGIN RAISE WARNING 'failed to commit transaction on worker:5432'; END $$")
+            raise AgentNotFound
+
+    with pytest.raises(Unavailable):
+        commit_and_read()
 
 
 def test_without_nodes_the_file_is_what_earlier_versions_wrote(guard, tmp_path):
