@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+import psycopg
 import pytest
 
 from muniment_server.admin.checks import _check_ledgers
@@ -31,7 +32,14 @@ from muniment_server.runtime.remote_embedding import RemoteEmbedding
 from muniment_server.runtime.remote_queue import RemoteQueue
 from muniment_server.runtime.stop_signal import StopSignal
 from muniment_server.search import embedding_queue
-from muniment_server.search.embedding_queue import FIRST, START, queue_missing, read_remote_batch, store_remote_batch
+from muniment_server.search.embedding_queue import (
+    FIRST,
+    START,
+    embed_batch,
+    queue_missing,
+    read_remote_batch,
+    store_remote_batch,
+)
 from muniment_server.search.embeddings import model_number
 from tests.noninterference.mutants.damage import as_restricted
 from tests.noninterference.mutants.scheme import HOSTS, ITEMS, Mutant, Patch, applied, edit, setting
@@ -439,6 +447,22 @@ def test_missing_chunks_are_queued_once_and_those_that_wait_are_not(world):
             assert queue_missing(connection, last, model=model) is None
     assert len(world.rows("WHERE model = 7 AND is_missing AND signs IS NULL")) == 2
     assert len(world.rows("WHERE is_missing")) == 2
+
+
+def test_a_chunk_that_cannot_be_queued_for_the_next_model_stays_queued_for_the_first(world, monkeypatch):
+    """Or that model would learn of it ten minutes later."""
+    world.at(PUBLIC).save_memory(key="cat", content="a cat")
+    failing = {**embedding_queue._QUERIES, "queue_kept": "SELECT 1 / 0"}
+    monkeypatch.setattr(embedding_queue, "_QUERIES", failing)
+    with (
+        world.service.database.connect(PUBLIC.role) as connection,
+        pytest.raises(psycopg.errors.DivisionByZero),
+    ):
+        embed_batch(connection, lambda text, _: quick(text), START, next_model=7)
+    with world.service.database.as_owner() as owner:
+        made = owner.execute("SELECT embedder FROM muniment_public.meaning").fetchall()
+
+    assert made == [(None,)]
 
 
 def test_a_batch_looks_at_the_chunks_after_the_one_before(world, monkeypatch):

@@ -117,7 +117,8 @@ def restore(
 ) -> None:
     """Restore the backup FILE into a database without data, and close all sessions in it.
 
-    A backup of a Citus cluster can be restored into plain Postgres, too, and the reverse.
+    A backup of a Citus cluster can be restored into plain Postgres, too. One of plain Postgres can be restored into a
+    cluster if Muniment supported clusters when it was made.
 
     A backup lacks the raises of taint that came after it, so no session goes on: hosts must open new ones at the level
     that the model has seen. With --database-url, which must name an administrator, the passwords of the serving roles

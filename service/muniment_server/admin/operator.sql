@@ -230,5 +230,6 @@ SELECT pg_class.oid::regclass::text,
    AND pg_get_userbyid(pg_class.relowner) = %(owner)s;
 
 -- name: use_one_connection_to_each_node
--- Where there is a Citus cluster, until the end of the transaction: Citus changes no schema beside what it runs in parallel.
+-- Until the transaction ends, Citus uses one connection to each node: it refuses to change the schema after parallel statements.
+-- No effect on plain Postgres.
 SELECT set_config('citus.multi_shard_modify_mode', 'sequential', true);

@@ -59,7 +59,7 @@ def _lock(connection: psycopg.Connection) -> None:
     for attempts_left in reversed(range(_LOCK_ATTEMPTS)):
         try:
             citus.lock_against_writes(connection)
-        except (errors.LockNotAvailable, errors.DeadlockDetected, errors.QueryCanceled):
+        except (errors.LockNotAvailable, errors.DeadlockDetected):
             connection.rollback()
             if not attempts_left:
                 raise Failure(

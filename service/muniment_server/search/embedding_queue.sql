@@ -99,8 +99,8 @@ SELECT waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change
  ORDER BY waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change_id, waiting.piece;
 
 -- name: keep_vectors
--- Store embeddings of one tenant, each in the nearest list, if there are lists; return where. Chunks that were deleted meanwhile
--- get none; nor do those that are no longer embedded together with the passage that was used. This statement waits for no lock,
+-- Store embeddings of one tenant, each in the nearest list, if there are lists. Returns the chunks that got one: not those that
+-- were deleted meanwhile, or are no longer embedded together with the passage that was used. This statement waits for no lock,
 -- since one thread embeds all levels and a lower one must not wait for a deletion above: what is locked stays queued.
 WITH made AS MATERIALIZED (
     SELECT made.*
@@ -148,7 +148,7 @@ SELECT %(tenant)s, kept.agent, kept.kind, kept.name, kept.change_id, kept.number
     ON CONFLICT DO NOTHING;
 
 -- name: next_tenant
--- The first tenant with chunks after a given one. No row: there is none.
+-- The first tenant with chunks after a given one, or no row.
 SELECT meaning.tenant
   FROM meaning
  WHERE meaning.tenant > %(tenant)s
@@ -156,7 +156,7 @@ SELECT meaning.tenant
  LIMIT 1;
 
 -- name: last_of_batch
--- The last of a tenant's next chunks after a given one. No row: there are no more.
+-- The last of a tenant's next chunks after a given one, or no row if there are no more.
 SELECT batch.tenant, batch.agent, batch.kind, batch.name, batch.change_id, batch.piece AS number
   FROM (
            SELECT meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece
@@ -188,7 +188,7 @@ WITH missing AS MATERIALIZED (
                 WHERE (present.tenant, present.agent, present.kind, present.name, present.change_id, present.number)
                       = (meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece)
                   AND present.model = %(model)s
-                  -- known already; it bounds what a hash join would read
+                  -- implied, and stated because it bounds what a hash join reads
                   AND (present.agent, present.kind, present.name, present.change_id, present.number)
                       > (%(agent)s, %(kind)s, %(name)s, %(change_id)s, %(number)s)
                   AND (present.agent, present.kind, present.name, present.change_id, present.number)

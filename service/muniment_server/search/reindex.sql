@@ -137,7 +137,7 @@ DELETE FROM remote_embedding AS removed
  WHERE removed.tenant = %(tenant)s
    AND (removed.agent, removed.kind, removed.name, removed.change_id, removed.number, removed.model)
        = (other.agent, other.kind, other.name, other.change_id, other.number, other.model)
-   -- known already; it bounds what a hash join would read
+   -- implied, and stated because it bounds what a hash join reads
    AND (removed.agent, removed.kind, removed.name, removed.change_id, removed.number)
        > (%(agent)s, %(kind)s, %(name)s, %(change_id)s, %(number)s)
    AND (removed.agent, removed.kind, removed.name, removed.change_id, removed.number)
