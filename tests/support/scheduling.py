@@ -18,7 +18,10 @@ _TOGETHER = {
     "tests/endtoend/": "conversations",  # loaded once, in a minute
     "tests/faults/test_clients_across_restarts.py": "clients",
     "tests/noninterference/test_two_worlds.py": "worlds",  # the longest: what is a group begins early
+    "tests/taint_model/": "taint",  # as a group they begin early
     "tests/tour/test_java.py": "clients",
+    "tests/tour/test_other_tools.py": "tools",  # Go compiles grpcurl and ghz once, and what waits for it is one worker
+    "tests/tour/test_readme.py::test_the_tour": "tools",
     "tests/tour/test_typescript.py": "clients",
 }
 """By the beginning of their ids, the tests that share what takes long to make, or would change it while another runs.

@@ -68,9 +68,14 @@ SETTINGS_SINCE_17: Mapping[str, str] = {"transaction_timeout": "1min"}
 """The same, from Postgres 17 on. It ends a transaction also while it waits for the rest of what was sent at once. No
 statement lasts as long: see `LONGEST_STATEMENT`."""
 
-SETTINGS_ON_CLUSTER: Mapping[str, str] = {"plan_cache_mode": "auto", "citus.node_connection_timeout": "2s"}
-"""Settings that differ on a Citus cluster. It cannot plan most statements before it knows their tenant, and a node that
-drops packets must not block calls to the others."""
+SETTINGS_ON_CLUSTER: Mapping[str, str] = {
+    "plan_cache_mode": "auto",
+    "max_parallel_workers_per_gather": "0",
+    "citus.node_connection_timeout": "2s",
+}
+"""Settings that differ on a Citus cluster. It cannot plan most statements before it knows their tenant. Postgres takes
+what Citus keeps between the steps of a write for large, and started processes to read a row in parallel, which took
+half the coordinator's time. And a node that drops packets must not block calls to the others."""
 _NODES_SECONDS = 1.0
 """How long the nodes of a cluster are used before they are asked again for their epochs."""
 
