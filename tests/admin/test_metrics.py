@@ -13,12 +13,14 @@ import ssl
 import stat
 import struct
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from muniment_server.postgres import queries
+from tests.faults.processes import may_mount
 from tests.support.certificates import make as make_certificate
 from tests.support.commands import Server, children_of, line_of, run, wait_until
 from tests.support.prometheus import asked, connection, sample, samples
@@ -75,6 +77,54 @@ def test_what_a_worker_counted_stays_when_it_dies_and_its_gauges_go(pair_of_work
 
     assert handled(address, "GetMemory", "NotFound") == counted >= 1
     assert sample(address, "muniment_calls_in_flight", pool="calls") == 0
+
+
+_WRITES_LABELS = """
+from muniment_server.telemetry import worker_metrics
+for number in range(400):
+    worker_metrics.REFUSED.labels(f"{number:0>30}", "UNAUTHENTICATED", "CREDENTIAL_INVALID").inc()
+print("counted")
+"""
+_IN_A_FULL_FOLDER = """
+mount -t tmpfs -o size=12m tmpfs "$PROMETHEUS_MULTIPROC_DIR" || exit 77
+"$0" -c "
+import shutil, os
+from muniment_server.telemetry import worker_metrics
+folder = os.environ['PROMETHEUS_MULTIPROC_DIR']
+with open(f'{folder}/other', 'wb', buffering=0) as other:
+    try:
+        while other.write(bytes(4096)): pass
+    except OSError: pass
+$1"
+"""
+
+
+def test_no_worker_dies_of_a_new_refusal_while_the_disk_of_the_metrics_is_full(tmp_path):
+    """The values are in files that are mapped into memory: a write for which there is no room would be a SIGBUS."""
+    if not may_mount():
+        pytest.skip("no right to mount a disk in memory")
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", _IN_A_FULL_FOLDER, sys.executable, _WRITES_LABELS],
+        env={**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout) == (0, "counted\n"), done.stderr
+
+
+def test_a_process_that_finds_no_room_for_its_metrics_says_so_and_leaves_no_file_that_readers_trip_over(tmp_path):
+    limited = (
+        "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+        " resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192)); from muniment_server.telemetry import worker_metrics"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", limited],
+        env={**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert "OSError: [Errno 27]" in done.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_the_database_has_is_counted(serving, folder, data_dir):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import shutil
@@ -116,3 +117,19 @@ def test_what_else_a_worker_writes_is_passed_on(tmp_path):
 
     wait_until(lambda: stream.closed, "the stream has been read")
     assert onto.getvalue() == "Traceback\nFatal Python error\n"
+
+
+def test_a_line_for_which_the_disk_has_no_room_does_not_end_the_log(tmp_path):
+    class Log(io.StringIO):
+        def write(self, line: str) -> int:
+            if "too much" in line:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return super().write(line)
+
+    onto = Log()
+    (tmp_path / "stream").write_text("one\ntoo much\ntwo\n")
+    stream = (tmp_path / "stream").open()
+    ChildLog(stream, onto)
+
+    wait_until(lambda: stream.closed, "the stream has been read")
+    assert onto.getvalue() == "one\ntwo\n"

@@ -16,6 +16,8 @@ import grpc
 import psycopg
 import pytest
 
+from muniment_server.admin import moving
+from muniment_server.domain.ids import TenantNumber
 from muniment_server.monitor.queries import HOST_QUERIES
 from muniment_server.postgres import roles
 from tests.support.answers import LEVELS, PUBLIC, RESTRICTED, in_future, invalid, refusal
@@ -308,3 +310,39 @@ def test_c63_attaching_a_block_whose_declaration_ends_meanwhile_logs_no_label(se
     assert outcomes[0].code is grpc.StatusCode.NOT_FOUND
     assert refusal(host.attach_block, agent_id="bob", **shared) == "NOT_FOUND SHARED_BLOCK_NOT_FOUND"
     assert "ERROR" not in said()
+
+
+class CanceledMidway:
+    """A connection whose copy stops in the middle, until a statement of another connection has been canceled."""
+
+    def __init__(self, connection, admin, other):
+        self._connection = connection
+        self._cancel = partial(admin.execute, "SELECT pg_cancel_backend(%s)", [other.info.backend_pid])
+
+    def cursor(self):
+        return self
+
+    @contextlib.contextmanager
+    def copy(self, statement):
+        with self._connection.cursor().copy(statement) as rows:
+            yield self._canceled(list(rows))
+
+    def _canceled(self, rows):
+        yield from rows[: len(rows) // 2]
+        self._cancel()
+        yield from rows[len(rows) // 2 :]
+
+
+def test_a_move_of_a_tenant_that_is_canceled_leaves_no_name_in_the_log(external, said):
+    canary = new_canary()
+    with cloned(external) as source, cloned(external) as target, source.as_owner() as sent, target.as_owner() as other:
+        with serving(source) as service:
+            session = service.session(RESTRICTED)
+            for batch in range(4):
+                session.save_memories(memories=[{"key": f"{canary}-{batch}-{n}", "content": "x"} for n in range(100)])
+        (table,) = (each for each in moving._tables(sent) if str(each) == "muniment_restricted.item")
+        with target.as_admin() as admin, pytest.raises(psycopg.errors.QueryCanceled):
+            moving._copy(CanceledMidway(sent, admin, other), other, TenantNumber(1), table)  # type: ignore[arg-type]
+
+    assert "canceling statement due to user request" in said()
+    assert canary not in said()

@@ -295,12 +295,15 @@ def _tables(connection: psycopg.Connection[Any]) -> list[_Table]:
 
 
 def _copy(source: psycopg.Connection[Any], target: psycopg.Connection[Any], tenant: TenantNumber, table: _Table) -> int:
-    """Copy the rows of one table; return how many there are."""
+    """Copy the rows of one table; return how many there are.
+
+    In binary: of a copy as text that fails, or is canceled, Postgres logs a line, with the name of an item.
+    """
     columns = sql.SQL(", ").join(map(sql.Identifier, table.columns))
-    reading = sql.SQL("COPY (SELECT {} FROM {} WHERE tenant = {}) TO STDOUT").format(
+    reading = sql.SQL("COPY (SELECT {} FROM {} WHERE tenant = {}) TO STDOUT (FORMAT binary)").format(
         columns, table.identifier, sql.Literal(tenant)
     )
-    writing = sql.SQL("COPY {} ({}) FROM STDIN").format(table.identifier, columns)
+    writing = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(table.identifier, columns)
     cursor = target.cursor()
     with source.cursor().copy(reading) as rows, cursor.copy(writing) as copied:
         for block in rows:

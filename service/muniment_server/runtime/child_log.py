@@ -10,6 +10,7 @@ import logging
 import re
 import sys
 import threading
+from contextlib import suppress
 from typing import IO
 
 from muniment_server.telemetry.logs import fields
@@ -39,8 +40,9 @@ class ChildLog:
             for line in self._stream:
                 found = _OF_GRPC.match(line)
                 if found is None:
-                    self._onto.write(line)
-                    self._onto.flush()
+                    with suppress(OSError):  # a line for which the disk has no room; later ones may find some
+                        self._onto.write(line)
+                        self._onto.flush()
                 elif handshake := _HANDSHAKE.match(found["text"]):
                     self._count(handshake["cause"] or "UNKNOWN")
 

@@ -6,7 +6,41 @@ metric without labels exists, with the value 0, as soon as its module is importe
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Gauge
+from pathlib import Path
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Gauge, mmap_dict, values
+
+_mmap_dict: Any = mmap_dict  # has no types
+_values: Any = values
+_FILE_BYTES = 512 * 1024
+"""Some 3,000 values, more than a process has: their labels are bounded. The files of ended processes stay, too."""
+
+
+class _AllocatedFile(_mmap_dict.MmapedDict):  # type: ignore[misc]
+    """A file of values whose bytes are on the disk before any is written.
+
+    The file of the library is sparse. While its disk is full, a process that wrote to it would be killed (SIGBUS), and
+    so would each one that is started in its place: anyone who is refused for a new reason adds a value.
+    """
+
+    def __init__(self, filename: str, read_mode: bool = False) -> None:
+        """OSError: the disk has no room for the file."""
+        if not read_mode:
+            _allocate(Path(filename))
+        super().__init__(filename, read_mode)
+
+
+def _allocate(file: Path) -> None:
+    try:
+        with file.open("ab") as appended:
+            appended.write(bytes(max(0, _FILE_BYTES - appended.tell())))
+    except OSError:
+        file.unlink(missing_ok=True)  # readers expect a whole page
+        raise
+
+
+_values.MmapedDict = _AllocatedFile
 
 REGISTRY = CollectorRegistry()
 """The metrics of this process."""
