@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 
 import pytest
 
@@ -79,14 +79,12 @@ class Failing:
         self._error = Unavailable()
         self._error.cause = sqlstate
 
-    @contextmanager
     def connection(self, *_):
         self.attempts += 1
         raise self._error
-        yield
 
 
-def schedule_of(**servers: Failing) -> EmbeddingSchedule:
+def schedule_of(**servers):
     return EmbeddingSchedule(Databases(Placement(dict.fromkeys(servers, "")), servers), lambda text, _: quick(text))
 
 

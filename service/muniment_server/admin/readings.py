@@ -43,11 +43,7 @@ class Reading:
                 for sample in family.samples:
                     if abs(sample.value) <= _HIGHEST:  # which NaN is not
                         samples[sample.name][frozenset(sample.labels.items())] = sample.value
-        except (
-            ValueError,
-            LookupError,
-            ArithmeticError,
-        ) as error:  # it depends on where the parser gives up
+        except (ValueError, LookupError, ArithmeticError) as error:  # where the parser gave up
             raise NotMetrics from error
         if "muniment_database_up" not in samples:
             raise NotMetrics
