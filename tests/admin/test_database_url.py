@@ -130,6 +130,35 @@ def test_a_server_whose_login_the_database_refuses_says_so(folder, url, passfile
     assert "Traceback" not in done.stderr
 
 
+def test_the_passfile_counts_and_not_the_password_in_the_environment(serving, folder, url, passfile):
+    """PGPASSWORD may be an operator's. libpq would send it instead, and `doctor` would send it at each log-in."""
+    wrong = {"PGPASSWORD": "hush"}
+    as_admin = {"MUNIMENT_DATABASE_URL": admin_url(url), **wrong}
+    migrated = run_process(folder, "migrate", "--passfile", str(passfile), **as_admin)
+    examined = run_process(folder, "doctor", "--passfile", str(passfile), **as_admin)
+    server = serving("--database-url", url, "--passfile", str(passfile), **wrong)
+
+    assert migrated.returncode == 0, migrated.stderr
+    assert examined.returncode == 0, examined.stdout
+    assert server.address
+    assert server.stop() == 0
+
+
+def test_a_passfile_in_the_url_of_a_server_counts_and_not_the_password_in_the_environment(
+    serving, folder, url, passfile
+):
+    file = folder / "servers.toml"
+    file.write_text(f'[servers]\na = "{url}?passfile={passfile}"\n')
+    wrong = {"PGPASSWORD": "hush"}
+    examined = run_process(folder, "doctor", "--servers", str(file), **wrong)
+    server = serving("--servers", str(file), **wrong)
+
+    assert examined.returncode == 0, examined.stdout
+    assert "each tenant is at one server" in examined.stdout
+    assert server.address
+    assert server.stop() == 0
+
+
 def test_a_passfile_that_others_may_read_is_refused(folder, url, passfile):
     open_to_all = folder / "open"
     open_to_all.write_bytes(passfile.read_bytes())

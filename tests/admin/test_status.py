@@ -275,6 +275,12 @@ def test_something_else_at_the_address_is_reported(folder, body):
         fails(run(folder, "status", "--metrics", address), "ended the connection")
 
 
+def test_metrics_that_end_early_are_reported(folder):
+    """A line that is lost with the rest would count as a metric that the server does not have."""
+    with answering(b"HTTP/1.0 200 OK\r\nContent-Length: 100\r\n\r\nmuniment_database_up 1\n") as address:
+        fails(run(folder, "status", "--metrics", address), "ended the connection")
+
+
 def test_a_path_that_is_too_long_serves_no_metrics(serving, folder, made_before):
     """In development they are off, with a line in the log; if they are asked for, the server does not start."""
     deep = folder / ("d" * (100 - len(str(folder))))

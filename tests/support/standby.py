@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,8 +80,8 @@ class Cluster:
     def execute(self, statement: str) -> list[tuple[Any, ...]]:
         """Run one statement as the superuser, and return its rows."""
         with psycopg.connect(self.admin, autocommit=True) as admin:
-            cursor = admin.execute(statement.encode())
-            return cursor.fetchall() if cursor.description else []
+            cursor = admin.execute(statement.encode())  # `SELECT FROM` has rows, and no columns
+            return cursor.fetchall() if cursor.description is not None else []
 
     @property
     def admin(self) -> str:
@@ -130,6 +130,26 @@ class Pair:
         """From now on, a commit on the primary waits until the standby has written it to disk."""
         self.primary.configure("synchronous_standby_names", "*")
         _until(lambda: self.primary.execute("SELECT sync_state FROM pg_stat_replication") == [("sync",)])
+        _until(self._commit_waits)
+
+    def _commit_waits(self) -> bool:
+        """Whether a commit waits for the standby, which applies nothing meanwhile.
+
+        `sync_state` does not say so: commits wait only once the checkpointer, too, has read the new setting.
+        """
+        self.standby.execute("SELECT pg_wal_replay_pause()")
+        try:
+            with closing(psycopg.connect(self.primary.admin, autocommit=True)) as admin:
+                admin.execute("SET synchronous_commit = remote_apply")
+                admin.pgconn.send_query(b"SELECT pg_logical_emit_message(true, '', '')")
+                waits = f"SELECT FROM pg_stat_activity WHERE pid = {admin.info.backend_pid} AND wait_event = 'SyncRep'"
+                while admin.pgconn.is_busy():
+                    if self.primary.execute(waits):
+                        return True
+                    admin.pgconn.consume_input()
+        finally:
+            self.standby.execute("SELECT pg_wal_replay_resume()")
+        return False
 
     @contextmanager
     def partitioned(self) -> Iterator[None]:

@@ -101,7 +101,8 @@ def _check_claims(placement: Placement) -> Iterator[Finding]:
     found = {}
     for name, conninfo in placement.servers.items():
         try:
-            with psycopg.connect(_login(databases.without(conninfo, "user", "password"), roles.CONTROL)) as connection:
+            served = with_passfile(databases.without(conninfo, "user", "password"), None)
+            with psycopg.connect(_login(served, roles.CONTROL)) as connection:
                 found[name] = claims.claim_of(connection)
         except psycopg.Error:
             continue

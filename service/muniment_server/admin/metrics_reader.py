@@ -26,7 +26,7 @@ from muniment_server.runtime.metrics_endpoint import PATH, read_token
 _FILE = click.Path(path_type=Path)
 _SECONDS = 10.0
 """How long a server may say nothing."""
-_MAX_BYTES = 32 * 1024 * 1024
+_MAX_BYTES = 8 * 1024 * 1024
 _NAME_IT = "give the --metrics of `muniment serve` here, too, or set MUNIMENT_METRICS"
 
 
@@ -163,8 +163,11 @@ class MetricsReader:
         connection = self._connection()
         try:
             connection.request("GET", PATH, headers={"Authorization": f"Bearer {self._token}"} if self._token else {})
-            response = connection.getresponse()
-            return response, response.read(_MAX_BYTES + 1)
+            with connection.getresponse() as response:
+                body = response.read(_MAX_BYTES + 1)
+                if response.length and len(body) <= _MAX_BYTES:
+                    raise http.client.IncompleteRead(body)
+                return response, body
         except (OSError, http.client.HTTPException) as error:
             raise self._unreachable(error) from None
         finally:

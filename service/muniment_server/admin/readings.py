@@ -6,10 +6,15 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from prometheus_client.parser import text_string_to_metric_families
 
 Labels = frozenset[tuple[str, str]]
+_LONGEST_LINE = 64 * 1024
+"""In characters. The parser takes minutes for a line of a few megabytes."""
+_HIGHEST = 1e18
+"""No metric of a server is as high. A higher value, or one that is not a number, is left out."""
 
 
 class NotMetrics(ValueError):
@@ -26,13 +31,19 @@ class Reading:
 
     @classmethod
     def parse(cls, text: str, time: float) -> Reading:
-        """The reading in *text*, in the format of Prometheus. Raises NotMetrics."""
+        """The reading in *text*, in the format of Prometheus. Raises NotMetrics.
+
+        A text that was cut off is refused: its last value could be wrong. Values that cannot be true are left out.
+        """
+        if not text.endswith("\n") or any(len(line) > _LONGEST_LINE for line in text.split("\n")):
+            raise NotMetrics
         samples: dict[str, dict[Labels, float]] = defaultdict(dict)
         try:
             for family in text_string_to_metric_families(text):
                 for sample in family.samples:
-                    samples[sample.name][frozenset(sample.labels.items())] = sample.value
-        except (ValueError, IndexError, KeyError) as error:  # what the parser raises depends on where it gives up
+                    if abs(sample.value) <= _HIGHEST:  # which NaN is not
+                        samples[sample.name][frozenset(sample.labels.items())] = sample.value
+        except (ValueError, LookupError, ArithmeticError) as error:  # where the parser gave up
             raise NotMetrics from error
         if "muniment_database_up" not in samples:
             raise NotMetrics
@@ -76,7 +87,8 @@ class Change:
         found: dict[str, dict[float, float]] = defaultdict(lambda: defaultdict(float))
         for labels, increase in self._increases(f"{histogram}_bucket").items():
             each = dict(labels)
-            found[each.get(label, "")][float(each["le"])] += increase
+            if (bound := _bound(each.get("le", ""))) is not None:
+                found[each.get(label, "")][bound] += increase
         return {key: value for key, each in found.items() if (value := quantile(share, each)) is not None}
 
     def _increases(self, name: str) -> dict[Labels, float]:
@@ -93,7 +105,7 @@ def quantile(share: float, buckets: Mapping[float, float]) -> float | None:
     does: what is above the highest finite bound counts as that bound.
     """
     bounds = sorted(buckets)
-    if not bounds or not buckets[bounds[-1]]:
+    if not bounds or buckets[bounds[-1]] <= 0:
         return None
     rank = share * buckets[bounds[-1]]
     index = next(index for index, bound in enumerate(bounds) if buckets[bound] >= rank)
@@ -101,6 +113,23 @@ def quantile(share: float, buckets: Mapping[float, float]) -> float | None:
     if math.isinf(bounds[index]):
         return begin
     return begin + (bounds[index] - begin) * (rank - below) / (buckets[bounds[index]] - below)
+
+
+def moment(seconds: float | None) -> datetime | None:
+    """The time at so many seconds after 1970. None if it is not given, or no clock can show it."""
+    try:
+        return None if seconds is None else datetime.fromtimestamp(round(seconds), UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _bound(text: str) -> float | None:
+    """The bound of a bucket. None if it is none that a duration can be compared with."""
+    try:
+        bound = float(text)
+    except ValueError:
+        return None
+    return bound if 0 <= bound <= _HIGHEST or bound == math.inf else None
 
 
 def _by(samples: Mapping[Labels, float], label: str) -> dict[str, float]:

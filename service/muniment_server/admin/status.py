@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import click
 
 from muniment.cli.output import Output, with_output
 from muniment_server.admin.metrics_reader import MetricsReader, with_metrics
-from muniment_server.admin.readings import Reading
+from muniment_server.admin.readings import Reading, moment
 
 
 @click.command
@@ -48,8 +48,8 @@ def status_of(reading: Reading) -> dict[str, Any]:
         "database_up": reading.lowest("muniment_database_up") == 1,
         "servers_up": _servers(reading),
         "database_sqlstate": reading.label("muniment_database_up", "sqlstate") or None,
-        "database_answered": _time(reading.value("muniment_database_answered_timestamp_seconds") or None),
-        "database_down_since": _time(reading.lowest("muniment_database_down_since_timestamp_seconds")),
+        "database_answered": moment(reading.value("muniment_database_answered_timestamp_seconds") or None),
+        "database_down_since": moment(reading.lowest("muniment_database_down_since_timestamp_seconds")),
         "disk_full": _flag(reading, "muniment_disk_full"),
         "disk_free_bytes": _count(reading, "muniment_disk_free_bytes"),
         "calls_in_flight": _gauges(reading, "muniment_calls_in_flight", "pool"),
@@ -100,13 +100,9 @@ def _gauges(reading: Reading, name: str, label: str) -> dict[str, int] | None:
     return {key: int(value) for key, value in reading.by(name, label).items()} or None
 
 
-def _time(seconds: float | None) -> datetime | None:
-    return None if seconds is None else datetime.fromtimestamp(round(seconds), UTC)
-
-
 def _times(reading: Reading, name: str, label: str) -> dict[str, datetime | None] | None:
     """Those that are set: a gauge is 0 until then."""
-    return {key: _time(value or None) for key, value in reading.by(name, label).items()} or None
+    return {key: moment(value or None) for key, value in reading.by(name, label).items()} or None
 
 
 def _in_words(value: object) -> object:

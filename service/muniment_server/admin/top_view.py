@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 
 from rich.columns import Columns
 from rich.console import Group, RenderableType
@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from muniment.cli.output import LEVEL_STYLES, harmless
-from muniment_server.admin.readings import Change, Reading
+from muniment_server.admin.readings import Change, Reading, moment
 
 _GIB = 1024**3
 _BELOW = 7
@@ -72,8 +72,8 @@ def _conditions(reading: Reading) -> Iterator[Text]:
 
 
 def _why_down(reading: Reading) -> str:
-    since = reading.lowest("muniment_database_down_since_timestamp_seconds")
-    begin = f" since {datetime.fromtimestamp(since, UTC):%H:%M:%S}Z" if since is not None else ""
+    since = moment(reading.lowest("muniment_database_down_since_timestamp_seconds"))
+    begin = f" since {since:%H:%M:%S}Z" if since is not None else ""
     names = [name for name, up in reading.by("muniment_database_up", "server").items() if name and not up]
     which = f" {harmless(', '.join(names))}" if names else ""
     return f"database{which} down{begin} (SQLSTATE {harmless(reading.label('muniment_database_up', 'sqlstate'))})"

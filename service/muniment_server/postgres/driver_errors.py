@@ -17,6 +17,8 @@ from muniment_server.domain.errors import (
 
 NO_SQLSTATE = "none"
 """Stands for the SQLSTATE of a failure that has none, such as a lost connection."""
+_LOST_CONNECTION = ("08", "57P")
+"""How the SQLSTATEs begin of a connection that failed, and of a server that shuts down, starts or has crashed."""
 _LOST_NODE = (
     "could not commit transaction for shard ",
     "failed to prepare transaction ",
@@ -37,6 +39,11 @@ def domain_error(error: psycopg.Error) -> Exception:
     if isinstance(found, MunimentError):
         found.cause = sqlstate_of(error)
     return found
+
+
+def is_lost_connection(error: MunimentError) -> bool:
+    """Whether the server could not be reached, or ended the connection, rather than a statement having failed."""
+    return error.cause == NO_SQLSTATE or error.cause.startswith(_LOST_CONNECTION)
 
 
 def sqlstate_of(error: psycopg.Error) -> str:

@@ -14,6 +14,7 @@ from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -23,7 +24,7 @@ from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import MunimentError, StorageFull
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.disk import Disk
-from muniment_server.postgres.driver_errors import location_of
+from muniment_server.postgres.driver_errors import is_lost_connection, location_of
 from muniment_server.postgres.placement import Databases, PlacedDatabase
 from muniment_server.postgres.pool import SINGLE, Database
 from muniment_server.runtime import child_main
@@ -46,6 +47,7 @@ from muniment_server.search.embedding_queue import (
 )
 from muniment_server.search.embeddings import ZERO, Vector, readable, vector_of
 from muniment_server.telemetry import embedder_metrics as metrics
+from muniment_server.telemetry.repeats import Repeats, log_and_count, sum_up
 
 _LOG = logging.getLogger("muniment.embedder")
 _MEASURE_SECONDS = 15.0
@@ -53,7 +55,11 @@ _MEASURE_SECONDS = 15.0
 _POLL_SECONDS = 0.2
 """How often an idle embedder looks for queued chunks."""
 _SECONDS_AFTER_ERROR = 5.0
-"""How long a level is skipped after an unexpected error."""
+"""How long a level of a server is skipped after an error, and one of several servers while it is away."""
+_SECONDS_WHILE_FULL = 30.0
+"""How long one of several servers is skipped after its disk was full."""
+_SECONDS_OF_WARNINGS = 60.0
+"""How long equal warnings are counted before a line sums them up."""
 _SECONDS_AFTER_LOCK = 1.0
 """How long a level is skipped after a batch whose chunks are all locked."""
 _STUCK_SECONDS = 60.0
@@ -292,8 +298,8 @@ def embed_queued_chunks(schedule: EmbeddingSchedule, disk: Disk, stop: StopSigna
             pass
     except StorageFull:
         disk.report_full()
-    except MunimentError as error:  # the database is unavailable; the caller tries again
-        _LOG.warning("chunks stay queued: %s", type(error).__name__)
+    except MunimentError:  # the database is away, which was logged; the caller tries again
+        pass
 
 
 class EmbeddingSchedule:
@@ -311,14 +317,16 @@ class EmbeddingSchedule:
         self._batches = Counter[Classification]()
         self._last: dict[tuple[str, Classification], Position] = {}
         self._not_before: dict[tuple[str, Classification | None], float] = {}
-        """When to resume a level of a server after an unexpected error or a batch of locked chunks, or a server that
-        does not answer. All else continues: it must not notice it."""
+        """When to resume a level of a server after an error or a batch of locked chunks, or a server that is away or
+        whose disk is full. All else continues: it must not notice it."""
+        self._repeats = Repeats(seconds=_SECONDS_OF_WARNINGS)
 
     def embed_next_batch(self) -> bool:
         """Embed one batch. False if there is nothing to do now.
 
-        Raises MunimentError if there is one server, and it fails.
+        If there is one server, raises MunimentError if it is away, and StorageFull. Of several, the others continue.
         """
+        sum_up(_LOG, self._repeats)
         passed = False
         for level in Classification:
             if self._batches[level] == _MAX_BATCHES_IN_A_ROW:
@@ -332,46 +340,66 @@ class EmbeddingSchedule:
         for _ in range(len(self._turns)):
             placed = self._turns[0]
             self._turns.rotate(-1)
-            if self._try_server(placed, level):
+            if not self._pauses(placed, None) and not self._pauses(placed, level) and self._try_level(placed, level):
                 return True
         return False
 
-    def _try_server(self, placed: PlacedDatabase, level: Classification) -> bool:
-        if time.monotonic() < self._not_before.get((placed.name, None), 0.0):
-            return False
-        try:
-            return self._try_level(placed, level)
-        except MunimentError as error:
-            if len(self._turns) == 1:
-                raise
-            _LOG.warning("chunks of %s stay queued: %s", placed.name, type(error).__name__)
-            self._not_before[placed.name, None] = time.monotonic() + _SECONDS_AFTER_ERROR
-            return False
-
     def _try_level(self, placed: PlacedDatabase, level: Classification) -> bool:
-        if time.monotonic() < self._not_before.get((placed.name, level), 0.0):
-            return False
+        """Embed a batch. A failed statement pauses only its level at its server; a lost connection, the server."""
         try:
             return self._embed_level(placed, level)
-        except MunimentError:
-            raise
+        except StorageFull:
+            if len(self._turns) == 1:
+                raise
+            self._report(logging.ERROR, f"chunks{_of(placed)} stay queued: its disk is full")
+            self._pause(placed, None, _SECONDS_WHILE_FULL)
+        except MunimentError as error:
+            if is_lost_connection(error):
+                self._report(logging.WARNING, f"chunks{_of(placed)} stay queued: {type(error).__name__}")
+                if len(self._turns) == 1:
+                    raise
+                self._pause(placed, None, _SECONDS_AFTER_ERROR)
+            else:
+                cause = f"{type(error).__name__} ({error.cause})"
+                self._report(logging.WARNING, f"{level.name} chunks{_of(placed)} stay queued: {cause}")
+                self._pause(placed, level, _SECONDS_AFTER_ERROR)
         except Exception as error:  # noqa: BLE001 - the other levels continue, and this one is tried again
-            _LOG.error("chunks stay queued: %s\n%s", type(error).__name__, location_of(error))
-            self._not_before[placed.name, level] = time.monotonic() + _SECONDS_AFTER_ERROR
-            return False
+            cause = f"{type(error).__name__}\n{location_of(error)}"
+            self._report(logging.ERROR, f"{level.name} chunks{_of(placed)} stay queued: {cause}")
+            self._pause(placed, level, _SECONDS_AFTER_ERROR)
+        return False
 
     def _embed_level(self, placed: PlacedDatabase, level: Classification) -> bool:
         place = placed.name, level
+
+        def storing(agent: Position) -> None:
+            """Begin the next batch after *agent*, even if its embeddings cannot be stored."""
+            self._last[place] = agent
+
         with placed.database.connection(level.role, Deadline()) as connection:
-            model = self._next_model(level)
-            batch = embed_batch(connection, self._embed, self._last.get(place, START), next_model=model)
+            embed = partial(embed_batch, connection, self._embed, next_model=self._next_model(level), storing=storing)
+            batch = embed(self._last.get(place, START))
             if batch is None and place in self._last:  # start over at the first agent
-                batch = embed_batch(connection, self._embed, START, next_model=model)
+                batch = embed(START)
         self._last[place] = batch.last if batch else START
         if batch is not None and not batch.stored:  # locked: not embedded again at once
-            self._not_before[place] = time.monotonic() + _SECONDS_AFTER_LOCK
+            self._pause(placed, level, _SECONDS_AFTER_LOCK)
             return False
         return batch is not None
+
+    def _pauses(self, placed: PlacedDatabase, level: Classification | None) -> bool:
+        return time.monotonic() < self._not_before.get((placed.name, level), 0.0)
+
+    def _pause(self, placed: PlacedDatabase, level: Classification | None, seconds: float) -> None:
+        """Skip a level of a server for a while, or all of them."""
+        self._not_before[placed.name, level] = time.monotonic() + seconds
+
+    def _report(self, severity: int, text: str) -> None:
+        log_and_count(_LOG, self._repeats, severity, text)
+
+
+def _of(placed: PlacedDatabase) -> str:
+    return f" of {placed.name}" if placed.name else ""
 
 
 if __name__ == "__main__":

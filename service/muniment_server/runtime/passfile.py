@@ -99,7 +99,10 @@ def _new_passwords(changing: Iterable[str]) -> dict[str, str]:
 
 
 def with_passfile(url: str, passfile: Path | None) -> str:
-    """The conninfo of the server: *url*, which names a host and a database but no user, with *passfile*."""
+    """The conninfo of the server: *url*, which names a host and a database but no user, with *passfile*.
+
+    The empty password has libpq look into the passfile, here or in *url*, even if PGPASSWORD is set for an operator.
+    """
     given = libpq.conninfo_to_dict(url)
     if "user" in given or "password" in given:
         raise PassfileError("the URL must name a host and a database, but no user: the server logs in as its own roles")
@@ -107,7 +110,8 @@ def with_passfile(url: str, passfile: Path | None) -> str:
     if "," in str(given.get("host", "")) and pq.version() >= _BALANCING_LIBPQ:
         # An old primary that came back also accepts writes, and is refused. The next attempt must not begin with it.
         primary = libpq.make_conninfo(primary, load_balance_hosts="random")
-    return libpq.make_conninfo(primary, passfile=str(passfile)) if passfile else primary
+    file = passfile or given.get("passfile")
+    return libpq.make_conninfo(primary, passfile=str(file), password="") if file else primary
 
 
 def _write(file: Path, passwords: Mapping[str, str], lines: list[str], *, like: Path) -> Path:

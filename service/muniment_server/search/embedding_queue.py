@@ -118,16 +118,22 @@ def remote_queue_length(connection: psycopg.Connection[Any], model: int) -> int:
 
 
 def embed_batch(
-    connection: psycopg.Connection[Any], embed: ChunkEmbedder, position: Position, *, next_model: int | None = None
+    connection: psycopg.Connection[Any],
+    embed: ChunkEmbedder,
+    position: Position,
+    *,
+    next_model: int | None = None,
+    storing: Callable[[Position], object] | None = None,
 ) -> EmbeddedBatch | None:
     """Embed a batch of queued chunks of the connection's level, of the agents after *position*.
 
-    Then queue them for *next_model*, a model at an address, if given. Returns None if nothing is queued after
+    Then queue them for *next_model*, a model at an address, if given. *storing* is called with each agent before its
+    embeddings are stored: if that fails, the next batch can begin after it. Returns None if nothing is queued after
     *position*.
     """
     end = time.monotonic() + _BATCH_SECONDS
     tenant, agent = position
-    made: list[dict[str, object]] = []
+    made: list[dict[str, Any]] = []
     for chunk in _waiting(connection, position, BATCH_CHUNKS):
         made.append(_embedded(chunk, embed(chunk.text, f"{chunk.change_id}.{chunk.number}")))
         tenant, agent = chunk.tenant, chunk.agent
@@ -135,12 +141,16 @@ def embed_batch(
             break
     if not made:
         return None
-    stored = sum(_keep(connection, parameters, next_model) for parameters in _by_tenant(made))
+    stored = 0
+    for of_agent, parameters in _by_agent(made):
+        if storing is not None:
+            storing(of_agent)
+        stored += _keep(connection, parameters, next_model)
     return EmbeddedBatch((tenant, agent), stored)
 
 
 def _keep(connection: psycopg.Connection[Any], made: Mapping[str, object], next_model: int | None) -> int:
-    """Store embeddings of one tenant, and queue their chunks for *next_model*; return how many were stored."""
+    """Store embeddings of one agent, and queue their chunks for *next_model*; return how many were stored."""
     cursor: Any = connection.cursor(row_factory=row_of(_Kept))
     with connection.transaction() if next_model is not None else nullcontext():
         kept = cursor.execute(_QUERIES["keep_vectors"], {**made, "embedder": EMBEDDER}).fetchall()
@@ -208,6 +218,12 @@ def next_batch(connection: psycopg.Connection[Any], after: ChunkPosition) -> Chu
         if found is None:
             return None
         after = replace(FIRST, tenant=found[0])
+
+
+def _by_agent(made: Sequence[dict[str, Any]]) -> Iterator[tuple[Position, Mapping[str, object]]]:
+    """The parameters of a statement for each agent. *made* is in their order."""
+    for position, of_agent in groupby(made, key=itemgetter("tenant", "agent")):
+        yield position, {"tenant": position[0], "made": json.dumps(list(of_agent))}
 
 
 def _by_tenant(made: Sequence[Mapping[str, object]]) -> Iterator[Mapping[str, object]]:
