@@ -176,9 +176,9 @@ def test_a_query_that_waited_for_long_is_not_computed(tmp_path, patient, queued,
     path, slow = str(tmp_path / "s"), Slow()
     with serve_queries(path, slow.embed), ThreadPoolExecutor(2) as pool:
         ask = query_embedder(path)
-        while not slow.begun.is_set():  # on a busy machine, the first one itself may have waited for too long
+        busy = pool.submit(ask, "busy", Level.PUBLIC)
+        while not slow.begun.wait(2):  # on a busy machine, it may itself have waited for too long
             busy = pool.submit(ask, "busy", Level.PUBLIC)
-            wait_until(lambda busy=busy: slow.begun.is_set() or busy.done(), "the query is computed")
         before = len(queued)
         late = pool.submit(ask, "late", Level.PUBLIC)
         wait_until(lambda: len(queued) > before, "it is queued")

@@ -595,8 +595,8 @@ def test_a_caller_who_goes_away_leaves_what_was_committed(stream, session, share
 
 def test_a_deadline_leaves_what_was_committed(stream, session, shared):
     """The deadline is two seconds, or longer if the machine is too busy to store a batch by then."""
+    own = session(PUBLIC)
     for seconds in (2.0, 8.0, 32.0):
-        own = session(PUBLIC)
         outcome = stream(own, *some(150), timeout=seconds).failure()
         assert outcome.code is grpc.StatusCode.DEADLINE_EXCEEDED
         wait_until(lambda: in_flight(shared, "streams") == 0, "the stream has ended")
