@@ -102,15 +102,25 @@ func checkAttempts(t *testing.T, method string, request proto.Message, once bool
 	}
 }
 
+// The deadline may cut off the last attempt, if hardly any time was left: then the call is made once more.
 func TestACallIsRepeatedUntilItsDeadlineIsNear(t *testing.T) {
 	t.Parallel()
-	f := serve(t)
-	f.fails("SaveMemory", slices.Repeat([]*status.Status{unavailable}, 99)...)
+	var err error
+	for range 3 {
+		f := serve(t)
+		f.fails("SaveMemory", slices.Repeat([]*status.Status{unavailable}, 99)...)
 
-	_, err := sessionOf(t, connect(t, f, muniment.WithTimeout(6*time.Second))).SaveMemory(t.Context(), saveRequest())
+		_, err = sessionOf(t, connect(t, f, muniment.WithTimeout(6*time.Second))).SaveMemory(t.Context(), saveRequest())
 
-	if made := len(f.calls("SaveMemory")); made < 5 || made > 10 || status.Code(err) != codes.Unavailable {
-		t.Errorf("%d: %v", made, err)
+		if made := len(f.calls("SaveMemory")); made < 5 || made > 10 {
+			t.Errorf("%d: %v", made, err)
+		}
+		if status.Code(err) != codes.DeadlineExceeded {
+			break
+		}
+	}
+	if status.Code(err) != codes.Unavailable {
+		t.Error(err)
 	}
 }
 

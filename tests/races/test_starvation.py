@@ -24,7 +24,7 @@ _HELD = "SELECT pg_sleep(0.02)"
 """A transaction as long as a slow disk's: within the server, whose saves take a millisecond, writers rarely overlap."""
 _TIMEOUT = "3s"
 """After so long, a raise that never comes has shown that it does not."""
-_PATIENCE = "30s"
+_LONG_ENOUGH = "30s"
 """Longer than one takes that comes, on a busy machine too."""
 
 
@@ -82,7 +82,7 @@ def test_a_raise_returns_while_64_writers_continue(arena: Service, crew: Crew, a
 def test_a_raise_is_in_turn_behind_writers_that_hold_the_session_lock_for_long(
     arena: Service, crew: Crew, agent: str
 ) -> None:
-    seconds = _raise_under_holders(arena, crew, agent, _PATIENCE)
+    seconds = _raise_under_holders(arena, crew, agent, _LONG_ENOUGH)
 
     assert seconds is not None
     print(f"raise under {_HOLDERS} looping transactions of 20 ms: {seconds:.3f} s")

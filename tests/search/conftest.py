@@ -19,9 +19,9 @@ def more_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request_socket, "_RECEIVE_SECONDS", 20.0)
     for queue in ("_MAX_QUEUE_SECONDS", "_MAX_RERANKING_QUEUE_SECONDS"):  # less than the answers below may take
         monkeypatch.setattr(embedder_socket, queue, 3.0)
-    for module, patience, socket, longer in (
+    for module, limit, socket, longer in (
         (remote_embedding, "_QUERY_SECONDS", "_REMOTE_SECONDS", 5.0),
         (remote_reranking, "_SECONDS", "_RERANKING_SECONDS", 5.0),
     ):
-        monkeypatch.setattr(module, patience, longer)
+        monkeypatch.setattr(module, limit, longer)
         monkeypatch.setattr(embedder_socket, socket, longer + 5.0)

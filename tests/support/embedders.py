@@ -19,7 +19,7 @@ from muniment_server.search.embedding_queue import ChunkEmbedder
 from muniment_server.search.embeddings import DIMENSIONS, Vector, vector_of
 from tests.support.databases import Database
 
-_PATIENCE = 60.0
+_LONG_ENOUGH = 60.0
 """A batch is as large as it may be, also on a busy machine."""
 _ALIKE = {"hound": "dog", "automobile": "car"}
 """Words that the quick embedder treats as equal."""
@@ -61,7 +61,7 @@ def embed_by(database: Database, embed: ChunkEmbedder, ended: StopSignal) -> Non
     """Compute embeddings with *embed*, until none is queued, a batch could store none, or *ended* is set."""
     roles = RoleDatabase(database.conninfo, pool_sizes=SINGLE)
     try:
-        with patch.object(embedding_queue, "_BATCH_SECONDS", _PATIENCE):
+        with patch.object(embedding_queue, "_BATCH_SECONDS", _LONG_ENOUGH):
             embed_queued_chunks(EmbeddingSchedule(Databases.of_one(roles), embed), Disk(None), ended)
     finally:
         roles.close()

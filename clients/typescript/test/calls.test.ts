@@ -148,16 +148,21 @@ test("a read that meets UNAVAILABLE, or is broken off by the server, is made aga
   }
 });
 
+/** The deadline may cut off the last attempt, if hardly any time was left: then the call is made once more. */
 test("a call is made until its deadline is near, or once without retries", async () => {
   for (const [retries, least, most] of [
     [undefined, 5, 10],
     [false, 1, 1],
   ] as const) {
-    await using server = await served(() => Promise.reject(status(Code.Unavailable, "UNAVAILABLE")));
-    const session = connect({ address: server.fake.address, token: "t", retries, timeoutMs: 6_000 });
+    let code: Code | undefined;
+    for (let calls = 0; calls === 0 || (code === Code.DeadlineExceeded && calls < 3); calls += 1) {
+      await using server = await served(() => Promise.reject(status(Code.Unavailable, "UNAVAILABLE")));
+      const session = connect({ address: server.fake.address, token: "t", retries, timeoutMs: 6_000 });
 
-    assert.equal(codeOf(await failureOf(session.memories.getMemory({}))), Code.Unavailable);
-    assert.ok(least <= server.calls.length && server.calls.length <= most, `${server.calls.length} calls`);
+      code = codeOf(await failureOf(session.memories.getMemory({})));
+      assert.ok(least <= server.calls.length && server.calls.length <= most, `${server.calls.length} calls`);
+    }
+    assert.equal(code, Code.Unavailable);
   }
 });
 

@@ -228,12 +228,17 @@ def test_overload_without_a_time_is_final(server, session):
 
 
 def test_a_call_is_repeated_until_its_deadline_is_near(server, session):
+    """The deadline may cut off the last attempt, if hardly any time was left: then the call is made once more."""
     server.script("GetMemory", *[unavailable()] * 99)
+    for _ in range(3):
+        before = len(server.requests("GetMemory"))
+        with pytest.raises((muniment.Unavailable, muniment.DeadlineExceeded)) as caught:
+            session.get_memory("tea", timeout=2)
+        assert 4 < len(server.requests("GetMemory")) - before < 33
+        if caught.type is muniment.Unavailable:
+            return
 
-    with pytest.raises(muniment.Unavailable):
-        session.get_memory("tea", timeout=2)
-
-    assert 4 < len(server.requests("GetMemory")) < 99
+    pytest.fail("it always ends at the deadline")
 
 
 @pytest.mark.parametrize("method", ["GetMemory", "OpenSession", "DeleteMemory"])

@@ -161,18 +161,27 @@ async fn a_write_that_would_do_more_the_second_time_is_made_once() {
     assert_eq!(server.calls().len(), 1);
 }
 
+/// The deadline may cut off the last attempt, if hardly any time was left: then the call is made once more.
 #[tokio::test]
 async fn a_call_is_made_until_its_deadline_is_near_and_once_without_retries() {
     let server = FakeServer::start(|_, _| Answer::Error(Status::unavailable(""))).await;
     let hurried = client(&server).with_timeout(Duration::from_secs(6)).unwrap();
 
-    let error = hurried.get_memory(get()).await.unwrap_err();
-    let calls = server.calls().len();
-    assert_eq!(error.code(), Code::Unavailable);
-    assert!((5..=10).contains(&calls), "{calls} calls");
+    let mut code = Code::Ok;
+    for _ in 0..3 {
+        let before = server.calls().len();
+        code = hurried.get_memory(get()).await.unwrap_err().code();
+        let calls = server.calls().len() - before;
+        assert!((5..=10).contains(&calls), "{calls} calls");
+        if code != Code::DeadlineExceeded {
+            break;
+        }
+    }
+    assert_eq!(code, Code::Unavailable);
 
+    let before = server.calls().len();
     client(&server).without_retries().get_memory(get()).await.unwrap_err();
-    assert_eq!(server.calls().len(), calls + 1);
+    assert_eq!(server.calls().len(), before + 1);
 }
 
 /// Nothing was sent, so that every call may be made again.
