@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"net"
+	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -101,15 +102,25 @@ func checkAttempts(t *testing.T, method string, request proto.Message, once bool
 	}
 }
 
+// The deadline may cut off the last attempt, if hardly any time was left: then the call is made once more.
 func TestACallIsRepeatedUntilItsDeadlineIsNear(t *testing.T) {
 	t.Parallel()
-	f := serve(t)
-	f.fails("SaveMemory", slices.Repeat([]*status.Status{unavailable}, 99)...)
+	var err error
+	for range 3 {
+		f := serve(t)
+		f.fails("SaveMemory", slices.Repeat([]*status.Status{unavailable}, 99)...)
 
-	_, err := sessionOf(t, connect(t, f, muniment.WithTimeout(3*time.Second))).SaveMemory(t.Context(), saveRequest())
+		_, err = sessionOf(t, connect(t, f, muniment.WithTimeout(6*time.Second))).SaveMemory(t.Context(), saveRequest())
 
-	if made := len(f.calls("SaveMemory")); made < 5 || made > 8 || status.Code(err) != codes.Unavailable {
-		t.Errorf("%d: %v", made, err)
+		if made := len(f.calls("SaveMemory")); made < 5 || made > 10 {
+			t.Errorf("%d: %v", made, err)
+		}
+		if status.Code(err) != codes.DeadlineExceeded {
+			break
+		}
+	}
+	if status.Code(err) != codes.Unavailable {
+		t.Error(err)
 	}
 }
 
@@ -128,12 +139,8 @@ func TestWithoutRetriesACallIsMadeOnce(t *testing.T) {
 // Nothing was sent, so that every call may be made again.
 func TestACallWaitsForAServerThatIsNotThereYet(t *testing.T) {
 	t.Parallel()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := free.Addr().String()
-	_ = free.Close()
+	path := filepath.Join(t.TempDir(), "socket") // a port could be given to another test meanwhile
+	address := "unix:" + path
 	host := hostOf(t, connect(t, &fake{address: address}))
 	came := make(chan error)
 	go func() {
@@ -141,7 +148,7 @@ func TestACallWaitsForAServerThatIsNotThereYet(t *testing.T) {
 		came <- err
 	}()
 	time.Sleep(600 * time.Millisecond)
-	listener, err := net.Listen("tcp", address)
+	listener, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,8 @@ from muniment import Classification
 from muniment_server.postgres import pool, roles
 from muniment_server.postgres.pool import RoleConnection, WrongSettings, verify
 from tests.support.commands import SYSTEM_POSTGRES, Server, line_of, run, run_process, wait_until
-from tests.support.external_postgres import admin_url, free_port
+from tests.support.external_postgres import admin_url
+from tests.support.ports import free_port
 
 PGBOUNCER = shutil.which("pgbouncer", path=os.pathsep.join([os.environ["PATH"], "/usr/sbin"]))
 pytestmark = [

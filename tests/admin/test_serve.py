@@ -48,7 +48,7 @@ def listeners(address: str) -> int:
 
 def answers(host: muniment.HostClient) -> bool:
     with suppress(muniment.MunimentError):
-        list(host.list_agents(timeout=2))
+        list(host.list_agents(timeout=10))
         return True
     return False
 
@@ -185,7 +185,7 @@ def test_sigterm_lets_calls_in_flight_finish(serving, data_dir):
             wait_until(lambda: not listeners(server.address), "it still listens")
             assert server.process.poll() is None
         call.join()
-    assert server.process.wait(10) == 0
+    assert server.process.wait(60) == 0
     assert [memory.content for memory in saved] == ["ship on Friday"]
 
 
@@ -197,7 +197,7 @@ def test_ctrl_c_stops_it_in_order_even_during_the_start(folder, data_dir):
     ) as process:
         wait_until(lambda: "runtime.worker" in "".join(children_of(process.pid).values()), "no worker is started")
         os.killpg(process.pid, signal.SIGINT)
-        said, errors = process.communicate(timeout=30)
+        said, errors = process.communicate(timeout=120)
     assert (process.returncode, "Traceback" in errors) == (0, False), errors
     assert said.startswith("Muniment serves on")
 

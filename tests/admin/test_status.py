@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.certificates import make
 from tests.support.commands import Done, children_of, objects, on_a_terminal, run, wait_until
-from tests.support.external_postgres import free_port
+from tests.support.ports import free_port
 
 _TOKEN = "a-token-for-the-tests-0123456789"
 _FIELDS = [

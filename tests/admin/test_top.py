@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import io
+import json
 import os
 import pty
 import re
@@ -14,33 +15,39 @@ import subprocess
 import termios
 import threading
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import pytest
 from rich.console import Console
 
+import muniment
 from muniment_server.admin import top_view
 from muniment_server.admin.readings import Change, Reading
 from tests.support.commands import COMMAND, environment_in, line_of, run, run_process
 
 _HOSTILE = "\x1b]0;owned\x07\x1b[2J\u202e[/red][bold]\\n\r\nx"
 _SECONDS = 60
+INTERNAL = muniment.Classification.INTERNAL
 
 
 @pytest.fixture
 def called(dev):
-    """Call the server in development all the time."""
+    """Call the server in development all the time: more often than processes could be started."""
     ended = threading.Event()
+    key = json.loads((dev.folder / ".muniment" / "development.json").read_text())["host_key"]
+    with muniment.connect(dev.address, host_key=key) as host, host.open_session("alice", INTERNAL) as session:
 
-    def call() -> None:
-        while not ended.is_set():
-            run_process(dev.folder, "memory", "get", "none", "--agent", "alice", "--taint", "internal")
+        def call() -> None:
+            while not ended.wait(0.05):
+                with suppress(muniment.MemoryNotFound):
+                    session.get_memory("none")
 
-    thread = threading.Thread(target=call)
-    thread.start()
-    yield
-    ended.set()
-    thread.join()
+        thread = threading.Thread(target=call)
+        thread.start()
+        yield
+        ended.set()
+        thread.join()
 
 
 class Screen:

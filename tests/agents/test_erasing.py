@@ -205,15 +205,15 @@ def test_while_another_server_erases_nothing_is_erased(service):
 
 
 def test_the_eraser_waits_for_no_session_and_no_session_for_it(service):
-    """Its locks are on rows of deleted agents only."""
+    """Its locks are on rows of deleted agents only. One that a call waited for would be given up after 5 s."""
     service.session(PUBLIC).save_memory(key="plan", content="text")
     bob = service.session(PUBLIC, agent_id="bob")
     service.host().delete_agent(agent_id="alice")
     with service.database.connect(roles.ERASER) as connection, connection.transaction():
         connection.execute("DELETE FROM muniment_public.erasable_item")
 
-        assert bob.save_memory(key="plan", content="text", timeout=3).memory.content == "text"
-        assert service.session(PUBLIC).save_memory(key="plan", content="text", timeout=3).memory.content == "text"
+        assert bob.save_memory(key="plan", content="text").memory.content == "text"
+        assert service.session(PUBLIC).save_memory(key="plan", content="text").memory.content == "text"
 
 
 def test_the_eraser_cannot_touch_a_row_of_an_agent_that_is_not_deleted(service):

@@ -18,7 +18,8 @@ import psycopg
 from psycopg import sql
 
 from tests.support.commands import children_of, wait_until
-from tests.support.external_postgres import PASSWORD, admin_url, free_port
+from tests.support.external_postgres import PASSWORD, admin_url
+from tests.support.ports import free_port
 
 BINARIES = Path("/usr/lib/postgresql/15/bin")
 LIBRARY = Path("/usr/lib/postgresql/15/lib/citus.so")

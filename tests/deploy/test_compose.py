@@ -14,7 +14,7 @@ import muniment
 from tests.deploy.containers import DEPLOY, Host, block
 from tests.support.certificates import make as make_certificate
 from tests.support.commands import wait_until
-from tests.support.external_postgres import free_port
+from tests.support.ports import free_port
 
 pytestmark = pytest.mark.deploy
 

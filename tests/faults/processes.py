@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -23,12 +22,13 @@ from muniment_server.embedded_postgres import conninfo_of_running
 from muniment_server.postgres.pool import operator_conninfo
 from muniment_server.runtime.databases import CLUSTER, SUPERUSER, cluster_directory
 from tests.support.commands import WORDS_ALONE
+from tests.support.ports import free_port
 
 WORKERS = 2
 _PROC = Path("/proc")
 _LISTENS = "0A"
 _SERVES = "Muniment serves"
-_SLOWEST_START = 20.0
+_SLOWEST_START = 60.0
 _LOG_SHOWN = 10_000
 
 
@@ -47,7 +47,7 @@ class ServerProcess:
         self._disk_mib = disk_mib
         paths = [str(path) for path in (code, WORDS_ALONE if words_alone else None) if path]
         self._environment = {"PYTHONPATH": os.pathsep.join(paths)} if paths else {}
-        self.address = f"127.0.0.1:{_free_port()}"
+        self.address = f"127.0.0.1:{free_port()}"
         self._process: subprocess.Popen[str] | None = None
 
     @property
@@ -188,7 +188,7 @@ def _with_disk(directory: Path, mebibytes: int) -> list[str]:
     return ["unshare", "--mount", "sh", "-c", mount, "sh"]
 
 
-def wait_until(condition: Callable[[], object], what: str, *, seconds: float = 20.0) -> float:
+def wait_until(condition: Callable[[], object], what: str, *, seconds: float = 60.0) -> float:
     """Wait for *condition*; how many seconds it took."""
     begun = asked = time.monotonic()
     while not condition():
@@ -201,12 +201,6 @@ def wait_until(condition: Callable[[], object], what: str, *, seconds: float = 2
 def runs(pid: int) -> bool:
     """Whether process *pid* has not ended; a zombie has."""
     return _parent(pid) != -1
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _children(parent: int) -> list[int]:

@@ -62,7 +62,7 @@ def _health(load: Load) -> dict[str, int]:
     """The state by name: 1 is SERVING, 2 NOT_SERVING."""
     stub: Any = health_pb2_grpc.HealthStub(load.channel)
     return {
-        name: int(stub.Check(health_pb2.HealthCheckRequest(service=name), timeout=2).status)
+        name: int(stub.Check(health_pb2.HealthCheckRequest(service=name), timeout=20).status)
         for name in ("liveness", "readiness", "")
     }
 

@@ -37,7 +37,7 @@ def test_a_call_in_flight_finishes(server: ServerProcess, load: Load) -> None:
     metadata = bearer(load.open_session(Classification.INTERNAL, "drained")[1])
     stub = MemoryServiceStub(load.channel)
     with _in_the_way(server, "drained") as waiting:
-        saving = stub.SaveMemory.future(SaveMemoryRequest(key="plan", content="x"), metadata=metadata, timeout=20)
+        saving = stub.SaveMemory.future(SaveMemoryRequest(key="plan", content="x"), metadata=metadata, timeout=60)
         wait_until(waiting, "the save waits")
         server.ask_to_end()
         wait_until(lambda: _is_turned_away(server, metadata), "new callers are turned away")
@@ -53,6 +53,7 @@ def test_a_call_in_flight_finishes(server: ServerProcess, load: Load) -> None:
 def _in_the_way(server: ServerProcess, conversation_id: str) -> Iterator[Callable[[], int]]:
     """Hold a conversation's row; give a question: whether somebody waits for it."""
     with server.as_owner() as other, server.as_owner() as owner, owner.transaction():
+        owner.execute("SET LOCAL idle_in_transaction_session_timeout = 0")  # on a busy machine the block may take long
         owner.execute("SELECT FROM vault.conversation WHERE conversation_id = %s FOR UPDATE", [conversation_id])
         yield lambda: int(other.execute(_WAITING).fetchone()[0])  # type: ignore[index]
 
@@ -60,7 +61,7 @@ def _in_the_way(server: ServerProcess, conversation_id: str) -> Iterator[Callabl
 def _is_turned_away(server: ServerProcess, metadata: tuple[tuple[str, str], ...]) -> bool:
     with channel_to(server.address) as channel:
         try:
-            MemoryServiceStub(channel).GetMemory(GetMemoryRequest(key="plan"), metadata=metadata, timeout=1)
+            MemoryServiceStub(channel).GetMemory(GetMemoryRequest(key="plan"), metadata=metadata, timeout=10)
         except grpc.RpcError as error:
             return error.code() is grpc.StatusCode.UNAVAILABLE
     return False

@@ -18,7 +18,7 @@ from tests.faults.processes import WORKERS, ServerProcess, runs, wait_until
 
 _VICTIMS = ("worker", "supervisor", "postmaster", "backend")
 _CHECKPOINT = 10
-_SLOWEST_RECOVERY = 15.0
+_SLOWEST_RECOVERY = 60.0
 _MAX_WRITES = 40
 """How many are acknowledged between a recovery and the next kill, at most."""
 

@@ -60,6 +60,10 @@ def found(session: muniment.SessionClient, query: str) -> list[str]:
     return [result.memory.key for result in session.search_memories(query).results]
 
 
+def received_by(model: EmbeddingServer) -> str:
+    return json.dumps([(path, headers, body.decode()) for path, headers, body in model.requests])
+
+
 def test_nothing_above_the_ceiling_reaches_the_address(remote, model):
     """What arrives there is all that a server sends: it has one address."""
     muniment.connect(remote.address, host_key=remote.host_key).create_agent("ceiling")
@@ -74,10 +78,15 @@ def test_nothing_above_the_ceiling_reaches_the_address(remote, model):
         session = session_of(remote, "ceiling", level)
         session.search_memories(f"query of {level.name}")
         session.search_passages(f"what is at {level.name}")
-    received = json.dumps([(path, headers, body.decode()) for path, headers, body in model.requests])
+    session = session_of(remote, "ceiling", Classification.INTERNAL)
 
-    assert [level.name for level in _LEVELS if level.name in received] == ["PUBLIC", "INTERNAL"]
-    assert f"query of {Classification.INTERNAL.name}" in received
+    def asked_again():
+        session.search_memories("query of INTERNAL")
+        return "query of INTERNAL" in received_by(model)
+
+    wait_until(asked_again, "a query is sent")  # on a busy machine, the one above may have waited for too long
+
+    assert [level.name for level in _LEVELS if level.name in received_by(model)] == ["PUBLIC", "INTERNAL"]
 
 
 def test_the_model_at_the_address_is_used_up_to_the_ceiling_and_the_built_in_one_above(remote, model):
@@ -88,8 +97,9 @@ def test_the_model_at_the_address_is_used_up_to_the_ceiling_and_the_built_in_one
     wait_until(lambda: embedded(remote), "all is embedded", seconds=_SLOW)
 
     wait_until(lambda: found(low, "feline zxqv")[:1] == ["cat"], "the model at the address is asked", seconds=_SLOW)
-    assert found(low, "feline") == ["cat"]
-    assert found(high, "my hound makes noise")[:1] == ["postman"]
+    # On a busy machine, a model may be too late for one search or another.
+    wait_until(lambda: found(low, "feline") == ["cat"], "the model at the address searches", seconds=_SLOW)
+    wait_until(lambda: found(high, "my hound makes noise")[:1] == ["postman"], "the built-in one does", seconds=_SLOW)
 
 
 def test_searches_go_on_while_the_model_is_away_and_what_was_stored_is_embedded_later(remote, model):

@@ -62,13 +62,17 @@ def test_up_to_the_ceiling_searches_are_reranked_and_nothing_above_reaches_the_a
     wait_until(lambda: reranks(sessions[Classification.INTERNAL]), "the level is served", seconds=_SLOW)
     for level, session in sessions.items():
         session.search_memories(f"cat of {level.name}")
-    found = {level: session.search_memories("cat") for level, session in sessions.items()}
+    found = {level: sessions[level].search_memories("cat") for level in _LEVELS[2:]}
+    wait_until(  # on a busy machine, the reranker may be too late for one search or another
+        lambda: sessions[Classification.PUBLIC].search_memories("cat").results[0].memory.key == "b-PUBLIC",
+        "the better match comes first",
+        seconds=_SLOW,
+    )
     received = json.dumps([(path, headers, body.decode()) for path, headers, body in model.requests])
 
     assert [level.name for level in _LEVELS if level.name in received] == ["PUBLIC", "INTERNAL"]
     assert {path for path, _, _ in model.requests} == {"/rerank"}
-    assert found[Classification.PUBLIC].results[0].memory.key == "b-PUBLIC"
-    assert [found[level].reranked for level in (Classification.CONFIDENTIAL, Classification.RESTRICTED)] == [False] * 2
+    assert [answer.reranked for answer in found.values()] == [False] * 2
     assert found[Classification.RESTRICTED].results[0].memory.key.startswith("a-")
 
 
@@ -92,7 +96,12 @@ def test_metrics_and_status_tell_how_the_reranker_does(server, model):
     reader = MetricsReader(f"unix:{server.data_dir / 'metrics.sock'}", None, None, "")
     wait_until(lambda: reranks(session), "it is reranked", seconds=_SLOW)
     model.answer = lambda handler, *_: answer_body(handler, b"", 503)
-    assert not reranks(session)
+
+    def has_failed():
+        assert not reranks(session)
+        return "failed" in status_of(reader.read())["reranker_requests_by_outcome"]
+
+    wait_until(has_failed, "a search is sent in vain", seconds=_SLOW)
     reading, rules = reader.read(), (ROOT / "service/deploy/alerts.yml").read_text()
     status = status_of(reading)
 

@@ -11,7 +11,7 @@ import pytest
 import muniment
 from muniment import Classification
 from tests.faults.processes import ServerProcess, wait_until
-from tests.support.external_postgres import free_port
+from tests.support.ports import free_port
 from tests.support.words import ROOT
 
 _PYTHON = ROOT / ".venv-llama/bin/python"

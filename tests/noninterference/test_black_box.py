@@ -138,10 +138,10 @@ def test_shrinking_keeps_what_leaks_and_drops_the_rest():
 def test_the_command_prints_one_object_and_its_exit_status_tells():
     command = [sys.executable, "-m", PACKAGE, "toy", "--programs", "10", "--json"]
 
-    leaking = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    leaking = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=140, check=False)
     tight = subprocess.run(
         [*command, "--arrangement", "a dictionary for each"],
-        cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
+        cwd=ROOT, capture_output=True, text=True, timeout=140, check=False,
     )  # fmt: skip
 
     (report,) = json.loads(leaking.stdout)["reports"]
@@ -152,7 +152,7 @@ def test_the_command_prints_one_object_and_its_exit_status_tells():
 def test_an_adapter_that_does_not_speak_the_protocol_does_not_count():
     command = [sys.executable, "-m", PACKAGE, "--command", "echo hello"]
 
-    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=140, check=False)
 
     assert ran.returncode == 2
     assert "printed 'hello" in ran.stderr
@@ -163,7 +163,7 @@ def test_the_folder_runs_alone(tmp_path):
     shutil.copytree(ROOT / "tests/noninterference/black_box", tmp_path / "alone")
     command = [sys.executable, "-m", "alone", "toy", "--programs", "10", "--arrangement", "a dictionary for each"]
 
-    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=140, check=False)
 
     assert (ran.returncode, ran.stderr) == (0, "")
     assert "4 of 4 planted leaks found" in ran.stdout

@@ -30,6 +30,8 @@ from tests.support.reranking_server import RerankingServer, answer_scores, reran
 from tests.support.searches import passages
 from tests.support.services import serving
 
+pytestmark = pytest.mark.usefixtures("more_time")
+
 
 class World(ModelWorld[RerankingServer]):
     """A server with a reranker."""
@@ -55,13 +57,6 @@ def world_of(database, folder, server, ceiling) -> Iterator[World]:
 def server():
     with reranking_server() as server:
         yield server
-
-
-@pytest.fixture
-def more_time(monkeypatch):
-    """More time for each search: on a busy machine, even a prompt answer may take longer than is waited for."""
-    monkeypatch.setattr(remote_reranking, "_SECONDS", 1.0)
-    monkeypatch.setattr(embedder_socket, "_RERANKING_SECONDS", 2.0)
 
 
 @pytest.fixture
@@ -288,7 +283,8 @@ def test_a_reranker_that_fails_leaves_the_order_and_one_line_in_the_log(world, a
 
 
 @pytest.mark.parametrize("drips", [False, True])
-def test_a_slow_reranker_costs_a_search_little_and_leaves_the_order(world, drips):
+def test_a_slow_reranker_costs_a_search_little_and_leaves_the_order(world, monkeypatch, drips):
+    monkeypatch.setattr(remote_reranking, "_SECONDS", 0.25)
     fill(world)
     ended = threading.Event()
 
@@ -304,7 +300,7 @@ def test_a_slow_reranker_costs_a_search_little_and_leaves_the_order(world, drips
     ended.set()
 
     assert (keys(found), found.reranked) == (["a-PUBLIC", "b-PUBLIC"], False)
-    assert took < 5  # much less than the reranker takes
+    assert took < 10  # much less than the reranker takes
 
 
 def hanging(ended: threading.Event):
@@ -320,15 +316,17 @@ def hanging(ended: threading.Event):
     return answer
 
 
-@pytest.mark.usefixtures("more_time")
-def test_a_search_whose_reranking_is_always_late_stops_no_others(world):
+def test_a_search_whose_reranking_is_always_late_stops_no_others(world, monkeypatch):
     fill(world)
     ended = threading.Event()
     world.server.answer = hanging(ended)
-    reranked = [world.search(PUBLIC, query).reranked for query in ("cat slow", "cat slow", "cat slow", "cat")]
+    with monkeypatch.context() as hurried:
+        hurried.setattr(remote_reranking, "_SECONDS", 1.0)
+        late = [world.search(PUBLIC, "cat slow").reranked for _ in range(3)]
+    in_time = world.search(PUBLIC, "cat").reranked
     ended.set()
 
-    assert reranked == [False, False, False, True]
+    assert (late, in_time) == ([False] * 3, True)
 
 
 def test_without_the_process_that_sends_the_order_stays(database, tmp_path):
@@ -359,12 +357,13 @@ def a_level_waits_neither_for_the_searches_of_another_nor_for_its_failures(world
     assert found == [True] * 4
 
 
-@pytest.mark.usefixtures("more_time", "one_turn")
+@pytest.mark.usefixtures("one_turn")
 def test_a_level_waits_neither_for_the_searches_of_another_nor_for_its_failures(world):
     a_level_waits_neither_for_the_searches_of_another_nor_for_its_failures(world)
 
 
-def test_what_is_under_way_at_a_level_is_bounded(world):
+def test_what_is_under_way_at_a_level_is_bounded(world, monkeypatch):
+    monkeypatch.setattr(remote_reranking, "_SECONDS", 0.25)
     fill(world)
     ended, running, most, lock = threading.Event(), 0, 0, threading.Lock()
 
@@ -406,7 +405,7 @@ _BROKEN: Mapping[str, tuple[Callable[[World], None], tuple[Patch, ...]]] = {
 
 
 @pytest.mark.proof
-@pytest.mark.usefixtures("more_time", "one_turn")
+@pytest.mark.usefixtures("one_turn")
 @pytest.mark.parametrize("name", _BROKEN)
 def test_a_guard_that_is_missing_is_noticed(request, name):
     noticed_by, patches = _BROKEN[name]

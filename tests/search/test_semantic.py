@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
+from types import SimpleNamespace
 
 import psycopg
 import pytest
@@ -19,10 +20,11 @@ from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.runtime import embedder
 from muniment_server.runtime.embedder import CrashTolerantEmbedder, EmbeddingSchedule, Model, embed_queued_chunks
 from muniment_server.runtime.stop_signal import StopSignal
-from muniment_server.search import ranking, search
+from muniment_server.search import embedding_queue, ranking, search
 from muniment_server.search.embedding_queue import START, embed_batch
 from muniment_server.search.embeddings import DIMENSIONS, vector_of
 from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, UP, keys
+from tests.support.clock import StoppedClock
 from tests.support.embedders import Quick, embed_all, embed_by, quick
 from tests.support.erasing import erase_all
 from tests.support.searches import ANY, SCANS, passages
@@ -506,9 +508,12 @@ def test_the_agents_of_a_level_are_served_in_turn(service, at):
     assert len(agents) == 80
 
 
-def test_a_batch_of_costly_chunks_is_short(service, at):
+def test_a_batch_of_costly_chunks_is_short(service, at, monkeypatch):
+    clock = StoppedClock()
+    monkeypatch.setattr(embedding_queue, "time", SimpleNamespace(monotonic=clock))
+
     def answer(text):
-        time.sleep(0.3)
+        clock.seconds += 0.3
         return quick(text)
 
     save(at(PUBLIC), **{f"k{number}": "costly" for number in range(5)})

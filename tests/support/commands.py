@@ -125,7 +125,7 @@ def _parent(entry: Path) -> int:
         return 0
 
 
-def wait_until(condition: Callable[[], object], what: str, seconds: float = 30) -> None:
+def wait_until(condition: Callable[[], object], what: str, seconds: float = 90) -> None:
     """Return when *condition* holds; fail when it never does. It sleeps twice as long as the condition took."""
     end = time.monotonic() + seconds
     asked = time.monotonic()

@@ -15,6 +15,7 @@ from tests.support.services import Outcome
 def locked(service, session):
     """Hold the conversation of *session*, as a slow writer does."""
     with service.database.as_owner() as owner, owner.transaction():
+        owner.execute("SET LOCAL idle_in_transaction_session_timeout = 0")  # on a busy machine the block may take long
         owner.execute("SELECT FROM vault.conversation WHERE conversation_id = %s FOR UPDATE", [session.conversation_id])
         yield
 
@@ -36,7 +37,7 @@ def in_background(call, **fields):
 
 def wait_until_blocked(service, *, blocked=True):
     """Until a statement of the server waits for a lock, or none does any more."""
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     with service.database.as_admin() as admin:
         while blocked != bool(
             admin.execute(

@@ -6,6 +6,7 @@ import random
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from unittest.mock import patch
 
 from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.placement import Databases
@@ -13,10 +14,13 @@ from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.runtime.embedder import EmbeddingSchedule, Model, embed_queued_chunks
 from muniment_server.runtime.stop_signal import StopSignal
+from muniment_server.search import embedding_queue
 from muniment_server.search.embedding_queue import ChunkEmbedder
 from muniment_server.search.embeddings import DIMENSIONS, Vector, vector_of
 from tests.support.databases import Database
 
+_LONG_ENOUGH = 60.0
+"""A batch is as large as it may be, also on a busy machine."""
 _ALIKE = {"hound": "dog", "automobile": "car"}
 """Words that the quick embedder treats as equal."""
 
@@ -57,6 +61,7 @@ def embed_by(database: Database, embed: ChunkEmbedder, ended: StopSignal) -> Non
     """Compute embeddings with *embed*, until none is queued, a batch could store none, or *ended* is set."""
     roles = RoleDatabase(database.conninfo, pool_sizes=SINGLE)
     try:
-        embed_queued_chunks(EmbeddingSchedule(Databases.of_one(roles), embed), Disk(None), ended)
+        with patch.object(embedding_queue, "_BATCH_SECONDS", _LONG_ENOUGH):
+            embed_queued_chunks(EmbeddingSchedule(Databases.of_one(roles), embed), Disk(None), ended)
     finally:
         roles.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ import psycopg
 import pytest
 
 from tests.support.commands import SYSTEM_POSTGRES, Done, run_process, wait_until
+from tests.support.ports import free_port
 
 PASSWORD = "correct-horse"
 
@@ -47,13 +47,6 @@ def other_postgres(root_folder: Path) -> Iterator[int]:
         finally:
             server.send_signal(signal.SIGINT)  # fast: it does not wait for its clients
             server.wait(20)
-
-
-def free_port() -> int:
-    """A free port."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture(scope="package")

@@ -15,7 +15,7 @@ class _AtPath(http.client.HTTPConnection):
     """HTTP over a unix socket."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__("localhost", timeout=10)
+        super().__init__("localhost", timeout=60)
         self._path = path
 
     def connect(self) -> None:
@@ -29,8 +29,8 @@ def connection(address: str, tls: ssl.SSLContext | None = None) -> http.client.H
     if address.startswith("unix:"):
         return _AtPath(Path(address.removeprefix("unix:")))
     if tls is not None:
-        return http.client.HTTPSConnection(address, timeout=10, context=tls)
-    return http.client.HTTPConnection(address, timeout=10)
+        return http.client.HTTPSConnection(address, timeout=60, context=tls)
+    return http.client.HTTPConnection(address, timeout=60)
 
 
 def asked(

@@ -44,6 +44,8 @@ from tests.support.databases import Database
 _METHODS = {method.name: method for service in SERVICES for method in service.methods}
 
 
+_SECONDS = 60.0
+"""After that a call hangs, even on a busy machine."""
 _IMPORT_PASSAGES = "/muniment.v1.PassageService/ImportPassages"
 
 
@@ -70,15 +72,15 @@ class Caller:
         rpc = "".join(part.capitalize() for part in name.split("_"))
         if rpc not in _METHODS:
             raise AttributeError(name)
-        return lambda timeout=20.0, **fields: self.call(rpc, timeout=timeout, **fields)
+        return lambda timeout=_SECONDS, **fields: self.call(rpc, timeout=timeout, **fields)
 
-    def call(self, rpc: str, *, timeout: float = 20.0, **fields: Any) -> Any:
+    def call(self, rpc: str, *, timeout: float = _SECONDS, **fields: Any) -> Any:
         """Call *rpc*; return its response or raise grpc.RpcError."""
         method = _METHODS[rpc]
         request = GetMessageClass(method.input_type)(**fields)
         return self.send(rpc, request.SerializeToString(), timeout=timeout)
 
-    def send(self, rpc: str, request: bytes, *, timeout: float = 20.0) -> Any:
+    def send(self, rpc: str, request: bytes, *, timeout: float = _SECONDS) -> Any:
         """Call *rpc* with *request* as it is on the wire."""
         method = _METHODS[rpc]
         stub: Any = self.channel.unary_unary(
@@ -95,11 +97,11 @@ class Caller:
         stub: Any = self.channel.unary_unary(f"/{method.containing_service.full_name}/{rpc}")
         return self._observed(stub, request.SerializeToString())
 
-    def import_passages(self, *passages: dict[str, Any], timeout: float = 20.0) -> Any:
+    def import_passages(self, *passages: dict[str, Any], timeout: float = _SECONDS) -> Any:
         """Call ImportPassages with a stream of these; return its response or raise grpc.RpcError."""
         return self.import_stream(passages, timeout=timeout)
 
-    def import_stream(self, passages: Iterable[dict[str, Any]], *, timeout: float = 20.0) -> Any:
+    def import_stream(self, passages: Iterable[dict[str, Any]], *, timeout: float = _SECONDS) -> Any:
         """The same, with passages that are made while they are sent."""
         stub: Any = self.channel.stream_unary(
             _IMPORT_PASSAGES, response_deserializer=passage_service_pb2.ImportPassagesResponse.FromString
@@ -112,7 +114,7 @@ class Caller:
 
     def _observed(self, stub: Any, request: Any) -> Outcome:
         try:
-            response, call = stub.with_call(request, metadata=self.metadata, timeout=20.0)
+            response, call = stub.with_call(request, metadata=self.metadata, timeout=_SECONDS)
         except grpc.RpcError as error:
             return failure(error)
         return Outcome(call.code(), call.details(), _trailers(call), response)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -22,6 +21,7 @@ from psycopg.rows import namedtuple_row
 from muniment_server.postgres.pool import operator_conninfo
 from muniment_server.runtime.passfile import with_passfile
 from tests.support.commands import SYSTEM_POSTGRES
+from tests.support.ports import free_port
 
 _NAME = "muniment"
 _RIGHTS: dict[str, Any] = {"user": "postgres", "group": "postgres", "extra_groups": []} if os.geteuid() == 0 else {}
@@ -33,7 +33,7 @@ class Cluster:
     def __init__(self, home: Path) -> None:
         self._data = home / "data"
         self._log = home / "log"
-        self.port = _free_port()
+        self.port = free_port()
         self._process: subprocess.Popen[Any] | None = None
 
     def create(self) -> None:
@@ -217,13 +217,7 @@ def _run(program: str, *arguments: str | Path) -> None:
 
 
 def _until(condition: Any) -> None:
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.02)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -221,12 +221,19 @@ def test_answers_that_are_not_read_are_bounded(database):
 
 
 def test_a_caller_who_does_not_read_is_cut_off(service, monkeypatch):
-    monkeypatch.setattr(cutoff, "SEND_SECONDS", 0.2)
-    session = service.session(PUBLIC)
+    session, answered = service.session(PUBLIC), []
     for number in range(40):
         session.save_memory(key=f"k{number:03}", content=heavy(65_000))
+    expect_reader = cutoff.Cutoff.expect_reader
+
+    def expect(cut_off, call):
+        answered.append(call)
+        expect_reader(cut_off, call)
+
+    monkeypatch.setattr(cutoff, "SEND_SECONDS", 0.2)
+    monkeypatch.setattr(cutoff.Cutoff, "expect_reader", expect)
     with unread(session.token, service.address, "/muniment.v1.MemoryService/ListMemories", count=2):
-        wait_until(lambda: in_flight(service) == 2, "the calls are in flight")
+        wait_until(lambda: len(answered) == 2, "both answers wait to be read")
         wait_until(lambda: in_flight(service) == 0, "they are cut off")
 
     assert shares_of(service)._root.byte_count == 0
@@ -234,7 +241,6 @@ def test_a_caller_who_does_not_read_is_cut_off(service, monkeypatch):
 
 def test_a_call_whose_message_comes_too_late_is_refused_and_nothing_is_done(service, monkeypatch):
     """UNAVAILABLE: it may be sent again. On a busy server the message may have been sent in time."""
-    monkeypatch.setattr(cutoff, "RECEIVE_SECONDS", 0.2)
     session = service.session(PUBLIC)
     refused = threading.Event()
 
@@ -243,8 +249,10 @@ def test_a_call_whose_message_comes_too_late_is_refused_and_nothing_is_done(serv
         yield memory_service_pb2.SaveMemoryRequest(key="late", content="x").SerializeToString()
 
     stub: Any = session.channel.stream_unary("/muniment.v1.MemoryService/SaveMemory")
-    call = stub.future(late(), metadata=session.metadata, timeout=60)
-    assert reason_of(failure_of(call.result)) == "UNAVAILABLE"
+    with monkeypatch.context() as hurried:  # on a busy machine, other calls would be late, too
+        hurried.setattr(cutoff, "RECEIVE_SECONDS", 0.2)
+        call = stub.future(late(), metadata=session.metadata, timeout=60)
+        assert reason_of(failure_of(call.result)) == "UNAVAILABLE"
     refused.set()
 
     wait_until(lambda: in_flight(service) == 0, "nothing is left of it")
@@ -270,7 +278,7 @@ def test_messages_that_arrive_late_and_large_leave_room_for_the_others(service, 
         wait_until(lambda: sum(call.done() for call in calls) >= 50, "most are refused")
 
         assert shares_of(service)._root.byte_count < 16 * MIB
-        assert other.save_memory(key="plan", content="x", timeout=10).memory.key == "plan"
+        assert other.save_memory(key="plan", content="x", timeout=60).memory.key == "plan"
         assert {reason_of(failure_of(call.result)) for call in calls if call.done()} == {"OVERLOADED"}
         for call in calls:
             call.cancel()

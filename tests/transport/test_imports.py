@@ -121,7 +121,7 @@ def counts(answer):
 
 def wait_for(session, count):
     """Until so many passages are stored; asks the server, which says when."""
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while len(stored(session)) < count:
         assert time.monotonic() < end
 
@@ -500,12 +500,12 @@ def wait_until_waiting(service, count):
 
 
 def test_a_raise_does_not_wait_for_a_stream(stream, session, host):
-    """Between two batches nothing is locked."""
+    """Between two batches nothing is locked. A lock would be given up after 5 s, and a stream that rests after 10."""
     own = session(PUBLIC)
     stream(own, *some(150))
     wait_for(session(PUBLIC), 100)
 
-    assert host.raise_taint(session_id=own.session_id, taint=INTERNAL, timeout=3).session.taint == INTERNAL
+    assert host.raise_taint(session_id=own.session_id, taint=INTERNAL, timeout=8).session.taint == INTERNAL
 
 
 @pytest.mark.parametrize(("low", "high"), UP)
@@ -594,12 +594,15 @@ def test_a_caller_who_goes_away_leaves_what_was_committed(stream, session, share
 
 
 def test_a_deadline_leaves_what_was_committed(stream, session, shared):
+    """The deadline is two seconds, or longer if the machine is too busy to store a batch by then."""
     own = session(PUBLIC)
-    running = stream(own, *some(150), timeout=2.0)
-    outcome = running.failure()
+    for seconds in (2.0, 8.0, 32.0):
+        outcome = stream(own, *some(150), timeout=seconds).failure()
+        assert outcome.code is grpc.StatusCode.DEADLINE_EXCEEDED
+        wait_until(lambda: in_flight(shared, "streams") == 0, "the stream has ended")
+        if stored(own):
+            break
 
-    assert outcome.code is grpc.StatusCode.DEADLINE_EXCEEDED
-    wait_until(lambda: in_flight(shared, "streams") == 0, "the stream has ended")
     assert counts(own.import_passages(*some(2))) == (2, 0)
     assert len(stored(own)) in {102, 152}
 
@@ -620,8 +623,8 @@ def test_a_caller_who_disconnects_cancels_the_statement(stream, service):
 
 @pytest.fixture
 def impatient(monkeypatch):
-    """Streams may rest for half a second only: longer than a busy machine takes between two messages."""
-    monkeypatch.setattr(cutoff, "RECEIVE_SECONDS_IN_STREAM", 0.5)
+    """Streams may rest for two seconds only: longer than a busy machine takes between two messages."""
+    monkeypatch.setattr(cutoff, "RECEIVE_SECONDS_IN_STREAM", 2.0)
     monkeypatch.setattr(cutoff, "_CHECK_INTERVAL", 0.02)
 
 
@@ -645,11 +648,11 @@ def test_c87_after_streams_that_rested_others_are_served(impatient, stream, serv
 
 
 def test_c87_a_stream_that_rests_does_not_delay_another(stream, service):
-    """It holds a thread, but no turn: one is all there is."""
+    """It holds a thread, but no turn: one is all there is. It is cut off after 10 s, which would be too late."""
     stream(service.session(PUBLIC), *some(1))
     wait_until_waiting(service, 1)
 
-    assert counts(service.session(PUBLIC).import_passages(*some(120), timeout=5)) == (120, 0)
+    assert counts(service.session(PUBLIC).import_passages(*some(120), timeout=8)) == (120, 0)
 
 
 def test_a_session_has_one_stream_at_a_time(stream, service):

@@ -8,13 +8,15 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 
 from muniment_server.transport import leaving
 from tests.faults.processes import wait_until
 
-_SO_LOCK_FILTER = 44
+_SO_GET_FILTER, _SO_LOCK_FILTER = 26, 44
+_FILTER_BYTES = 256
 
 
 @pytest.fixture
@@ -25,22 +27,29 @@ def listener() -> Iterator[socket.socket]:
 
 
 def test_a_connection_that_waits_is_accepted_and_waited_for(listener, monkeypatch):
-    monkeypatch.setattr(leaving, "_ACCEPT_SECONDS", 2.0)
+    was_accepted = threading.Event()  # instead of half a second, in which a busy machine may not come to it
+    monkeypatch.setattr(leaving, "_ACCEPT_SECONDS", 60.0)
+    monkeypatch.setattr(leaving, "time", SimpleNamespace(monotonic=time.monotonic, sleep=was_accepted.wait))
     address = listener.getsockname()
-    thread = threading.Thread(target=leaving.leave, args=[address[1]], kwargs={"seconds": 20.0})
+    thread = threading.Thread(target=leaving.leave, args=[address[1]], kwargs={"seconds": 60.0})
     with socket.create_connection(address) as before:
         thread.start()
-        time.sleep(0.5)
+        wait_until(lambda: _has_filter(listener), "new connections are dropped")
         with pytest.raises(TimeoutError):
             socket.create_connection(address, timeout=0.2)  # dropped, not refused: it is repeated, and reaches others
         accepted, _ = listener.accept()
         with accepted:
+            was_accepted.set()
             wait_until(lambda: not _listens(listener), "it listens no more")
             before.sendall(b"x")
             assert accepted.recv(1) == b"x"
             assert thread.is_alive()
-    thread.join(5.0)
+    thread.join(30.0)
     assert not thread.is_alive()
+
+
+def _has_filter(listener: socket.socket) -> bool:
+    return bool(listener.getsockopt(socket.SOL_SOCKET, _SO_GET_FILTER, _FILTER_BYTES))
 
 
 def _listens(listener: socket.socket) -> bool:

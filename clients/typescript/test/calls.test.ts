@@ -10,6 +10,7 @@ import { Code, connect, MemoryService, MunimentError } from "../src/index.js";
 import { Fake, failureOf, status } from "./fake.js";
 
 const OVERLOADED = { desc: RetryInfoSchema, value: { retryDelay: { nanos: 200_000_000 } } };
+const MINUTE = { desc: RetryInfoSchema, value: { retryDelay: { seconds: 60n } } };
 
 /** A server whose memories answer by `answer`, and the calls that it gets. */
 async function served(answer: (context: HandlerContext) => unknown = () => {}, path?: string) {
@@ -95,7 +96,7 @@ test("half of a surrogate pair is refused, and not sent", async () => {
 test("a call has a deadline: ten seconds, the client's, or its own", async () => {
   const seen: number[] = [];
   await using server = await served((context) => {
-    seen.push(Math.ceil((context.timeoutMs() ?? 0) / 1000));
+    seen.push((context.timeoutMs() ?? 0) / 1000);
   });
   const address = server.fake.address;
 
@@ -103,7 +104,11 @@ test("a call has a deadline: ten seconds, the client's, or its own", async () =>
   await connect({ address, token: "t", timeoutMs: 60_000 }).memories.getMemory({});
   await connect({ address, token: "t" }).memories.getMemory({}, { timeoutMs: 5_000 });
 
-  assert.deepEqual(seen, [10, 60, 5]);
+  assert.equal(seen.length, 3);
+  for (const [index, most] of [10, 60, 5].entries()) {
+    const left = seen[index] ?? 0;
+    assert.ok(most - 4 < left && left <= most, `${left} of ${most}`);
+  }
 });
 
 test("a call ends at its deadline", async () => {
@@ -143,16 +148,21 @@ test("a read that meets UNAVAILABLE, or is broken off by the server, is made aga
   }
 });
 
+/** The deadline may cut off the last attempt, if hardly any time was left: then the call is made once more. */
 test("a call is made until its deadline is near, or once without retries", async () => {
   for (const [retries, least, most] of [
-    [undefined, 5, 8],
+    [undefined, 5, 10],
     [false, 1, 1],
   ] as const) {
-    await using server = await served(() => Promise.reject(status(Code.Unavailable, "UNAVAILABLE")));
-    const session = connect({ address: server.fake.address, token: "t", retries, timeoutMs: 3_000 });
+    let code: Code | undefined;
+    for (let calls = 0; calls === 0 || (code === Code.DeadlineExceeded && calls < 3); calls += 1) {
+      await using server = await served(() => Promise.reject(status(Code.Unavailable, "UNAVAILABLE")));
+      const session = connect({ address: server.fake.address, token: "t", retries, timeoutMs: 6_000 });
 
-    assert.equal(codeOf(await failureOf(session.memories.getMemory({}))), Code.Unavailable);
-    assert.ok(least <= server.calls.length && server.calls.length <= most, `${server.calls.length} calls`);
+      code = codeOf(await failureOf(session.memories.getMemory({})));
+      assert.ok(least <= server.calls.length && server.calls.length <= most, `${server.calls.length} calls`);
+    }
+    assert.equal(code, Code.Unavailable);
   }
 });
 
@@ -187,10 +197,10 @@ test("overload is waited for if the server names a time", async () => {
 });
 
 test("no attempt is made past the deadline", async () => {
-  await using server = await served(() => Promise.reject(status(Code.ResourceExhausted, "OVERLOADED", OVERLOADED)));
+  await using server = await served(() => Promise.reject(status(Code.ResourceExhausted, "OVERLOADED", MINUTE)));
   const session = connect({ address: server.fake.address, token: "t" });
 
-  const failure = await failureOf(session.memories.getMemory({}, { timeoutMs: 150 }));
+  const failure = await failureOf(session.memories.getMemory({}, { timeoutMs: 30_000 }));
 
   assert.equal(codeOf(failure), Code.ResourceExhausted);
   assert.deepEqual(server.calls, ["get"]);
@@ -234,9 +244,8 @@ test("no server is UNAVAILABLE, and so is one without TLS where it is needed", a
 });
 
 test("a caller can abort a call, and a pause between two attempts", { timeout: 30_000 }, async () => {
-  const minute = { desc: RetryInfoSchema, value: { retryDelay: { seconds: 60n } } };
   await using slow = await served(() => sleep(1_000));
-  await using busy = await served(() => Promise.reject(status(Code.ResourceExhausted, "OVERLOADED", minute)));
+  await using busy = await served(() => Promise.reject(status(Code.ResourceExhausted, "OVERLOADED", MINUTE)));
   for (const server of [slow, busy]) {
     const session = connect({ address: server.fake.address, token: "t" });
     const caller = new AbortController();

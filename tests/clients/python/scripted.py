@@ -299,9 +299,9 @@ class ScriptedServer(grpc.GenericRpcHandler):
         return [each.request for each in self.asked if each.method == method]
 
     def wait_until(self, predicate: Callable[[], bool]) -> bool:
-        """Whether *predicate* comes true within ten seconds; checked when something arrives or ends."""
+        """Whether *predicate* comes true within a minute; checked when something arrives or ends."""
         with self._lock:
-            return self._lock.wait_for(predicate, timeout=10)
+            return self._lock.wait_for(predicate, timeout=60)
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
         method = METHODS[handler_call_details.method.rpartition("/")[2]]

@@ -40,6 +40,7 @@ from tests.clients.python.scripted import (
     status,
     unavailable,
 )
+from tests.support.ports import free_port
 
 CALLS: dict[str, Callable[[HostClient, SessionClient], object]] = {
     "CreateAgent": lambda host, _: host.create_agent("ada"),
@@ -227,12 +228,17 @@ def test_overload_without_a_time_is_final(server, session):
 
 
 def test_a_call_is_repeated_until_its_deadline_is_near(server, session):
+    """The deadline may cut off the last attempt, if hardly any time was left: then the call is made once more."""
     server.script("GetMemory", *[unavailable()] * 99)
+    for _ in range(3):
+        before = len(server.requests("GetMemory"))
+        with pytest.raises((muniment.Unavailable, muniment.DeadlineExceeded)) as caught:
+            session.get_memory("tea", timeout=2)
+        assert 4 < len(server.requests("GetMemory")) - before < 33
+        if caught.type is muniment.Unavailable:
+            return
 
-    with pytest.raises(muniment.Unavailable):
-        session.get_memory("tea", timeout=0.5)
-
-    assert 4 < len(server.requests("GetMemory")) < 99
+    pytest.fail("it always ends at the deadline")
 
 
 @pytest.mark.parametrize("method", ["GetMemory", "OpenSession", "DeleteMemory"])
@@ -271,12 +277,6 @@ def lose(listener: socket.socket) -> None:
         got = b""
         while TOKEN.encode() not in got:
             got += connection.recv(65536)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-    return port
 
 
 def test_retries_can_be_turned_off(connect, running):
@@ -328,15 +328,16 @@ def test_all_attempts_share_one_deadline():
 
 
 def test_the_default_timeout_is_the_clients(connect, running):
-    with connect(running.address, host_key=HOST_KEY, timeout=42) as host:
+    with connect(running.address, host_key=HOST_KEY, timeout=300) as host:
         host.get_agent("ada")
         session = host.session(TOKEN)
         session.get_memory("tea")
         session.import_passages([NewPassage("booked")])
-        host.get_agent("ada", timeout=7)
-        session.import_passages([NewPassage("booked")], timeout=8)
+        host.get_agent("ada", timeout=100)
+        session.import_passages([NewPassage("booked")], timeout=200)
 
-    assert [round(each.seconds_left) for each in running.scripted.asked] == [42, 42, 42, 7, 8]
+    # A busy machine may take a while to receive them.
+    assert [round(each.seconds_left, -2) for each in running.scripted.asked] == [300, 300, 300, 100, 200]
 
 
 @pytest.mark.parametrize("seconds", [0, -1, float("inf"), float("nan"), 1e12])

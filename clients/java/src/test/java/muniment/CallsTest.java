@@ -13,6 +13,7 @@ import io.grpc.Status.Code;
 import io.grpc.StatusRuntimeException;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.net.BindException;
 import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -235,12 +236,12 @@ class CallsTest {
   void aCallIsRepeatedUntilItsDeadlineIsNear() {
     server.script(
         "GetMemory", Stream.generate(Failures::unavailable).limit(99).toArray(Message[]::new));
-    var hurried = session.withTimeout(Duration.ofSeconds(3));
+    var hurried = session.withTimeout(Duration.ofSeconds(6));
 
     assertThrows(MunimentException.class, () -> hurried.getMemory(r -> r.setKey("tea")));
 
     int calls = server.calls("GetMemory").size();
-    assertTrue(5 <= calls && calls <= 8, calls + " calls");
+    assertTrue(5 <= calls && calls <= 10, calls + " calls");
   }
 
   @Test
@@ -256,10 +257,7 @@ class CallsTest {
   /** Nothing was sent, so that every call may be made again. */
   @Test
   void anyCallWaitsForAServerThatIsNotThereYet() throws Exception {
-    int port;
-    try (var free = new ServerSocket(0)) {
-      port = free.getLocalPort();
-    }
+    int port = freePort();
     try (var early = HostClient.connect("127.0.0.1:" + port, "mk_host", MINUTE)) {
       var call = CompletableFuture.runAsync(() -> early.createAgent(r -> r.setAgentId("ada")));
       Thread.sleep(600);
@@ -267,6 +265,17 @@ class CallsTest {
         call.get(30, TimeUnit.SECONDS);
 
         assertEquals(1, late.calls("CreateAgent").size());
+      }
+    }
+  }
+
+  /** None that Linux gives to whoever asks for any port: another test could get it meanwhile. */
+  private static int freePort() throws IOException {
+    for (int port = 20_000 + (int) (ProcessHandle.current().pid() % 10_000); ; port++) {
+      try (var free = new ServerSocket(port)) {
+        return free.getLocalPort();
+      } catch (BindException taken) {
+        continue;
       }
     }
   }
