@@ -152,9 +152,11 @@ def test_a_passfile_in_the_url_of_a_server_counts_and_not_the_password_in_the_en
     wrong = {"PGPASSWORD": "hush"}
     examined = run_process(folder, "doctor", "--servers", str(file), **wrong)
     server = serving("--servers", str(file), **wrong)
+    file.write_text(file.read_text() + f'b = "{url}?passfile={passfile}"\n')
+    twice = run_process(folder, "doctor", "--servers", str(file), **wrong)
 
     assert examined.returncode == 0, examined.stdout
-    assert "each tenant is at one server" in examined.stdout
+    assert "would give new tenants the same numbers" in twice.stdout
     assert server.address
     assert server.stop() == 0
 

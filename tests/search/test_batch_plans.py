@@ -93,9 +93,9 @@ def test_the_end_of_a_batch_is_found_among_its_own_chunks(world: Database, name:
 @pytest.mark.parametrize("name", BATCHES)
 @pytest.mark.parametrize("query", MOST_EMBEDDINGS)
 def test_a_batch_reads_its_own_chunks_alone(world: Database, query: str, name: str) -> None:
-    meaning, embeddings = read(world, QUERIES[query], BATCHES[name])
+    chunks, embeddings = read(world, QUERIES[query], BATCHES[name])
 
-    assert meaning <= CHUNKS_AT_ONCE
+    assert chunks <= CHUNKS_AT_ONCE
     assert 0 < embeddings <= MOST_EMBEDDINGS[query]
 
 
@@ -109,10 +109,10 @@ def test_without_either_end_a_batch_reads_the_other_chunks_of_an_agent(
     columns = ", ".join(rf"{alias}\.{column}" for column in ("agent", "kind", "name", "change_id", "(?:number|piece)"))
     cut, count = re.subn(rf"\({columns}\)\s+{end} \([^()]*(?:\(\w+\)s[^()]*)+\)", "TRUE", QUERIES[query])
 
-    meaning, embeddings = read(world, cut, BATCHES["of the large agent"])
+    chunks, embeddings = read(world, cut, BATCHES["of the large agent"])
 
     assert count == 1
-    assert meaning > CHUNKS_AT_ONCE or embeddings > MOST_EMBEDDINGS[query]
+    assert chunks > CHUNKS_AT_ONCE or embeddings > MOST_EMBEDDINGS[query]
 
 
 def read(database: Database, text: str, after: ChunkPosition) -> tuple[int, int]:
