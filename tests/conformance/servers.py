@@ -109,8 +109,8 @@ class Ours(Target):
         return self._everything or file in _EVERY_WAY
 
     def log_of(self, request_ids: Set[str]) -> dict[str, JSON]:
-        """Waits for lines that are being written; what is missing after ten seconds is not there."""
-        end = time.monotonic() + 10
+        """Waits for lines that are being written; what is missing after a minute is not there."""
+        end = time.monotonic() + 60
         while not request_ids <= (log := self._log()).keys() and time.monotonic() < end:
             time.sleep(0.05)
         return log

@@ -45,6 +45,7 @@ def wait_until_blocked(service, *, blocked=True):
             ).fetchall()
         ):
             assert time.monotonic() < end
+            time.sleep(0.005)
 
 
 def together(*calls):
