@@ -97,6 +97,23 @@ def test_a_server_with_another_tenant_of_the_name_is_no_target(servers: Servers)
             Move(connections, "acme").plan("b")
 
 
+def test_a_second_run_waits_for_the_first_one_and_ends_what_it_leaves(servers: Servers) -> None:
+    """So does a run after one that was killed, as long as the database still commits."""
+    servers.key("acme", "a")
+    with servers.owners() as connections, ThreadPoolExecutor(1) as second:
+        move = Move(connections, "acme")
+        plan = move.plan("b")
+        assert plan is not None
+        first = move.run(plan)
+        while next(first).name != "arrive":
+            pass
+        again = second.submit(moving.moved, servers)
+        wait_until_blocked(SimpleNamespace(database=servers.databases["a"]))
+        assert next(first).name == "let go"
+
+        assert [step.name for step in again.result(30)] == ["activate"]
+
+
 def test_a_tenant_that_is_there_stays(servers: Servers) -> None:
     servers.key("acme", "a")
 
