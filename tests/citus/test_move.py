@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import grpc
 import psycopg
 import pytest
 
@@ -20,12 +21,13 @@ from tests.citus.cluster import Cluster, Node, missing, wait_for_standby
 from tests.citus.served import SERVABLE
 from tests.noninterference.mutants.scheme import Mutant, applied
 from tests.servers import moving
-from tests.servers.conftest import Servers, cloned_servers, folder, root_folder, served
+from tests.servers.conftest import Servers, cloned_servers, folder, root_folder, served, serving, session_of
 from tests.servers.moving import BROKEN, LATE, STEPS, Scenario, Serve
-from tests.support.commands import wait_until
+from tests.support.commands import Server, wait_until
 from tests.support.databases import running_postgres
+from tests.support.services import Caller
 
-__all__ = ["folder", "root_folder", "served"]
+__all__ = ["folder", "root_folder", "served", "serving"]
 
 pytestmark = [
     pytest.mark.proof,
@@ -110,6 +112,20 @@ def test_a_guard_of_a_move_that_is_missing_is_noticed(name: str, servers: Server
     noticed_by, patch = BROKEN[name]
     with applied(Mutant(name, "", (patch,))), pytest.raises((AssertionError, pytest.fail.Exception)):
         noticed_by(servers, served)
+
+
+def test_a_server_of_the_file_may_be_a_cluster(servers: Servers, serving: Callable[..., Server]) -> None:
+    keys = {"a": servers.key("acme", "a"), "b": servers.key("globex", "b")}
+    servers.write({moving.number_of(keys["b"]): "b"})
+    server = serving("--servers", str(servers.file), "--drain-seconds", "1")
+    with grpc.insecure_channel(server.address) as channel:
+        for name, key in keys.items():
+            host = Caller(channel, key)
+            host.create_agent(agent_id="alice")
+            session = session_of(host, moving.PUBLIC)
+            session.save_memory(key="plan", content=f"at {name}")
+
+            assert session.get_memory(key="plan").memory.content == f"at {name}"
 
 
 @to_a_cluster
