@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from typing import Any
 
+import psycopg
 from psycopg import conninfo as libpq
 from psycopg import sql
 
@@ -42,13 +44,23 @@ class ClusterPostgres:
         with ExitStack() as nodes:
             # The coordinator is the last, so that it is dropped first: it connects to the others.
             for port in (*self.cluster.workers, self.cluster.coordinator):
-                admin = nodes.enter_context(self.cluster.admin(port))
-                admin.execute("SET citus.enable_create_database_propagation = off")
                 clone = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy")
-                admin.execute(clone.format(sql.Identifier(name), sql.Identifier(template)))
-                admin.execute(COPY_RIGHTS, {"template": template, "clone": name})
-                nodes.callback(admin.execute, sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+                with self._admin_alone(port) as admin:
+                    admin.execute(clone.format(sql.Identifier(name), sql.Identifier(template)))
+                    admin.execute(COPY_RIGHTS, {"template": template, "clone": name})
+                nodes.callback(self._drop, port, name)
             yield
+
+    def _drop(self, port: int, name: str) -> None:
+        """Drop a database of one node, which a test may have started again."""
+        with self._admin_alone(port) as admin:
+            admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+    @contextmanager
+    def _admin_alone(self, port: int) -> Iterator[psycopg.Connection[Any]]:
+        with self.cluster.admin(port) as admin:
+            admin.execute("SET citus.enable_create_database_propagation = off")
+            yield admin
 
     def _close(self, template: str) -> None:
         """Let no one connect to a template, not even the process of Citus for each database: it must be unused."""

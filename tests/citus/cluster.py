@@ -86,6 +86,11 @@ class Node:
         self._process.wait(30)
         wait_until(lambda: not any(Path("/proc", str(process), "exe").exists() for process in processes), "it runs")
 
+    @property
+    def runs(self) -> bool:
+        """Whether it was started, and has not ended."""
+        return self._process is not None and self._process.poll() is None
+
     def processes(self) -> list[int]:
         """Its processes, the postmaster first: without it, no others begin."""
         assert self._process is not None
@@ -128,6 +133,15 @@ class Cluster:
         connection.execute("SET citus.enable_manual_changes_to_shards = on")
         return connection
 
+    @contextmanager
+    def held_between_phases(self) -> Iterator[None]:
+        """During the block, no commit in two phases gets to the second: the coordinator waits for a standby."""
+        wait_for_standby(self, self.coordinator, "none")
+        try:
+            yield
+        finally:
+            wait_for_standby(self, self.coordinator, "")
+
     def create(self, database: str) -> None:
         """Create *database* on each node. It does not belong to the cluster before `join`."""
         for port in (self.coordinator, *self.workers):
@@ -148,6 +162,15 @@ class Cluster:
             admin.execute("SELECT citus_set_coordinator_host('127.0.0.1', %s)", [self.coordinator])
             for port in self.workers:
                 admin.execute("SELECT citus_add_node('127.0.0.1', %s)", [port])
+
+
+def wait_for_standby(cluster: Cluster, port: int, name: str) -> None:
+    """Have each commit on the node at *port* wait for the standby of that *name*; for none if it is empty."""
+    with cluster.admin(port) as admin:
+        admin.execute(f"ALTER SYSTEM SET synchronous_standby_names = '{name}'".encode())
+        admin.execute("SELECT pg_reload_conf()")
+        show = "SELECT setting FROM pg_settings WHERE name = 'synchronous_standby_names'"
+        wait_until(lambda: admin.execute(show).fetchone() == (name,), "the setting")
 
 
 @contextmanager

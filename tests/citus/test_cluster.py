@@ -210,6 +210,17 @@ def test_a_second_run_changes_nothing(cluster: Cluster, home: Path, passfile: Pa
     assert "Nothing to do" in again.stderr
 
 
+@pytest.mark.parametrize("role", roles.SERVING)
+def test_a_worker_notices_when_the_coordinator_is_gone(
+    cluster: Cluster, passfile: Path, migrated: str, role: str
+) -> None:
+    """No time limit ends a COPY that waits for rows, and its locks would stay for hours."""
+    with login(cluster, passfile, role) as connection:
+        kept = connection.execute("SELECT result FROM run_command_on_workers('SHOW tcp_keepalives_idle')").fetchall()
+
+    assert kept == [("10",)] * len(cluster.workers)
+
+
 def test_a_worker_is_not_migrated(cluster: Cluster, home: Path, passfile: Path, migrated: str) -> None:
     for port in cluster.workers:
         refused = migrate(home, cluster.url(port, "kept"), passfile)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import grpc
-import psycopg
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
@@ -169,33 +168,19 @@ def test_what_a_worker_has_not_confirmed_is_not_acknowledged(
     session = _session(host, PUBLIC, "phases")
     port, _ = served.shard("vault.conversation", 1)
     node = next(node for node in cluster.nodes if node.port == port)
-    with (
-        cluster.admin(cluster.coordinator, DATABASE) as admin,
-        cluster.admin(port) as worker,
-        ThreadPoolExecutor(1) as caller,
-    ):
-        _wait_for_standby(admin, "nobody")
-        try:
+    with cluster.admin(port) as worker, ThreadPoolExecutor(1) as caller:
+        with cluster.held_between_phases():
             call = caller.submit(session.observe, "SaveMemory", key="plan", content="x")
             in_doubt = "SELECT FROM pg_prepared_xacts"
             wait_until(lambda: worker.execute(in_doubt).fetchall() or call.done(), "the first phase")
             assert not call.done()
             node.kill()
-        finally:
-            _wait_for_standby(admin, "")
         outcome: Outcome = call.result()
 
     assert outcome.code is grpc.StatusCode.UNAVAILABLE
     node.start()
     wait_until(lambda: session.observe("GetMemory", key="plan").code is grpc.StatusCode.OK, "what was committed")
     assert served.prepared() == 0
-
-
-def _wait_for_standby(admin: psycopg.Connection[Any], name: str) -> None:
-    admin.execute(f"ALTER SYSTEM SET synchronous_standby_names = '{name}'".encode())
-    admin.execute("SELECT pg_reload_conf()")
-    show = "SELECT setting FROM pg_settings WHERE name = 'synchronous_standby_names'"
-    wait_until(lambda: admin.execute(show).fetchone() == (name,), "the setting")
 
 
 def test_a_worker_is_not_served_and_its_epoch_is_not_kept(served: ServedCluster, cluster: Cluster, home: Path) -> None:

@@ -29,7 +29,7 @@ from tests.faults import promises
 from tests.faults.load import Load
 from tests.faults.processes import wait_until
 from tests.support.databases import Database, cloned
-from tests.support.proxy import Direction, Proxy, running_proxy
+from tests.support.proxy import ENDINGS, HELD, Direction, Proxy, running_proxy
 from tests.support.services import Caller, Service, new_host_key, serving
 
 _CHECKPOINT = 10
@@ -40,9 +40,6 @@ _MAX_WRITES = 30
 """How many are acknowledged between two partitions, at most."""
 _FORGOTTEN = 10.0
 """Seconds after which the database learns of a connection that is gone, as TCP would notice later."""
-_HELD = ((Direction.REQUESTS,), (Direction.ANSWERS,), (Direction.REQUESTS, Direction.ANSWERS))
-_ENDINGS = ("late", "lost", "forgotten")
-"""What was held back arrives after all; it is lost, and both sides learn it; the database does not learn it."""
 _IDLE_SECONDS = 5
 """After so long without a statement, Postgres ends a transaction: see `pool.SETTINGS`."""
 _HALF_SENT = 0.5
@@ -97,13 +94,13 @@ class Partitions:
         self._proxy = proxy
         self._load = load
         self._dice = random.Random(5)
-        self.recoveries: dict[str, list[float]] = {ending: [] for ending in _ENDINGS}
+        self.recoveries: dict[str, list[float]] = {ending: [] for ending in ENDINGS}
         self.noticed = 0
         """After how many partitions somebody was served again only once the database had learned of it."""
 
     def cycle(self, number: int) -> None:
         """One partition, and its recovery. A forgotten one lasts until all are served, or ten seconds."""
-        held, ending = _HELD[number // len(_ENDINGS) % len(_HELD)], _ENDINGS[number % len(_ENDINGS)]
+        held, ending = HELD[number // len(ENDINGS) % len(HELD)], ENDINGS[number % len(ENDINGS)]
         enough = len(self._load.acknowledged) + self._dice.randrange(_MAX_WRITES)
         wait_until(lambda: _has_acknowledged(self._load, enough), "writes between partitions")
         with ExitStack() as ghosts:
@@ -126,7 +123,7 @@ def test_what_was_acknowledged_survives_every_partition(kills: int, database: _P
     """And is there once; audit rows are the effects; no taint falls; no connection is left in a transaction."""
     partitions = Partitions(database.proxy, load)
     with load.running(), database.as_owner() as owner, database.as_admin() as admin:
-        for number in range(max(len(_ENDINGS), kills // 2)):
+        for number in range(max(len(ENDINGS), kills // 2)):
             partitions.cycle(number)
             if (number + 1) % _CHECKPOINT == 0:
                 with load.paused():

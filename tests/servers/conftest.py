@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,7 @@ from muniment_server.search.embeddings import no_embedder
 from muniment_server.search.search import Searcher
 from muniment_server.transport.pools import Limits
 from muniment_server.transport.server import Server
+from tests.citus.clones import ClusterPostgres
 from tests.support.command_fixtures import folder, root_folder, serving
 from tests.support.commands import Done, run
 from tests.support.databases import Database, cloned, running_postgres
@@ -96,6 +97,13 @@ def both() -> Iterator[tuple[EmbeddedPostgres, ...]]:
 @pytest.fixture
 def servers(both: tuple[EmbeddedPostgres, ...], folder: Path) -> Iterator[Servers]:
     """Two databases of this test, with ranges of numbers of their own."""
+    with cloned_servers(both, folder) as made:
+        yield made
+
+
+@contextmanager
+def cloned_servers(both: Sequence[EmbeddedPostgres | ClusterPostgres], folder: Path) -> Iterator[Servers]:
+    """A database on each of *both*, with ranges of numbers of their own."""
     with ExitStack() as stack:
         made = {name: stack.enter_context(cloned(postgres)) for name, postgres in zip(_NAMES, both, strict=True)}
         servers = Servers(made, folder)

@@ -2,248 +2,49 @@
 
 from __future__ import annotations
 
-import itertools
-import signal
-import subprocess
-import sys
-import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
-from functools import partial
 from types import SimpleNamespace
-from typing import Any
 
-import grpc
-import psycopg
 import pytest
 
-from muniment_server.admin import moving
-from muniment_server.admin.moving import CannotMove, Move, Step
-from muniment_server.domain import tokens
-from muniment_server.domain.classification import Classification
-from muniment_server.postgres.pool import SINGLE
-from muniment_server.postgres.pool import Database as RoleDatabase
-from muniment_server.runtime.embedding_lists import ListSizes, maintain_lists
-from muniment_server.runtime.sealer import Sealer
-from muniment_server.runtime.stop_signal import StopSignal
-from tests.noninterference.mutants.scheme import Mutant, Patch, applied, edit, setting
+from muniment_server.admin.moving import CannotMove, Move
+from tests.noninterference.mutants.scheme import Mutant, applied
+from tests.servers import moving
 from tests.servers.conftest import Servers, session_of
+from tests.servers.moving import BROKEN, LATE, STEPS, Serve
 from tests.support.concurrency import wait_until_blocked
-from tests.support.embedders import Quick, embed_all
 from tests.support.services import Caller
 
-PUBLIC, RESTRICTED = Classification.PUBLIC, Classification.RESTRICTED
 _PARTS = 6
-Serve = Callable[[dict[int, str]], grpc.Channel]
-
-
-def _moved(servers: Servers, *, name: str = "acme", to: str = "b") -> list[Step]:
-    with servers.owners() as connections:
-        move = Move(connections, name)
-        plan = move.plan(to)
-        return [] if plan is None else list(move.run(plan))
-
-
-def _number(key: str) -> int:
-    token = tokens.parse(key)
-    assert token is not None
-    return int(token.tenant)
-
-
-def _rows(servers: Servers, server: str, tenant: int) -> dict[str, int]:
-    """How many rows of *tenant* a server has, by table."""
-    with servers.databases[server].as_owner() as owner:
-        tables: Any = owner.execute(
-            "SELECT table_schema || '.' || table_name AS name FROM information_schema.columns"
-            " JOIN information_schema.tables USING (table_schema, table_name)"
-            " WHERE column_name = 'tenant' AND table_type = 'BASE TABLE'"
-        ).fetchall()
-        counts: Any = {
-            table.name: owner.execute(f"SELECT count(*) AS n FROM {table.name} WHERE tenant = %s", [tenant]).fetchone()
-            for table in tables
-        }
-    return {name: found.n for name, found in counts.items() if found.n}
-
-
-def _filled(channel: grpc.Channel, key: str) -> Caller:
-    """A tenant with something in nearly every table."""
-    host = Caller(channel, key)
-    for agent in ("alice", "bob"):
-        host.create_agent(agent_id=agent)
-    for level in Classification:
-        session = session_of(host, level)
-        session.save_memory(key="plan", content=f"the plan at {level.name}")
-        session.save_memory(key="plan", content=f"the newer plan at {level.name}")
-        session.add_note(content="a note")
-        session.store_passage(content=f"a passage about ships at {level.name}")
-        session.save_memory(key="gone", content="deleted")
-        session.delete_memory(key="gone")
-    host.create_shared_block(owner_agent_id="alice", label="rules", content="be kind")
-    host.attach_block(owner_agent_id="alice", label="rules", agent_id="bob")
-    return host
 
 
 def test_everything_moves_and_hosts_go_on_with_new_keys(servers: Servers, served: Serve) -> None:
-    """The other tenants stay, and so does what the tenant's sessions see, at each level."""
-    key, others = servers.key("acme", "a"), servers.key("other", "a")
-    tenant = _number(key)
-    channel = served({})
-    host, other = _filled(channel, key), Caller(channel, others)
-    other.create_agent(agent_id="alice")
-    before = {level: _seen(session_of(host, level)) for level in Classification}
-    rows = _rows(servers, "a", tenant)
-    other_rows = _rows(servers, "a", _number(others))
-
-    done = servers.run("tenant", "move", "acme", "--to", "b", "--yes")
-
-    assert done.returncode == 0, done.stderr
-    assert f'Write {tenant} = "b" below [tenants]' in done.stderr
-    assert _rows(servers, "a", tenant) == {}
-    arrived = _rows(servers, "b", tenant)
-    assert {name: count for name, count in arrived.items() if "audit" not in name} == {
-        name: count for name, count in rows.items() if "audit" not in name
-    }
-    assert _rows(servers, "a", _number(others)) == other_rows
-    session_of(other, PUBLIC).save_memory(key="still", content="here")
-    moved = Caller(served({tenant: "b"}), servers.key("acme", "b"))
-    assert {level: _seen(session_of(moved, level)) for level in Classification} == before
-    assert "complete" in _doctor(servers)
-
-
-def _seen(session: Caller) -> Any:
-    """What a session sees, without times of calls."""
-    return (
-        session.list_memories().SerializeToString(deterministic=True),
-        session.list_notes().SerializeToString(deterministic=True),
-        session.list_passages().SerializeToString(deterministic=True),
-        session.search_passages(query="ships").SerializeToString(deterministic=True),
-        session.list_blocks().SerializeToString(deterministic=True),
-    )
-
-
-def _doctor(servers: Servers) -> str:
-    found = servers.run("doctor").stdout
-    assert "b: ✓" not in found  # a finding begins with its sign
-    return "\n".join(line for line in found.splitlines() if "b: the ledgers" in line)
+    moving.everything_moves_and_hosts_go_on_with_new_keys(servers, served)
 
 
 def test_embeddings_move_with_their_lists(servers: Servers, served: Serve) -> None:
-    """And the lists are kept at the target as they were."""
-    key = servers.key("acme", "a")
-    host = Caller(served({}), key)
-    host.create_agent(agent_id="alice")
-    for level in (PUBLIC, RESTRICTED):
-        session = session_of(host, level)
-        for number in range(24):
-            session.save_memory(key=f"k{number}", content=f"word{number % 6} {number}")
-    embed_all(servers.databases["a"], Quick())
-    _keep_lists(servers, "a")
-    before = _listed(servers, "a")
-
-    _moved(servers)
-
-    assert [len(found) for found in before] == [24, 24]
-    assert _listed(servers, "b") == before
-    _keep_lists(servers, "b")
-    assert _listed(servers, "b") == before
-
-
-def _keep_lists(servers: Servers, server: str) -> None:
-    with closing(RoleDatabase(servers.databases[server].conninfo, pool_sizes=SINGLE)) as pools:
-        for level in (PUBLIC, RESTRICTED):
-            maintain_lists(pools, level, StopSignal(), ListSizes(least=20, size=4))
-
-
-def _listed(servers: Servers, server: str) -> list[list[Any]]:
-    """The embeddings in lists at two levels, each with the center of its list."""
-    with servers.databases[server].as_owner() as owner:
-        return [
-            owner.execute(
-                f"SELECT meaning.name, list.number, list.signs::text FROM {level.role}.meaning"
-                f"  JOIN {level.role}.embedding_list AS list"
-                "    ON (list.tenant, list.agent, list.kind, list.embedder, list.number)"
-                "       = (meaning.tenant, meaning.agent, meaning.kind, meaning.embedder, meaning.list)"
-                " WHERE list.signs IS NOT NULL"
-                " ORDER BY meaning.name".encode()
-            ).fetchall()
-            for level in (PUBLIC, RESTRICTED)
-        ]
+    moving.embeddings_move_with_their_lists(servers, served)
 
 
 def test_the_audit_log_moves_with_its_seals(servers: Servers, served: Serve) -> None:
-    key = servers.key("acme", "a")
-    _filled(served({}), key)
-    pools = RoleDatabase(servers.databases["a"].conninfo, pool_sizes=SINGLE)
-    Sealer(pools, lambda: True).seal_all()
-    pools.close()
-    before = servers.run("audit", "checkpoint", "--tenant", "acme", "--server", "a", "--json").stdout
-    assert before.count("head_hash") == len(Classification)
-
-    _moved(servers)
-
-    assert servers.run("audit", "checkpoint", "--tenant", "acme", "--server", "b", "--json").stdout == before
-    verified = servers.run("audit", "verify", "--tenant", "acme", "--server", "b")
-    assert verified.returncode == 0, verified.stderr
+    moving.the_audit_log_moves_with_its_seals(servers, served)
 
 
 def test_a_process_with_an_old_file_finds_no_session_and_writes_nothing(servers: Servers, served: Serve) -> None:
-    """Nor does it with a key, an agent or a session that it remembers."""
-    key = servers.key("acme", "a")
-    stale = served({})
-    host = _filled(stale, key)
-    session = session_of(host, PUBLIC)
-    session.save_memory(key="last", content="before the move")
-
-    _moved(servers)
-
-    observed = [
-        session.observe("SaveMemory", key="late", content="x"),
-        session.observe("GetMemory", key="last"),
-        host.observe("CreateAgent", agent_id="late"),
-        host.observe("OpenSession", agent_id="alice", taint=1),
-        Caller(stale, servers.key("acme", "b")).observe("OpenSession", agent_id="alice", taint=1),
-    ]
-    assert {outcome.code for outcome in observed} == {grpc.StatusCode.UNAUTHENTICATED}
-    assert _rows(servers, "a", _number(key)) == {}
+    moving.a_process_with_an_old_file_finds_no_session_and_writes_nothing(servers, served)
 
 
 def test_a_dry_run_changes_nothing(servers: Servers, served: Serve) -> None:
-    key = servers.key("acme", "a")
-    host = _filled(served({}), key)
-    rows = _rows(servers, "a", _number(key))
-
-    done = servers.run("tenant", "move", "acme", "--to", "b", "--dry-run")
-
-    assert (done.returncode, "nothing was changed" in done.stderr) == (0, True)
-    assert "muniment_restricted.item" in done.stdout
-    assert (_rows(servers, "a", _number(key)), _rows(servers, "b", _number(key))) == (rows, {})
-    session_of(host, PUBLIC).save_memory(key="still", content="here")
+    moving.a_dry_run_changes_nothing(servers, served)
 
 
 def test_a_move_that_was_interrupted_can_be_given_up(servers: Servers, served: Serve) -> None:
-    key = servers.key("acme", "a")
-    host = _filled(served({}), key)
-    with servers.owners() as connections:
-        move = Move(connections, "acme")
-        plan = move.plan("b")
-        assert plan is not None
-        next(move.run(plan))
-    assert host.observe("ListAgents").code is grpc.StatusCode.UNAUTHENTICATED
-    refused = servers.run("host-key", "create", "--tenant", "acme", "--ceiling", "public", "--server", "a")
-    assert (refused.returncode, "is moving" in refused.stderr) == (1, True)
-
-    done = servers.run("tenant", "move", "acme", "--to", "a", "--yes")
-
-    assert done.returncode == 0, done.stderr
-    assert _rows(servers, "b", _number(key)) == {}
-    again = Caller(host.channel, servers.key("acme", "a"))
-    assert session_of(again, PUBLIC).get_memory(key="plan").memory.content == "the newer plan at PUBLIC"
+    moving.a_move_that_was_interrupted_can_be_given_up(servers, served)
 
 
 def test_a_move_can_be_given_up_when_its_target_is_gone(servers: Servers, served: Serve) -> None:
     key = servers.key("acme", "a")
-    host = _filled(served({}), key)
+    host = moving.filled(served({}), key)
     with servers.owners() as connections:
         plan = Move(connections, "acme").plan("b")
         assert plan is not None
@@ -254,7 +55,7 @@ def test_a_move_can_be_given_up_when_its_target_is_gone(servers: Servers, served
 
     assert done.returncode == 0, done.stderr
     again = Caller(host.channel, servers.key("acme", "a"))
-    assert session_of(again, PUBLIC).get_memory(key="plan").memory.content == "the newer plan at PUBLIC"
+    assert session_of(again, moving.PUBLIC).get_memory(key="plan").memory.content == "the newer plan at PUBLIC"
 
 
 def test_a_key_for_a_tenant_that_leaves_meanwhile_is_refused(servers: Servers, served: Serve) -> None:
@@ -272,102 +73,20 @@ def test_a_key_for_a_tenant_that_leaves_meanwhile_is_refused(servers: Servers, s
 
 
 def test_what_is_written_while_it_is_copied_is_moved_or_refused(servers: Servers, served: Serve) -> None:
-    """Of the calls that had passed authentication when the tenant was closed, each is moved, or fails."""
-    key = servers.key("acme", "a")
-    host = _filled(served({}), key)
-    with servers.owners() as connections:
-        move = Move(connections, "acme")
-        plan = move.plan("b")
-        assert plan is not None
-        steps = move.run(plan)
-        assert next(steps).name == "close"
-        with servers.databases["a"].as_owner() as late:  # as a call does that looked its key up before
-            late.execute(
-                "INSERT INTO vault.session (tenant, agent, session_id, conversation_id, token_hash, expire_time)"
-                " SELECT tenant, agent, gen_random_uuid(), conversation_id, 'late', 'infinity'"
-                " FROM vault.conversation WHERE tenant = %s LIMIT 1",
-                [_number(key)],
-            )
-        list(steps)
-    assert host is not None
-
-    with servers.databases["b"].as_owner() as owner:
-        found: Any = owner.execute("SELECT close_time FROM vault.session WHERE token_hash = 'late'").fetchall()
-    assert [row.close_time is not None for row in found] == [True]
+    moving.what_is_written_while_it_is_copied_is_moved_or_refused(servers, served)
 
 
-_LATE = {
-    "an agent": "INSERT INTO vault.agent (tenant, agent, agent_id, display_name, language, memory_enabled,"
-    " user_profile_enabled, memory_char_limit, user_char_limit) VALUES (%s, 1, 'late', '', '', true, true, 1, 1)",
-    "a key": "INSERT INTO vault.host_key (tenant, host_key_id, key_hash, ceiling)"
-    " VALUES (%s, gen_random_uuid(), 'late', 1)",
-    "a conversation": "INSERT INTO vault.conversation (tenant, agent, conversation_id, taint)"
-    " SELECT tenant, agent, 'late', 1 FROM vault.agent WHERE tenant = %s",
-    "a session": "INSERT INTO vault.session (tenant, agent, session_id, conversation_id, token_hash, expire_time)"
-    " SELECT tenant, agent, gen_random_uuid(), conversation_id, 'late', 'infinity' FROM vault.conversation"
-    " WHERE tenant = %s LIMIT 1",
-    "a raise": "UPDATE vault.conversation SET taint = 4 WHERE tenant = %s",
-    "a write in a session": "SELECT FROM vault.session WHERE tenant = %s FOR NO KEY UPDATE",
-}
-
-
-@pytest.mark.parametrize("late", _LATE)
+@pytest.mark.parametrize("late", LATE)
 def test_from_the_copy_on_no_call_adds_a_row(late: str, servers: Servers, served: Serve) -> None:
-    from_the_copy_on_no_call_adds_a_row(late, servers, served)
-
-
-def from_the_copy_on_no_call_adds_a_row(late: str, servers: Servers, served: Serve) -> None:
-    """It waits, and then finds nothing that its row could refer to."""
-    key = servers.key("acme", "a")
-    host = Caller(served({}), key)
-    host.create_agent(agent_id="alice")
-    session_of(host, PUBLIC)
-    with servers.owners() as connections, servers.databases["a"].as_owner() as call:
-        move = Move(connections, "acme")
-        plan = move.plan("b")
-        assert plan is not None
-        steps = move.run(plan)
-        while next(steps).name != "copy":
-            pass
-        call.execute("SET lock_timeout = '50ms'")
-        with pytest.raises(psycopg.errors.LockNotAvailable):
-            call.execute(_LATE[late].encode(), [_number(key)])
-        list(steps)
-        with suppress(psycopg.errors.ForeignKeyViolation):
-            assert call.execute(_LATE[late].encode(), [_number(key)]).rowcount == 0
-    assert _rows(servers, "a", _number(key)) == {}
+    moving.from_the_copy_on_no_call_adds_a_row(late, servers, served)
 
 
 def test_rows_that_change_meanwhile_are_copied_again(servers: Servers, served: Serve) -> None:
-    """Such as a seal: no lock of a move stops a sealer."""
-    key = servers.key("acme", "a")
-    _filled(served({}), key)
-    with servers.owners() as connections, servers.databases["a"].as_owner() as sealer:
-        move = Move(connections, "acme")
-        plan = move.plan("b")
-        assert plan is not None
-        seen: list[Step] = []
-        for step in move.run(plan):
-            seen.append(step)
-            if step.table == "muniment_auditor.seal" and step.name == "copy" and not step.rows:
-                sealer.execute(
-                    "INSERT INTO muniment_auditor.seal (tenant, level, number, time, by_host, event_count, events_hash,"
-                    " hash) VALUES (%s, 1, 1, now(), true, 1, '', '')",
-                    [_number(key)],
-                )
-
-    assert [step.rows for step in seen if step.table == "muniment_auditor.seal" and step.name == "copy"] == [0, 1]
-    assert _rows(servers, "a", _number(key)) == {}
+    moving.rows_that_change_meanwhile_are_copied_again(servers, served)
 
 
-def test_at_no_step_do_two_servers_have_a_tenant_that_is_served(servers: Servers) -> None:
-    key = servers.key("acme", "a")
-    with servers.owners() as connections:
-        move = Move(connections, "acme")
-        plan = move.plan("b")
-        assert plan is not None
-        for _ in move.run(plan):
-            _require_one_place(servers, _number(key))
+def test_at_no_step_do_two_servers_have_a_tenant_that_is_served(servers: Servers, served: Serve) -> None:
+    moving.at_no_step_do_two_servers_have_a_tenant_that_is_served(servers, served)
 
 
 def test_a_server_with_another_tenant_of_the_name_is_no_target(servers: Servers) -> None:
@@ -378,6 +97,23 @@ def test_a_server_with_another_tenant_of_the_name_is_no_target(servers: Servers)
             Move(connections, "acme").plan("b")
 
 
+def test_a_second_run_waits_for_the_first_one_and_ends_what_it_leaves(servers: Servers) -> None:
+    """So does a run after one that was killed, as long as the database still commits."""
+    servers.key("acme", "a")
+    with servers.owners() as connections, ThreadPoolExecutor(1) as second:
+        move = Move(connections, "acme")
+        plan = move.plan("b")
+        assert plan is not None
+        first = move.run(plan)
+        while next(first).name != "arrive":
+            pass
+        again = second.submit(moving.moved, servers)
+        wait_until_blocked(SimpleNamespace(database=servers.databases["a"]))
+        assert next(first).name == "let go"
+
+        assert [step.name for step in again.result(30)] == ["activate"]
+
+
 def test_a_tenant_that_is_there_stays(servers: Servers) -> None:
     servers.key("acme", "a")
 
@@ -386,180 +122,24 @@ def test_a_tenant_that_is_there_stays(servers: Servers) -> None:
     assert (done.returncode, "Nothing to do" in done.stderr) == (0, True)
 
 
-_KILLED = """
-import os, signal, sys
-from muniment_server.admin.moving import Move
-from muniment_server.postgres.pool import operator_conninfo
-import psycopg
-last, *conninfos = sys.argv[1:]
-servers = dict(zip(("a", "b"), (psycopg.connect(operator_conninfo(each), autocommit=True) for each in conninfos)))
-move = Move(servers, "acme")
-for number, step in enumerate(move.run(move.plan("b"))):
-    if number == int(last):
-        os.kill(os.getpid(), signal.SIGKILL)
-print(number)
-"""
-
-
 @pytest.mark.proof
 @pytest.mark.sampled
 @pytest.mark.parametrize("part", range(_PARTS))
 def test_a_move_that_is_killed_at_any_step_ends_when_it_is_run_again(
     part: int, servers: Servers, served: Serve
 ) -> None:
-    """What was acknowledged is there once, and at no moment do two servers take writes."""
-    channel = served({})
-    for step in _STEPS[part::_PARTS]:
-        key = servers.key("acme", "a")
-        tenant = _number(key)
-        new = served({tenant: "b"})
-        Caller(channel, key).create_agent(agent_id="alice")
-        for level in Classification:
-            session_of(Caller(channel, key), level).save_memory(key="plan", content="a plan")
-        with _Writers(channel, new, key) as acknowledged:
-            assert _run_killed(servers, step) == -signal.SIGKILL
-            _require_one_place(servers, tenant)
-            _moved(servers)
-            _require_one_place(servers, tenant)
-        host = Caller(new, servers.key("acme", "b"))
-        assert set(_names(session_of(host, PUBLIC))) == {"plan", *acknowledged}
-        assert _names(session_of(host, RESTRICTED)).count("plan") == 1
-        assert _rows(servers, "a", tenant) == {}
-        _rename(servers, tenant, f"acme-{step}")
-
-
-_STEPS = range(106)
-"""The steps of a move: the closing, a copy and a comparison of each of 51 tables, the commits, and the end."""
+    moving.a_move_that_is_killed_ends_when_it_is_run_again(servers, served, STEPS[part::_PARTS])
 
 
 def test_the_steps_of_a_move_are_those_that_are_killed(servers: Servers) -> None:
     servers.key("acme", "a")
 
-    assert len(_moved(servers)) == len(_STEPS)
-
-
-def _run_killed(servers: Servers, number: int) -> int:
-    conninfos = [database.admin for database in servers.databases.values()]
-    return subprocess.run([sys.executable, "-c", _KILLED, str(number), *conninfos], check=False).returncode
-
-
-def _require_one_place(servers: Servers, tenant: int) -> None:
-    """One server has the tenant, or both do and neither serves it. No credential of it is valid anywhere."""
-    with servers.owners() as connections:
-        places = [
-            place
-            for connection in connections.values()
-            for place in connection.execute(
-                "SELECT moving_to, moving_from FROM vault.tenant WHERE tenant = %s", [tenant]
-            ).fetchall()
-        ]
-        keys = [
-            key
-            for connection in connections.values()
-            for key in connection.execute(
-                "SELECT FROM vault.host_key WHERE tenant = %s AND revoke_time IS NULL", [tenant]
-            ).fetchall()
-        ]
-    assert places
-    assert len(places) == 1 or (None, None) not in places
-    assert keys == []
-
-
-class _Writers:
-    """Saves memories by both servers until the block ends; gives the keys of those that were acknowledged."""
-
-    def __init__(self, channel: grpc.Channel, new: grpc.Channel, key: str) -> None:
-        self._ended = threading.Event()
-        host = Caller(channel, key)
-        session = session_of(host, PUBLIC)
-        self._acknowledged: set[str] = set()
-        writes = (
-            lambda key: session.save_memory(key=key, content="x"),
-            lambda key: Caller(new, session.token).save_memory(key=key, content="x"),
-            lambda key: session_of(host, PUBLIC).save_memory(key=key, content="x"),
-            lambda key: session_of(Caller(new, host.token), PUBLIC).save_memory(key=key, content="x"),
-        )
-        self._threads = [
-            threading.Thread(target=self._write, args=(write, number)) for number, write in enumerate(writes)
-        ]
-
-    def _write(self, write: Callable[[str], object], writer: int) -> None:
-        for number in itertools.count():
-            if self._ended.is_set():
-                return
-            with suppress(grpc.RpcError):
-                write(f"w-{writer}-{number}")
-                self._acknowledged.add(f"w-{writer}-{number}")
-
-    def __enter__(self) -> set[str]:
-        for thread in self._threads:
-            thread.start()
-        return self._acknowledged
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        for thread in self._threads:
-            thread.join()
-
-
-def _names(session: Caller) -> list[str]:
-    names, token = [], ""
-    while True:
-        page = session.list_memories(page_size=250, page_token=token)
-        names += [memory.key for memory in page.memories]
-        token = page.next_page_token
-        if not token:
-            return names
-
-
-def _rename(servers: Servers, tenant: int, name: str) -> None:
-    """Give *tenant* another name: the next one gets its own."""
-    with servers.databases["b"].as_owner() as owner:
-        owner.execute("UPDATE vault.tenant SET name = %s WHERE tenant = %s", [name, tenant])
-
-
-# Guards, broken.
-
-
-def _unlocked(query: str) -> Patch:
-    return edit(moving._QUERIES, query, "FOR UPDATE", "")
-
-
-def _late(what: str) -> Callable[[Servers, Serve], None]:
-    return partial(from_the_copy_on_no_call_adds_a_row, what)
-
-
-_BROKEN: dict[str, tuple[Callable[[Servers, Serve], None], Patch]] = {
-    "the tenant is not locked": (_late("an agent"), _unlocked("lock_moving_tenant")),
-    "agents are not locked": (_late("a conversation"), _unlocked("lock_agents")),
-    "conversations are not locked": (_late("a raise"), _unlocked("lock_moving_conversations")),
-    "sessions are not locked": (_late("a write in a session"), _unlocked("lock_sessions")),
-    "the target serves the tenant before the source has let it go": (
-        lambda servers, _: test_at_no_step_do_two_servers_have_a_tenant_that_is_served(servers),
-        edit(moving._QUERIES, "arrive", "%(max_bytes)s, %(server)s", "%(max_bytes)s, nullif(%(server)s, %(server)s)"),
-    ),
-    "the source still serves the tenant while it moves": (
-        lambda servers, _: test_at_no_step_do_two_servers_have_a_tenant_that_is_served(servers),
-        edit(moving._QUERIES, "leave", "moving_to = %(server)s", "moving_to = nullif(%(server)s, %(server)s)"),
-    ),
-    "host keys are not revoked": (
-        test_a_move_that_was_interrupted_can_be_given_up,
-        edit(moving._QUERIES, "revoke_host_keys", "AND revoked.revoke_time IS NULL", "AND FALSE"),
-    ),
-    "sessions that calls under way have opened stay open": (
-        test_what_is_written_while_it_is_copied_is_moved_or_refused,
-        edit(moving._QUERIES, "close_sessions", "closed.close_time IS NULL", "FALSE"),
-    ),
-    "what has arrived is not compared": (
-        test_rows_that_change_meanwhile_are_copied_again,
-        setting(moving, "_NOT_COMPARED", frozenset({"seal"})),
-    ),
-}
+    assert len(moving.moved(servers)) == len(STEPS)
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("name", _BROKEN)
+@pytest.mark.parametrize("name", BROKEN)
 def test_a_guard_of_a_move_that_is_missing_is_noticed(name: str, servers: Servers, served: Serve) -> None:
-    noticed_by, patch = _BROKEN[name]
+    noticed_by, patch = BROKEN[name]
     with applied(Mutant(name, "", (patch,))), pytest.raises((AssertionError, pytest.fail.Exception)):
         noticed_by(servers, served)

@@ -1,4 +1,4 @@
-"""A small proxy between a server and its database, which can hold back or lose what is sent through it."""
+"""A small proxy before a database, which can hold back or lose what is sent through it."""
 
 from __future__ import annotations
 
@@ -22,6 +22,12 @@ class Direction(enum.Enum):
     """To the database."""
     ANSWERS = enum.auto()
     """From the database."""
+
+
+HELD = ((Direction.REQUESTS,), (Direction.ANSWERS,), (Direction.REQUESTS, Direction.ANSWERS))
+"""What a partition can hold back."""
+ENDINGS = ("late", "lost", "forgotten")
+"""What was held back arrives after all; it is lost, and both sides learn it; the database does not learn it."""
 
 
 class _Link:
@@ -76,10 +82,10 @@ class _Link:
 
 
 class Proxy:
-    """Listens on a port of this machine, and connects each caller to the Postgres behind *unix_socket*."""
+    """Listens on a port of this machine, and connects each caller to the Postgres at *address*."""
 
-    def __init__(self, unix_socket: Path) -> None:
-        self._unix_socket = unix_socket
+    def __init__(self, address: Path | int) -> None:
+        self._address = address
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=256)
         self.port = int(self._listener.getsockname()[1])
         self._held: frozenset[Direction] = frozenset()
@@ -138,20 +144,33 @@ class Proxy:
             except OSError:
                 return
             server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            database = socket.socket(socket.AF_UNIX)
-            database.connect(str(self._unix_socket))
+            try:
+                database = _connected(self._address)
+            except OSError:
+                _reset(server)
+                continue
             with self._lock:
                 self._links.append(_Link(server, database, self._held))
 
 
 @contextmanager
-def running_proxy(unix_socket: Path) -> Iterator[Proxy]:
-    """A proxy to the Postgres behind *unix_socket*."""
-    proxy = Proxy(unix_socket)
+def running_proxy(address: Path | int) -> Iterator[Proxy]:
+    """A proxy to the Postgres behind a Unix socket, or at a port of this machine."""
+    proxy = Proxy(address)
     try:
         yield proxy
     finally:
         proxy.close()
+
+
+def _connected(address: Path | int) -> socket.socket:
+    if isinstance(address, int):
+        database = socket.create_connection(("127.0.0.1", address))
+        database.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return database
+    database = socket.socket(socket.AF_UNIX)
+    database.connect(str(address))
+    return database
 
 
 def _received(source: socket.socket) -> bytes:

@@ -12,6 +12,10 @@ Interrupted before 3, the source still has everything, and what the target has i
 after 3, only 4 is left. So running the command again always ends it, and `--to` the source gives it up before 3, even
 if the target is not in the file. What the target has is not served while a server of the file has the tenant; another
 move to that target drops it.
+
+A commit of a cluster can be in doubt: a node has prepared it, and died. The command fails then. Until the node is back
+and Citus has ended that transaction, its rows are locked. So the next run waits wherever it locks or inserts a row of
+the tenant, and sees the outcome.
 """
 
 from __future__ import annotations
@@ -26,7 +30,7 @@ from psycopg import sql
 from psycopg.rows import dict_row
 
 from muniment_server.domain.ids import TenantNumber
-from muniment_server.postgres import queries, roles
+from muniment_server.postgres import citus, queries, roles
 from muniment_server.postgres.rows import row_of
 
 _QUERIES = {**queries.load(__package__, "moving.sql"), **queries.load(__package__, "operator.sql")}
@@ -39,6 +43,20 @@ _COMPARED_BY_KEY = frozenset({"meaning", "embedding_list"})
 """Embeddings and centers of lists are computed meanwhile. Rows that arrive without theirs get it at the target."""
 _NOT_COMPARED = frozenset({"remote_embedding"})
 """Chunks are queued for the model at an address meanwhile. The target's embedder looks for those that are missing."""
+
+
+_SETTINGS = {
+    "citus.propagate_set_commands": "local",
+    "idle_in_transaction_session_timeout": "0",
+    "lock_timeout": "0",
+    "TimeZone": "UTC",
+    "DateStyle": "ISO",
+    "IntervalStyle": "postgres",
+    "bytea_output": "hex",
+    "extra_float_digits": "1",
+}
+"""Text of values does not depend on the settings of a login, and no wait ends the transaction. The first setting has a
+cluster give the others to its nodes, where the text is made. It has no effect on plain Postgres."""
 
 
 class CannotMove(RuntimeError):
@@ -130,14 +148,23 @@ class Move:
     def __init__(self, servers: Mapping[str, psycopg.Connection[Any]], name: str) -> None:
         self._servers = servers
         self._name = name
+        self._warnings = {server: citus.CommitWarnings() for server in servers}
+        for server, connection in servers.items():
+            connection.add_notice_handler(self._warnings[server].note)
 
     def plan(self, target: str) -> Plan | None:
-        """What is left to do to have the tenant at *target*. None: it is there. Raises CannotMove."""
-        places = {
-            server: place
-            for server, connection in self._servers.items()
-            for place in _rows(connection, "places", Place, name=self._name)
-        }
+        """What is left to do to have the tenant at *target*. None: it is there. Raises CannotMove.
+
+        Waits for the end of another move of the tenant that is running, and of its commits that are in doubt.
+        """
+        places = self._places()
+        for server, place in places.items():
+            if place.moving_to is not None or place.moving_from is not None:
+                connection = self._servers[server]
+                with connection.transaction():
+                    _prepare(connection)
+                    _execute(connection, "lock_moving_tenant", tenant=place.tenant)
+        places = self._places()
         staying = [server for server, place in places.items() if place.moving_from is None]
         arriving = [server for server, place in places.items() if place.moving_from is not None]
         if not places:
@@ -153,6 +180,13 @@ class Move:
                 raise CannotMove(f"the tenant moves from {source}, which is not in the file of servers: add it")
             return Plan(places[target].tenant, None, target)
         return self._plan_from(staying[0], target, places)
+
+    def _places(self) -> dict[str, Place]:
+        return {
+            server: place
+            for server, connection in self._servers.items()
+            for place in _rows(connection, "places", Place, name=self._name)
+        }
 
     def _plan_from(self, source: str, target: str, places: Mapping[str, Place]) -> Plan | None:
         place = places[source]
@@ -203,6 +237,7 @@ class Move:
             self._lock(connection, plan, source)
             _execute(connection, "leave", tenant=plan.tenant, server=plan.target)
             _end_principals(connection, plan.tenant)
+        self._require_committed(source)
         yield Step("close")
 
     def _transfer(self, plan: Plan, source: str) -> Iterator[Step]:
@@ -226,8 +261,9 @@ class Move:
             with receiving.transaction():
                 _prepare(receiving)
                 tables = _tables(sending)
-                _drop(receiving, plan.tenant, tables)
-                self._arrive(plan, source)
+                if not self._arrive(plan, source):
+                    _drop(receiving, plan.tenant, tables)
+                    self._arrive(plan, source)
                 for query in ("lock_agents", "lock_moving_conversations", "lock_sessions"):
                     sending.execute(_QUERIES[query], {"tenant": plan.tenant})
                 before = {str(table): _digest(receiving, plan.tenant, table) for table in tables}
@@ -240,18 +276,27 @@ class Move:
                     yield Step("compare", str(table))
                 _end_principals(receiving, plan.tenant)  # those that calls under way have made since then
                 sending.execute(_QUERIES["delete_tenant"], {"tenant": plan.tenant})
+            self._require_committed(plan.target)
             yield Step("arrive")
+        self._require_committed(source)
         yield Step("let go")
 
-    def _arrive(self, plan: Plan, source: str) -> None:
+    def _arrive(self, plan: Plan, source: str) -> bool:
+        """Insert the tenant at the target. False: it has a copy.
+
+        Waits for the end of a copy whose commit is in doubt: until then, no query shows its rows.
+        """
         cursor: Any = self._servers[source].cursor(row_factory=dict_row)
         stated = cursor.execute(_QUERIES["tenant"], {"tenant": plan.tenant}).fetchone()
-        _execute(self._servers[plan.target], "arrive", tenant=plan.tenant, server=source, **stated)
+        arriving = {"tenant": plan.tenant, "server": source, **stated}
+        return self._servers[plan.target].execute(_QUERIES["arrive"], arriving).rowcount == 1
 
     def _activate(self, plan: Plan) -> Iterator[Step]:
         connection = self._servers[plan.target]
         with connection.transaction():
+            _prepare(connection)
             _execute(connection, "activate", tenant=plan.tenant)
+        self._require_committed(plan.target)
         yield Step("activate")
 
     def _give_up(self, plan: Plan, source: str) -> Iterator[Step]:
@@ -262,9 +307,12 @@ class Move:
             if other is not None:
                 with other.transaction():
                     _prepare(other)
+                    self._arrive(plan, source)  # now it has a copy for certain
                     _drop(other, plan.tenant, _tables(other))
+                self._require_committed(plan.target)
                 yield Step("drop")
             _execute(connection, "stay", tenant=plan.tenant)
+        self._require_committed(source)
         yield Step("stay")
 
     def _lock(self, connection: psycopg.Connection[Any], plan: Plan, source: str) -> None:
@@ -273,9 +321,16 @@ class Move:
         if not places or places[0].moving_from is not None or places[0].moving_to not in {None, plan.target}:
             raise CannotMove(f"another move of this tenant has changed what {source} has: run it again")
 
+    def _require_committed(self, server: str) -> None:
+        """Raise CannotMove if a node of a cluster did not confirm a commit: it may still show the old rows."""
+        if self._warnings[server]:
+            raise CannotMove(f"a node of {server} did not confirm a commit: run it again when all its nodes are back")
+
 
 def _prepare(connection: psycopg.Connection[Any]) -> None:
-    connection.execute(_QUERIES["prepare"])
+    for name, value in _SETTINGS.items():  # one by one: Citus sends the nodes the whole text that it gets
+        setting = sql.Identifier(*name.split("."))
+        connection.execute(sql.SQL("SET LOCAL {} = {}").format(setting, sql.Literal(value)))
 
 
 def _end_principals(connection: psycopg.Connection[Any], tenant: TenantNumber) -> None:
@@ -314,7 +369,7 @@ def _copy(source: psycopg.Connection[Any], target: psycopg.Connection[Any], tena
 def _digest(connection: psycopg.Connection[Any], tenant: TenantNumber, table: _Table) -> _Digest:
     """The digest of the rows of *tenant* in one table."""
     return _summed(
-        connection, sql.SQL("SELECT {row} FROM {table} AS compared WHERE compared.tenant = {tenant}"), tenant, table
+        connection, sql.SQL("SELECT {columns} FROM {table} AS compared WHERE compared.tenant = {tenant}"), tenant, table
     )
 
 
@@ -322,7 +377,7 @@ def _deleted(connection: psycopg.Connection[Any], tenant: TenantNumber, table: _
     """Delete the rows of *tenant* in one table; return their digest."""
     return _summed(
         connection,
-        sql.SQL("DELETE FROM {table} AS compared WHERE compared.tenant = {tenant} RETURNING {row}"),
+        sql.SQL("DELETE FROM {table} AS compared WHERE compared.tenant = {tenant} RETURNING {columns}"),
         tenant,
         table,
     )
@@ -331,13 +386,13 @@ def _deleted(connection: psycopg.Connection[Any], tenant: TenantNumber, table: _
 def _summed(connection: psycopg.Connection[Any], rows: sql.SQL, tenant: TenantNumber, table: _Table) -> _Digest:
     compared = table.key if table.name in _COMPARED_BY_KEY else table.columns
     columns = sql.SQL(", ").join(sql.Identifier("compared", column) for column in compared)
+    # The text of a row is made from what was returned: Citus refuses to make it in RETURNING.
     statement = sql.SQL(
-        "WITH given (line) AS ({rows}) SELECT count(*), coalesce(sum(hashtextextended(line, 0)::numeric), 0)::numeric,"
-        " coalesce(sum(hashtextextended(line, 1)::numeric), 0)::numeric FROM given"
+        "WITH compared AS ({rows}) SELECT count(*), coalesce(sum(hashtextextended({row}, 0)::numeric), 0)::numeric,"
+        " coalesce(sum(hashtextextended({row}, 1)::numeric), 0)::numeric FROM compared"
     ).format(
-        rows=rows.format(
-            row=sql.SQL("ROW({})::text").format(columns), table=table.identifier, tenant=sql.Literal(tenant)
-        )
+        rows=rows.format(columns=columns, table=table.identifier, tenant=sql.Literal(tenant)),
+        row=sql.SQL("ROW({})::text").format(columns),
     )
     count, first, second = connection.execute(statement).fetchone() or (0, 0, 0)
     return _Digest(int(count), int(first), int(second))

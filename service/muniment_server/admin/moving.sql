@@ -46,12 +46,6 @@ SELECT own.relnamespace::regnamespace::text AS schema, own.relname AS name,
  WHERE foreign_key.contype = 'f'
    AND own.relnamespace::regnamespace::text = ANY(%(schemas)s);
 
--- name: prepare
--- Text of values does not depend on the settings of a login, and no wait ends the transaction.
-SELECT set_config('idle_in_transaction_session_timeout', '0', true), set_config('lock_timeout', '0', true),
-       set_config('TimeZone', 'UTC', true), set_config('DateStyle', 'ISO', true), set_config('IntervalStyle', 'postgres', true),
-       set_config('bytea_output', 'hex', true), set_config('extra_float_digits', '1', true);
-
 -- name: being_erased
 -- How many deleted agents of a tenant are not yet erased.
 SELECT count(*) AS rows
@@ -77,10 +71,11 @@ UPDATE vault.tenant
  WHERE tenant.tenant = %(tenant)s;
 
 -- name: arrive
--- The tenant, which is not served until `activate`.
+-- The tenant, which is not served until `activate`. No row if the tenant is there.
 INSERT INTO vault.tenant AS tenant (tenant, name, max_agents, calls_per_second, max_items, max_bytes, moving_from)
 OVERRIDING SYSTEM VALUE
-VALUES (%(tenant)s, %(name)s, %(max_agents)s, %(calls_per_second)s, %(max_items)s, %(max_bytes)s, %(server)s);
+VALUES (%(tenant)s, %(name)s, %(max_agents)s, %(calls_per_second)s, %(max_items)s, %(max_bytes)s, %(server)s)
+ON CONFLICT (tenant) DO NOTHING;
 
 -- name: tenant
 SELECT tenant.name, tenant.max_agents, tenant.calls_per_second, tenant.max_items, tenant.max_bytes

@@ -293,10 +293,14 @@ _BETWEEN_NODES = (
 SETTINGS_BETWEEN_NODES: Mapping[str, str] = {
     **{name: SETTINGS[name] for name in _BETWEEN_NODES},
     "statement_timeout": str(LONGEST_STATEMENT),
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "10",
+    "tcp_keepalives_count": "3",
 }
 """The settings of the connections of a Citus cluster's coordinator to the other nodes, which do not get those of the
 session. They are settings of the serving roles. The coordinator cancels what exceeds the limit of a call; this
-`statement_timeout` ends what is left over if the coordinator itself has died."""
+`statement_timeout` ends what is left over if the coordinator itself has died. No time limit ends a COPY that waits for
+rows, which Citus uses between nodes: there, the keepalives notice within 40 seconds that the coordinator is gone."""
 
 
 @dataclass(frozen=True, slots=True)

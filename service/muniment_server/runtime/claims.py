@@ -143,4 +143,6 @@ def _give_numbers(connection: psycopg.Connection[Any], numbers: Numbers, *, goes
         "ALTER TABLE vault.tenant ALTER COLUMN tenant SET MINVALUE {low} SET MAXVALUE {high} SET START {low}"
     )
     statement = bounds.format(low=sql.Literal(numbers.lowest), high=sql.Literal(numbers.highest))
-    connection.execute(statement if goes_on else statement + sql.SQL(" RESTART"))
+    with connection.transaction():
+        connection.execute(_QUERIES["on_this_node_alone"])
+        connection.execute(statement if goes_on else statement + sql.SQL(" RESTART"))
