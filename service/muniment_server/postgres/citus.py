@@ -34,6 +34,8 @@ _TABLE_OF: Mapping[str, str] = {"embedding": "meaning"}
 _OF_HOSTS = re.compile(r"\b(DELETE FROM )((?:session|conversation|agent) AS erased\b)")
 _ADDRESS = re.compile(r"\berased\.address\b")
 _BYTES = re.compile(r"(\bRETURNING [^()]*)\berased\.bytes")
+_SILENT = re.compile(r"(?:failed to connect to |connection to the remote node \S+@)(?P<node>\S+:\d+)")
+"""How Citus says that a node cannot be reached, to a query that asks all nodes and to any other statement."""
 
 
 class NodeFailed(psycopg.OperationalError):
@@ -86,6 +88,12 @@ def refusal(connection: psycopg.Connection[Any]) -> str | None:
     if undistributed(connection):
         return "the database was prepared before it had the extension citus: prepare a new one"
     return None
+
+
+def silent_node(error: BaseException) -> str | None:
+    """The address of the node that did not answer, if that is the cause of *error*."""
+    found = _SILENT.search(str(error))
+    return found["node"] if found else None
 
 
 def prepare_nodes(
@@ -152,16 +160,16 @@ def distribute(connection: psycopg.Connection[Any]) -> Iterator[str]:
 
 
 def repeat_grants(connection: psycopg.Connection[Any]) -> Iterator[str]:
-    """Repeat on the workers what Citus does not propagate: grants on views, revocations on functions.
+    """Repeat on the nodes what Citus does not propagate: grants on views and system columns, revocations on functions.
 
-    Needs a superuser.
+    Shards that were moved lack grants, too. Needs a superuser.
     """
     revocations = _lacking(connection, "closed_functions", {})
     for statement in revocations:
         _answers(connection, "on_workers", statement)
-    grants = _lacking(connection, "grants_on_views", {"owner": roles.OWNER})
+    grants = [*_lacking(connection, "grants_on_views", {"owner": roles.OWNER}), *_lacking_on_columns(connection)]
     connection.execute(sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(roles.OWNER)))
-    for statement in grants:  # on the coordinator: Citus propagates it, now that the workers have the views
+    for statement in grants:  # on the coordinator: Citus propagates it, now that the nodes have the views and shards
         connection.execute(statement.encode())
     if grants or revocations:
         yield f"repeated {len(grants)} grants and {len(revocations)} revocations on the workers"
@@ -200,11 +208,26 @@ def facts_of_nodes(
 
 def _lacking(connection: psycopg.Connection[Any], query: str, parameters: Mapping[str, object]) -> list[str]:
     """The statements that *query* returns on this node, but not on every worker."""
+    here = [statement for (statement,) in connection.execute(_QUERIES[query], parameters)]
+    workers = _statements_of(connection, "on_workers", query, parameters)
+    return [statement for statement in here if any(statement not in worker for worker in workers)]
+
+
+def _lacking_on_columns(connection: psycopg.Connection[Any]) -> list[str]:
+    """The grants on system columns that a table has on this node, but which it or a shard of it lacks on some node."""
+    query, of = "grants_on_system_columns", {"owner": roles.OWNER}
+    here = [statement for (statement,) in connection.execute(_QUERIES[query], {**of, "shards": False})]
+    nodes = _statements_of(connection, "on_all_nodes", query, {**of, "shards": True})
+    return [statement for statement in here if any(statement not in node for node in nodes)]
+
+
+def _statements_of(
+    connection: psycopg.Connection[Any], where: str, query: str, parameters: Mapping[str, object]
+) -> list[set[str]]:
+    """The statements that *query* returns on each node that the query *where* asks."""
     asked = psycopg.ClientCursor(connection).mogrify(_QUERIES[query], parameters)
     command = _as_one_answer(connection, "statements_as_json", asked)
-    workers = [set(json.loads(result)) for result in _answers(connection, "on_workers", command).values()]
-    here = [statement for (statement,) in connection.execute(asked.encode())]
-    return [statement for statement in here if any(statement not in worker for worker in workers)]
+    return [set(json.loads(result)) for result in _answers(connection, where, command).values()]
 
 
 def _as_one_answer(connection: psycopg.Connection[Any], query: str, asked: str) -> str:

@@ -61,6 +61,31 @@ SELECT format('GRANT %%s%%s ON %%s TO %%I', acl.privilege_type, granted.columns,
  WHERE pg_get_userbyid(granted.relowner) = %(owner)s
    AND acl.grantee <> granted.relowner;
 
+-- name: grants_on_system_columns
+-- The grants on columns like ctid, which Citus omits where it creates a table or a shard. With shards: those that the table and
+-- all of its shards on this node have.
+WITH placed AS (
+    SELECT pg_dist_partition.logicalrelid AS name, pg_dist_partition.logicalrelid::oid AS relation
+      FROM pg_dist_partition
+     UNION ALL
+    SELECT pg_dist_shard.logicalrelid, shard.relation
+      FROM pg_dist_shard
+           CROSS JOIN LATERAL (
+               SELECT to_regclass(format('%%s_%%s', pg_dist_shard.logicalrelid, pg_dist_shard.shardid))::oid AS relation
+           ) AS shard
+     WHERE shard.relation IS NOT NULL
+       AND %(shards)s
+)
+SELECT format('GRANT %%s (%%I) ON %%s TO %%I', acl.privilege_type, pg_attribute.attname, placed.name, pg_get_userbyid(acl.grantee))
+  FROM placed
+       JOIN pg_class ON pg_class.oid = placed.name
+       JOIN pg_attribute ON pg_attribute.attrelid = placed.relation
+       CROSS JOIN LATERAL aclexplode(pg_attribute.attacl) AS acl
+ WHERE pg_attribute.attnum < 0
+   AND pg_get_userbyid(pg_class.relowner) = %(owner)s
+ GROUP BY placed.name, pg_attribute.attname, acl.privilege_type, acl.grantee
+HAVING count(*) = (SELECT count(*) FROM placed AS other WHERE other.name = placed.name);
+
 -- name: closed_functions
 -- The statements that make large objects inaccessible, as far as they have been run on this node.
 SELECT format('REVOKE EXECUTE ON FUNCTION %%s FROM PUBLIC', pg_proc.oid::regprocedure)
