@@ -51,7 +51,10 @@ def _node(url: str, group: int) -> Iterator[None]:
     ("group", "refusal"),
     [
         (_WORKER, "this is a worker of a Citus cluster: name the database of the coordinator"),
-        (_COORDINATOR, "the database was prepared before it had the extension citus: prepare a new one"),
+        (
+            _COORDINATOR,
+            "the tables of the database are not distributed over the nodes of its cluster: run `muniment distribute`",
+        ),
     ],
 )
 def test_a_worker_and_a_database_that_is_not_distributed_are_refused(
@@ -77,3 +80,10 @@ def test_a_cluster_that_knows_no_node_is_not_taken_for_one_whose_grants_are_righ
     monkeypatch.setattr(citus, "facts_of_nodes", lambda *_: {})
     with psycopg.connect(admin_url(url)) as admin:
         assert cluster_grants.differences(admin) == ["the cluster knows no node: run `muniment migrate`"]
+
+
+def test_a_database_without_the_extension_is_not_distributed(folder: Path, url: str, passfile: Path) -> None:
+    refused = run_process(folder, "distribute", "--passfile", str(passfile), MUNIMENT_DATABASE_URL=admin_url(url))
+
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "the database does not have the extension citus: create it on each node, and add the nodes" in refused.stderr

@@ -14,6 +14,7 @@ TENANT = ("--tenant", "development")
 ANY_ID = "5f0c1fb2-9c2e-4a53-9d3b-0f6c2f3d1a77"
 REFUSED = {
     "migrate": (),
+    "distribute": (),
     "backup": ("late.dump",),
     "restore": (__file__,),
     "host-key create": (*TENANT, "--ceiling", "public"),

@@ -150,18 +150,26 @@ class Cluster:
 
     def join(self, database: str) -> None:
         """Make *database*, which exists on each node, one database of the cluster."""
-        ports = (self.coordinator, *self.workers)
-        for port in ports:
-            with self.admin(port, database) as admin:
-                admin.execute("CREATE EXTENSION citus")
-                admin.execute(  # or the nodes cannot log in to each other
-                    "INSERT INTO pg_dist_authinfo (nodeid, rolename, authinfo) VALUES (0, 'postgres', %s)",
-                    [f"password={PASSWORD}"],
-                )
+        for port in (self.coordinator, *self.workers):
+            self.extend(port, database)
         with self.admin(self.coordinator, database) as admin:
             admin.execute("SELECT citus_set_coordinator_host('127.0.0.1', %s)", [self.coordinator])
-            for port in self.workers:
-                admin.execute("SELECT citus_add_node('127.0.0.1', %s)", [port])
+        for port in self.workers:
+            self.add(port, database)
+
+    def extend(self, port: int, database: str) -> None:
+        """Give *database* on the node at *port* the extension, and the password to log in to the other nodes."""
+        with self.admin(port, database) as admin:
+            admin.execute("CREATE EXTENSION citus")
+            admin.execute(
+                "INSERT INTO pg_dist_authinfo (nodeid, rolename, authinfo) VALUES (0, 'postgres', %s)",
+                [f"password={PASSWORD}"],
+            )
+
+    def add(self, port: int, database: str) -> None:
+        """Make the node at *port*, which has the extension, a worker of *database*."""
+        with self.admin(self.coordinator, database) as admin:
+            admin.execute("SELECT citus_add_node('127.0.0.1', %s)", [port])
 
 
 def wait_for_standby(cluster: Cluster, port: int, name: str) -> None:

@@ -198,7 +198,7 @@ def test_a_database_that_was_prepared_before_is_not_distributed(
     refused = migrate(home, url, passfile)
 
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert "prepare a new one" in refused.stderr
+    assert "run `muniment distribute`" in refused.stderr
     # The first migration has reset the settings of roles, which belong to all databases of a server.
     assert migrate(home, cluster.url(cluster.coordinator, "kept"), passfile).returncode == 0
 

@@ -9,6 +9,7 @@ COMMANDS = Section(
         "status": Lazy("muniment_server.admin.status:status", "Show how a running server does."),
         "top": Lazy("muniment_server.admin.top:top", "Watch a running server."),
         "migrate": Lazy("muniment_server.admin.migrate:migrate", "Prepare a database for the server."),
+        "distribute": Lazy("muniment_server.admin.distribute:distribute", "Spread a database over a Citus cluster."),
         "doctor": Lazy("muniment_server.admin.doctor:doctor", "Check this machine and the database."),
         "database": Lazy("muniment_server.admin.adopt:database", "Say which database server to use."),
         "backup": Lazy("muniment_server.admin.backup:backup", "Write everything in the database to a file."),

@@ -27,7 +27,7 @@ from muniment_server.admin.database import (
 from muniment_server.admin.operator import NearlyFull, connect_operator
 from muniment_server.domain.classification import Classification
 from muniment_server.embedded_postgres import EmbeddedPostgresError, conninfo_of_running, find_bindir
-from muniment_server.postgres import roles
+from muniment_server.postgres import citus, roles
 from muniment_server.postgres.disk import LEAST_FREE, free_bytes
 from muniment_server.postgres.epochs import Epoch, EpochGuard, WrongEpoch
 from muniment_server.postgres.placement import Placement
@@ -260,13 +260,19 @@ def _check_grants(conninfo: str, connections: int) -> Iterator[Finding]:
     try:
         problems = databases.problems_of(conninfo, connections=connections)
     except psycopg.Error as error:
-        problems = [f"the grants cannot be checked ({message_of(error)}): run `muniment migrate`"]
+        problems = [_unchecked("the grants", error, "run `muniment migrate`")]
     else:
         problems += databases.warnings_of(conninfo, connections=0)
     yield from map(_bad, problems)
     if not problems:
         yield _good("schema, grants, locale, durability and connection limit are as required")
     yield from _check_log(conninfo, reported=problems)
+
+
+def _unchecked(what: str, error: psycopg.Error, remedy: str) -> str:
+    if node := citus.silent_node(error):
+        return f"{what} cannot be checked, because the node {node} does not answer: start it, and run doctor again"
+    return f"{what} cannot be checked ({message_of(error)}): {remedy}"
 
 
 def _check_log(conninfo: str, *, reported: Collection[str]) -> Iterator[Finding]:
@@ -297,9 +303,7 @@ def _check_ledgers(admin: str | None) -> Iterator[Finding]:
             agents, rows = operator.erasing()
             nearly_full = operator.nearly_full_agents()
     except psycopg.Error as error:
-        yield _bad(
-            f"the ledgers cannot be checked ({message_of(error)}): run `muniment migrate`, or name an administrator"
-        )
+        yield _bad(_unchecked("the ledgers", error, "run `muniment migrate`, or name an administrator"))
         return
     for level, count in broken.items():
         if count:

@@ -18,7 +18,7 @@ from psycopg import conninfo as libpq
 from muniment.cli.failures import Failure, report_file_errors
 from muniment_server.admin.operator import NoSuchAgent, NoSuchTenant, Operator, TenantMoves, connect_operator
 from muniment_server.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, conninfo_of_running
-from muniment_server.postgres import roles
+from muniment_server.postgres import citus, roles
 from muniment_server.postgres.epochs import EpochGuard, WrongEpoch
 from muniment_server.postgres.migrate import CannotMigrate
 from muniment_server.postgres.placement import Placement
@@ -280,6 +280,8 @@ def report_database_errors() -> Iterator[None]:
             "transactions",
         ) from None
     except psycopg.OperationalError as error:
+        if node := citus.silent_node(error):
+            raise Failure(f"the node {node} does not answer", "start it, and run the command again") from None
         raise Failure(f"the database cannot be reached: {message_of(error)}", _hint(error)) from None
     except psycopg.Error as error:
         raise Failure(

@@ -34,6 +34,8 @@ _TABLE_OF: Mapping[str, str] = {"embedding": "meaning"}
 _OF_HOSTS = re.compile(r"\b(DELETE FROM )((?:session|conversation|agent) AS erased\b)")
 _ADDRESS = re.compile(r"\berased\.address\b")
 _BYTES = re.compile(r"(\bRETURNING [^()]*)\berased\.bytes")
+_SILENT = re.compile(r"(?:failed to connect to |connection to the remote node \S+@)(?P<node>\S+:\d+)")
+"""How Citus says that a node cannot be reached, to a query that asks all nodes and to any other statement."""
 
 
 class NodeFailed(psycopg.OperationalError):
@@ -84,8 +86,14 @@ def refusal(connection: psycopg.Connection[Any]) -> str | None:
     if not is_coordinator(connection):
         return "this is a worker of a Citus cluster: name the database of the coordinator"
     if undistributed(connection):
-        return "the database was prepared before it had the extension citus: prepare a new one"
+        return "the tables of the database are not distributed over the nodes of its cluster: run `muniment distribute`"
     return None
+
+
+def silent_node(error: BaseException) -> str | None:
+    """The address of the node that did not answer, if that is the cause of *error*."""
+    found = _SILENT.search(str(error))
+    return found["node"] if found else None
 
 
 def prepare_nodes(
@@ -138,33 +146,95 @@ def undistributed(connection: psycopg.Connection[Any]) -> dict[str, list[str]]:
     return dict(connection.execute(_QUERIES["undistributed"], {"owner": roles.OWNER}).fetchall())
 
 
+def in_order(connection: psycopg.Connection[Any]) -> list[str]:
+    """The `undistributed` tables, each after those that its foreign keys refer to. The same in each process."""
+    found = undistributed(connection)
+    before = {table: sorted({_TENANT, *referenced} - {table}) for table, referenced in found.items()}
+    return [table for table in TopologicalSorter(before).static_order() if table in found]
+
+
+def distribute_table(connection: psycopg.Connection[Any], table: str) -> None:
+    """Distribute *table*, with its rows, by tenant. The current role must be the owner."""
+    if table == _MIGRATION:
+        connection.execute(_QUERIES["make_reference_table"], {"name": table})
+    else:
+        connection.execute(_QUERIES["distribute"], {"name": table, "with": "none" if table == _TENANT else _TENANT})
+
+
 def distribute(connection: psycopg.Connection[Any]) -> Iterator[str]:
     """Distribute the `undistributed` tables by tenant. The current role must be the owner."""
-    found = undistributed(connection)
-    before = {table: {_TENANT, *referenced} - {table} for table, referenced in found.items()}
-    for table in (table for table in TopologicalSorter(before).static_order() if table in found):
-        if table == _MIGRATION:
-            connection.execute(_QUERIES["make_reference_table"], {"name": table})
-        else:
-            connection.execute(_QUERIES["distribute"], {"name": table, "with": "none" if table == _TENANT else _TENANT})
-    if found:
-        yield f"distributed {len(found)} tables by tenant"
+    tables = in_order(connection)
+    for table in tables:
+        distribute_table(connection, table)
+    if tables:
+        yield f"distributed {len(tables)} tables by tenant"
 
 
-def repeat_grants(connection: psycopg.Connection[Any]) -> Iterator[str]:
-    """Repeat on the workers what Citus does not propagate: grants on views, revocations on functions.
+def lock_alone(connection: psycopg.Connection[Any], table: str) -> None:
+    """Let no other transaction use *table*, which is not distributed, until that of *connection* ends."""
+    name = sql.Identifier(*table.split("."))
+    connection.execute(sql.SQL("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE").format(name))
 
-    Needs a superuser.
-    """
+
+def count_rows(connection: psycopg.Connection[Any], table: str) -> int:
+    """How many rows *table* has."""
+    name = sql.Identifier(*table.split("."))
+    (count,) = connection.execute(sql.SQL("SELECT count(*) FROM {}").format(name)).fetchone() or (0,)
+    return int(count)
+
+
+def carry(connection: psycopg.Connection[Any]) -> None:
+    """Create on all nodes the schemas and text search configurations that were made before the extension."""
+    for (statement,) in connection.execute(_QUERIES["carry"], {"owner": roles.OWNER}).fetchall():
+        connection.execute(statement.encode())
+
+
+def clear_local_rows(connection: psycopg.Connection[Any], table: str) -> None:
+    """Remove the rows that *table*, which has been distributed, still has on the coordinator."""
+    connection.execute(_QUERIES["clear_local_rows"], {"name": table})
+
+
+def serving_roles(connection: psycopg.Connection[Any]) -> list[str]:
+    """The serving roles that are connected to the database."""
+    return [role for (role,) in connection.execute(_QUERIES["serving"], {"serving": list(roles.SERVING)})]
+
+
+def unprepared(connection: psycopg.Connection[Any]) -> str | None:
+    """What the cluster of the coordinator *connection* lacks before tables can be distributed. None if nothing."""
+    knows_coordinator, workers = connection.execute(_QUERIES["known_nodes"]).fetchone() or (False, 0)
+    if not knows_coordinator:
+        return "the nodes do not know the coordinator: call citus_set_coordinator_host, and run it again"
+    if not workers:
+        return "the cluster has no workers: add them with citus_add_node, and run it again"
+    return None
+
+
+def limits_of_nodes(connection: psycopg.Connection[Any]) -> Iterator[str]:
+    """The settings of nodes that would end a long transaction, each with its node. Raises NodeFailed."""
+    for node, settings in facts_of_nodes(connection, _QUERIES["limits"], {}).items():
+        yield from (f"{name} is {setting} {unit} at {node}" for name, setting, unit in settings)
+
+
+def close_functions(connection: psycopg.Connection[Any]) -> int:
+    """Repeat on the workers, at once, the revocations on functions, and return how many. Needs a superuser."""
     revocations = _lacking(connection, "closed_functions", {})
     for statement in revocations:
         _answers(connection, "on_workers", statement)
-    grants = _lacking(connection, "grants_on_views", {"owner": roles.OWNER})
+    return len(revocations)
+
+
+def repeat_grants(connection: psycopg.Connection[Any]) -> Iterator[str]:
+    """Repeat on the nodes what Citus does not propagate: grants on views and system columns, revocations on functions.
+
+    Shards that were moved lack grants, too. Needs a superuser.
+    """
+    revocations = close_functions(connection)
+    grants = [*_lacking(connection, "grants_on_views", {"owner": roles.OWNER}), *_lacking_on_columns(connection)]
     connection.execute(sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(roles.OWNER)))
-    for statement in grants:  # on the coordinator: Citus propagates it, now that the workers have the views
+    for statement in grants:  # on the coordinator: Citus propagates it, now that the nodes have the views and shards
         connection.execute(statement.encode())
     if grants or revocations:
-        yield f"repeated {len(grants)} grants and {len(revocations)} revocations on the workers"
+        yield f"repeated {len(grants)} grants and {revocations} revocations on the workers"
 
 
 def lock_against_writes(connection: psycopg.Connection[Any]) -> None:
@@ -200,11 +270,26 @@ def facts_of_nodes(
 
 def _lacking(connection: psycopg.Connection[Any], query: str, parameters: Mapping[str, object]) -> list[str]:
     """The statements that *query* returns on this node, but not on every worker."""
+    here = [statement for (statement,) in connection.execute(_QUERIES[query], parameters)]
+    workers = _statements_of(connection, "on_workers", query, parameters)
+    return [statement for statement in here if any(statement not in worker for worker in workers)]
+
+
+def _lacking_on_columns(connection: psycopg.Connection[Any]) -> list[str]:
+    """The grants on system columns that a table has on this node, but which it or a shard of it lacks on some node."""
+    query, of = "grants_on_system_columns", {"owner": roles.OWNER}
+    here = [statement for (statement,) in connection.execute(_QUERIES[query], {**of, "shards": False})]
+    nodes = _statements_of(connection, "on_all_nodes", query, {**of, "shards": True})
+    return [statement for statement in here if any(statement not in node for node in nodes)]
+
+
+def _statements_of(
+    connection: psycopg.Connection[Any], where: str, query: str, parameters: Mapping[str, object]
+) -> list[set[str]]:
+    """The statements that *query* returns on each node that the query *where* asks."""
     asked = psycopg.ClientCursor(connection).mogrify(_QUERIES[query], parameters)
     command = _as_one_answer(connection, "statements_as_json", asked)
-    workers = [set(json.loads(result)) for result in _answers(connection, "on_workers", command).values()]
-    here = [statement for (statement,) in connection.execute(asked.encode())]
-    return [statement for statement in here if any(statement not in worker for worker in workers)]
+    return [set(json.loads(result)) for result in _answers(connection, where, command).values()]
 
 
 def _as_one_answer(connection: psycopg.Connection[Any], query: str, asked: str) -> str:

@@ -26,8 +26,10 @@ SELECT format(
        );
 
 -- name: roles
--- The statements that create the roles on a worker, as Citus itself does.
-SELECT format('SELECT worker_create_or_alter_role(%%L, %%L, %%L)', made.role, 'CREATE ROLE ' || made.attributes, 'ALTER ROLE ' || made.attributes)
+-- The statements that create the roles on a worker, as Citus itself does. Without the setting, each worker would create them on the
+-- others, too, and they would deadlock.
+SELECT format('SELECT CASE set_config(''citus.enable_ddl_propagation'', ''off'', true)'
+              || ' WHEN ''off'' THEN worker_create_or_alter_role(%%L, %%L, %%L) END', made.role, 'CREATE ROLE ' || made.attributes, 'ALTER ROLE ' || made.attributes)
   FROM (
            SELECT pg_authid.rolname AS role,
                   format('%%I %%s NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS NOINHERIT PASSWORD %%L', pg_authid.rolname,
@@ -61,6 +63,31 @@ SELECT format('GRANT %%s%%s ON %%s TO %%I', acl.privilege_type, granted.columns,
  WHERE pg_get_userbyid(granted.relowner) = %(owner)s
    AND acl.grantee <> granted.relowner;
 
+-- name: grants_on_system_columns
+-- The grants on columns like ctid, which Citus omits where it creates a table or a shard. With shards: those that the table and
+-- all of its shards on this node have.
+WITH placed AS (
+    SELECT pg_dist_partition.logicalrelid AS name, pg_dist_partition.logicalrelid::oid AS relation
+      FROM pg_dist_partition
+     UNION ALL
+    SELECT pg_dist_shard.logicalrelid, shard.relation
+      FROM pg_dist_shard
+           CROSS JOIN LATERAL (
+               SELECT to_regclass(format('%%s_%%s', pg_dist_shard.logicalrelid, pg_dist_shard.shardid))::oid AS relation
+           ) AS shard
+     WHERE shard.relation IS NOT NULL
+       AND %(shards)s
+)
+SELECT format('GRANT %%s (%%I) ON %%s TO %%I', acl.privilege_type, pg_attribute.attname, placed.name, pg_get_userbyid(acl.grantee))
+  FROM placed
+       JOIN pg_class ON pg_class.oid = placed.name
+       JOIN pg_attribute ON pg_attribute.attrelid = placed.relation
+       CROSS JOIN LATERAL aclexplode(pg_attribute.attacl) AS acl
+ WHERE pg_attribute.attnum < 0
+   AND pg_get_userbyid(pg_class.relowner) = %(owner)s
+ GROUP BY placed.name, pg_attribute.attname, acl.privilege_type, acl.grantee
+HAVING count(*) = (SELECT count(*) FROM placed AS other WHERE other.name = placed.name);
+
 -- name: closed_functions
 -- The statements that make large objects inaccessible, as far as they have been run on this node.
 SELECT format('REVOKE EXECUTE ON FUNCTION %%s FROM PUBLIC', pg_proc.oid::regprocedure)
@@ -89,6 +116,58 @@ SELECT pg_class.oid::regclass::text,
             WHERE to_regclass(format('%%s_%%s', pg_dist_shard.logicalrelid, pg_dist_shard.shardid)) = pg_class.oid
        )
  ORDER BY pg_class.oid::regclass::text;
+
+-- name: carry
+-- The statements that have Citus create on all nodes the schemas and the text search configurations that were made before the
+-- extension: it does so for a table that needs them, even if the table is dropped again.
+WITH schema AS (
+    SELECT pg_namespace.oid, pg_namespace.nspname || '.carrier' AS carrier
+      FROM pg_namespace
+     WHERE pg_get_userbyid(pg_namespace.nspowner) = %(owner)s
+       AND pg_namespace.nspname <> 'public'
+)
+SELECT made.statement
+  FROM (
+           SELECT 1 AS step, format('CREATE TABLE %%s (word text)', schema.carrier) AS statement
+             FROM schema
+            UNION ALL
+           SELECT 2, format('CREATE INDEX ON %%s USING gin (to_tsvector(%%L::regconfig, word))', schema.carrier,
+                            pg_ts_config.oid::regconfig)
+             FROM schema
+                  JOIN pg_ts_config ON pg_ts_config.cfgnamespace = schema.oid
+            UNION ALL
+           SELECT 3, format('SELECT create_reference_table(%%L)', schema.carrier)
+             FROM schema
+            UNION ALL
+           SELECT 4, format('DROP TABLE %%s', schema.carrier)
+             FROM schema
+       ) AS made
+ ORDER BY made.step;
+
+-- name: clear_local_rows
+-- Remove the rows that a table had on the coordinator before it was distributed: Citus shows them no more, and keeps them.
+SELECT truncate_local_data_after_distributing_table(%(name)s::regclass);
+
+-- name: serving
+-- The serving roles that are connected to this database.
+SELECT DISTINCT pg_stat_activity.usename::text
+  FROM pg_stat_activity
+ WHERE pg_stat_activity.datname = current_database()
+   AND pg_stat_activity.usename = ANY(%(serving)s)
+ ORDER BY pg_stat_activity.usename::text;
+
+-- name: known_nodes
+-- Whether the coordinator is known to the other nodes, and how many workers there are.
+SELECT count(*) FILTER (WHERE pg_dist_node.groupid = 0) > 0, count(*) FILTER (WHERE pg_dist_node.groupid <> 0)
+  FROM pg_dist_node
+ WHERE pg_dist_node.isactive;
+
+-- name: limits
+-- The settings that would end a long transaction. Three texts, as `facts_of_nodes` needs.
+SELECT pg_settings.name, pg_settings.setting, coalesce(pg_settings.unit, '')
+  FROM pg_settings
+ WHERE pg_settings.name IN ('statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')
+   AND pg_settings.setting <> '0';
 
 -- name: distribute
 SELECT create_distributed_table(%(name)s::regclass, 'tenant', colocate_with => %(with)s);

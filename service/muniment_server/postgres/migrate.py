@@ -31,7 +31,8 @@ OLDEST_ON_CLUSTER = 25
 
 SEARCH_MIGRATION = "0006_search"
 """Changes how items are indexed, which is done in Python: see `search.reindex`."""
-_LOCK = 0x6D756E69  # "muni"
+LOCK = 0x6D756E69  # "muni"
+"""The advisory lock of what changes the schema."""
 _PASSFILE_LOCK = 0x70617373  # "pass"
 _OLDEST_POSTGRES_OF_MIGRATION = re.compile(r"^-- oldest server: (\d+)$", re.MULTILINE)
 _STATEMENT = re.compile(r"(?:\$\$.*?\$\$|[^;])+;", re.DOTALL)
@@ -103,11 +104,11 @@ def migrate(
         _check_server(connection)
         on_cluster = citus.is_cluster(connection)
         # For the session: on a cluster, several transactions follow.
-        connection.execute("SELECT pg_advisory_lock(%s)", [_LOCK])
+        connection.execute("SELECT pg_advisory_lock(%s)", [LOCK])
         if beside is not None:
             _check_servers(connection, beside)
         done = [*_make_roles(connection), *_set_passwords(connection, passwords or {})]
-        _close_database(connection)
+        close_database(connection)
         if on_cluster:
             done += citus.prepare_nodes(connection, passwords or {}, SETTINGS_BETWEEN_NODES)
         else:
@@ -147,7 +148,7 @@ def _check_server(connection: psycopg.Connection) -> None:
 
 def _check_servers(connection: psycopg.Connection, beside: int) -> None:
     """Raise CannotMigrate if the servers that run, which need the schema version *beside*, could not go on."""
-    applied = _applied(connection)
+    applied = applied_versions(connection)
     if any(each.oldest_server > beside for each in migrations() if each.version not in applied):
         raise CannotMigrate(
             "the running servers could not go on with the new version's schema: stop and start the server"
@@ -185,7 +186,7 @@ def _set_passwords(connection: psycopg.Connection, passwords: Mapping[str, str])
         yield f"set the password of {role}"
 
 
-def _close_database(connection: psycopg.Connection) -> None:
+def close_database(connection: psycopg.Connection) -> None:
     """Only the server's roles may connect, none has TEMP, and only the owner may create schemas."""
     database = sql.Identifier(connection.info.dbname)
     serving = sql.SQL(", ").join(map(sql.Identifier, roles.SERVING))
@@ -215,7 +216,7 @@ def _close_large_objects(connection: psycopg.Connection) -> None:
 
 def _apply(connection: psycopg.Connection, until: int, *, one_by_one: bool) -> Iterator[str]:
     """Apply the migrations. *one_by_one*: on a cluster, because Citus may propagate all of the text of a statement."""
-    applied = _applied(connection)
+    applied = applied_versions(connection)
     for migration in migrations():
         if migration.version in applied or migration.version > until:
             continue
@@ -234,8 +235,13 @@ def _distribute(connection: psycopg.Connection) -> Iterator[str]:
     In this order, because new shards do not get grants on ctid from their table.
     """
     yield from citus.distribute(connection)
-    if newest_version() not in _applied(connection):  # a restore: the files below need the newest schema
+    if newest_version() not in applied_versions(connection):  # a restore: the files below need the newest schema
         return
+    give_rights_of_cluster(connection)
+
+
+def give_rights_of_cluster(connection: psycopg.Connection) -> None:
+    """Give views and roles the rights of a cluster, once the tables are distributed."""
     for name in ("on_cluster.sql", "on_cluster.each.sql"):
         for statement in _statements(_expanded(name, queries.read(__package__, name))):
             connection.execute(statement.encode())
@@ -249,7 +255,7 @@ def _statements(text: str) -> list[str]:
 def _record(connection: psycopg.Connection, grants: Sequence[str]) -> None:
     """Record what servers need to know of a schema that is newer than they are."""
     newest = newest_version()
-    if max(_applied(connection)) > newest:  # migrated by a later version, whose record it is
+    if max(applied_versions(connection)) > newest:  # migrated by a later version, whose record it is
         return
     oldest = max(each.oldest_server for each in migrations())
     columns = "SELECT FROM pg_attribute WHERE attrelid = 'vault.migration'::regclass AND attname = 'grants'"
@@ -262,7 +268,8 @@ def _record(connection: psycopg.Connection, grants: Sequence[str]) -> None:
     )
 
 
-def _applied(connection: psycopg.Connection) -> set[int]:
+def applied_versions(connection: psycopg.Connection) -> set[int]:
+    """The versions of the migrations that were applied to the database; none if it was never migrated."""
     if connection.execute("SELECT to_regclass('vault.migration')").fetchone() == (None,):
         return set()
     return {version for (version,) in connection.execute("SELECT version FROM vault.migration")}

@@ -7,13 +7,18 @@ link stays one: both files are where it points.
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import os
 import re
 import secrets
 import stat
+from base64 import b64decode
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
+import psycopg
 from psycopg import conninfo as libpq
 from psycopg import pq
 
@@ -22,6 +27,7 @@ from muniment_server.postgres.migrate import alone, missing_roles
 from muniment_server.postgres.pool import next_passfile
 from muniment_server.runtime.schema import migrate
 
+_VERIFIER = re.compile(r"SCRAM-SHA-256\$(?P<rounds>\d+):(?P<salt>[^$]+)\$(?P<stored_key>[^:]+):.+")
 _ROOT = 0
 _BALANCING_LIBPQ = 160000
 
@@ -54,6 +60,32 @@ def prepare_rotation(admin: str, passfile: Path) -> list[str]:
                 f"{passfile} has no password for {', '.join(sorted(unknown))}: name the server's passfile"
             )
         return _prepare(passfile)
+
+
+def passwords_of_roles(connection: psycopg.Connection[Any], passfile: Path) -> dict[str, str]:
+    """The passwords of the serving roles in *passfile*. Raises PassfileError if the database has others.
+
+    Reads pg_authid instead of logging in: the database may let in everybody. Needs a superuser.
+    """
+    known = _roles_in(passfile)
+    passwords = _passwords_in(passfile) if known.issuperset(roles.SERVING) else {}
+    for role in roles.SERVING:
+        (verifier,) = connection.execute("SELECT rolpassword FROM pg_authid WHERE rolname = %s", [role]).fetchone() or (
+            None,
+        )
+        if role not in passwords or not _is_password(passwords[role], verifier or ""):
+            raise PassfileError(f"the passfile does not have the password of {role}: name the servers' passfile")
+    return passwords
+
+
+def _is_password(password: str, verifier: str) -> bool:
+    """Whether *verifier* was made of *password*, by RFC 5802."""
+    found = _VERIFIER.fullmatch(verifier)
+    if found is None:
+        return False
+    salted = hashlib.pbkdf2_hmac("sha256", password.encode(), b64decode(found["salt"]), int(found["rounds"]))
+    stored_key = hashlib.sha256(hmac.digest(salted, b"Client Key", "sha256")).digest()
+    return hmac.compare_digest(stored_key, b64decode(found["stored_key"]))
 
 
 def _migrate(admin: str, passfile: Path) -> list[str]:

@@ -1,0 +1,132 @@
+"""Distributes a database with data over the nodes of a Citus cluster, in place: see ADR 14.
+
+Nodes can log in to each other only as roles that have been committed. So the roles come first, with what keeps them
+from large objects. Then all tables are locked and distributed in one transaction: interrupted before its commit, no row
+has moved. The grants that Citus omits are repeated at the end, as after a migration; a second run does so, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from muniment_server.postgres import citus, roles
+from muniment_server.postgres import migrate as migrations
+from muniment_server.postgres.pool import SETTINGS_BETWEEN_NODES, NotCommitted
+from muniment_server.runtime import schema
+from muniment_server.runtime.passfile import passwords_of_roles
+
+_SETTINGS = {"client_connection_check_interval": "1s"}
+"""A command that is killed while it waits for a lock gives up those that it has."""
+
+
+class CannotDistribute(RuntimeError):
+    """The database cannot be distributed. The text says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A table is about to be locked or distributed."""
+
+    verb: str
+    table: str
+
+
+class Distribution:
+    """The distribution of the database of one connection, a superuser's."""
+
+    def __init__(self, connection: psycopg.Connection[Any], admin: str, passfile: Path | None) -> None:
+        self._connection = connection
+        self._admin = admin
+        self._passfile = passfile
+
+    def tables(self) -> list[str]:
+        """The tables that are not distributed, in the order in which they can be. Raises CannotDistribute."""
+        if refusal := _refusal(self._connection):
+            raise CannotDistribute(refusal)
+        return citus.in_order(self._connection)
+
+    def count_rows(self, table: str) -> int:
+        """How many rows *table* has."""
+        return citus.count_rows(self._connection, table)
+
+    def require_quiet(self) -> Mapping[str, str]:
+        """The passwords of the serving roles, if nothing is in the way. Raises CannotDistribute or PassfileError."""
+        if serving := citus.serving_roles(self._connection):
+            raise CannotDistribute(f"the database is being served ({', '.join(serving)}): stop the servers")
+        for limit in citus.limits_of_nodes(self._connection):
+            raise CannotDistribute(f"{limit}, which could end the transaction: set it to 0, and back afterwards")
+        if self._passfile is None:
+            raise CannotDistribute("the nodes log in to each other as the servers do: name the servers' --passfile")
+        return passwords_of_roles(self._connection, self._passfile)
+
+    def run(self, tables: list[str], passwords: Mapping[str, str]) -> Iterator[Step]:
+        """Distribute *tables*. Raises NotCommitted if a node did not confirm the commit."""
+        connection = self._connection
+        warnings = citus.CommitWarnings()
+        connection.add_notice_handler(warnings.note)
+        self._prepare_nodes(passwords)
+        connection.execute(sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(roles.OWNER)))
+        for table in tables:
+            yield Step("Waiting for", table)
+            citus.lock_alone(connection, table)
+        citus.carry(connection)
+        for table in tables:
+            yield Step("Distributing", table)
+            citus.distribute_table(connection, table)
+        for table in tables:
+            citus.clear_local_rows(connection, table)
+        migrations.give_rights_of_cluster(connection)
+        connection.commit()
+        if warnings:
+            raise NotCommitted
+
+    def finish(self) -> list[str]:
+        """Repeat what Citus omits, once the tables are distributed; return what was done."""
+        self._connection.close()  # it holds the lock for which a migration waits
+        return schema.migrate(self._admin)
+
+    def _prepare_nodes(self, passwords: Mapping[str, str]) -> None:
+        """Create the roles on the workers, closed to large objects before a row arrives there. Commits."""
+        for _ in citus.prepare_nodes(self._connection, passwords, SETTINGS_BETWEEN_NODES):
+            pass
+        migrations.close_database(self._connection)
+        self._connection.commit()
+        citus.close_functions(self._connection)
+        self._connection.commit()
+
+
+@contextmanager
+def distribution(admin: str, passfile: Path | None) -> Iterator[Distribution]:
+    """The distribution of the database of the conninfo *admin*, while no other command changes its schema."""
+    options = " ".join(f"-c {name}={value}" for name, value in _SETTINGS.items())
+    with psycopg.connect(admin, options=options) as connection:
+        connection.execute("SELECT pg_advisory_lock(%s)", [migrations.LOCK])
+        yield Distribution(connection, admin, passfile)
+
+
+def _refusal(connection: psycopg.Connection[Any]) -> str | None:
+    """Why the tables cannot be distributed, whoever uses them. None if they can, or are."""
+    if not citus.is_cluster(connection):
+        return "the database does not have the extension citus: create it on each node, and add the nodes"
+    if not citus.is_coordinator(connection):
+        return citus.refusal(connection)
+    if lacking := citus.unprepared(connection):
+        return lacking
+    found, needed = max(migrations.applied_versions(connection), default=0), migrations.newest_version()
+    if not found:
+        return "the database has no schema: run `muniment migrate`, which distributes it, too"
+    if found > needed:
+        return f"the schema has version {found}, and this command needs {needed}: use that of the later release"
+    if found < needed:
+        return (
+            f"the schema has version {found}, and this command needs {needed}: drop the extension, run `muniment "
+            "migrate` first, and create the extension again"
+        )
+    return None
