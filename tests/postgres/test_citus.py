@@ -81,6 +81,21 @@ def test_a_commit_that_a_node_did_not_confirm_is_noticed(database, message, foun
     assert bool(warnings) is found
 
 
+@pytest.mark.parametrize(
+    ("message", "node"),
+    [
+        ("connection to the remote node postgres@db.example:5432 failed: Connection refused", "db.example:5432"),
+        ("the node db.example:5432 of the cluster has failed: failed to connect to db.example:5432", "db.example:5432"),
+        ("connection to the remote node postgres@db.example:5432 failed: FATAL:  password authentication failed", None),
+        ("connection to server failed: Connection refused", None),
+    ],
+)
+def test_a_node_that_does_not_answer_is_named(message, node):
+    named_node = citus.silent_node(psycopg.OperationalError(message))
+
+    assert named_node == node
+
+
 def test_an_operator_learns_of_a_commit_that_a_node_did_not_confirm(database):
     lost = pytest.raises(Failure, match="a node of the cluster did not confirm")
     with lost, report_database_errors(), connect_operator(database.admin) as operator:
