@@ -32,6 +32,7 @@ from psycopg.rows import dict_row
 from muniment_server.domain.ids import TenantNumber
 from muniment_server.postgres import citus, queries, roles
 from muniment_server.postgres.rows import row_of
+from muniment_server.postgres.transaction import login_of
 
 _QUERIES = {**queries.load(__package__, "moving.sql"), **queries.load(__package__, "operator.sql")}
 _R = TypeVar("_R")
@@ -335,8 +336,9 @@ def _prepare(connection: psycopg.Connection[Any]) -> None:
 
 def _end_principals(connection: psycopg.Connection[Any], tenant: TenantNumber) -> None:
     """Revoke the host keys of *tenant*, and close its sessions: no credential of it is valid any more."""
-    _execute(connection, "revoke_host_keys", tenant=tenant)
-    _execute(connection, "close_sessions", command=_COMMAND, tenant=tenant, agent=None)
+    login = login_of(connection)
+    _execute(connection, "revoke_host_keys", tenant=tenant, login=login)
+    _execute(connection, "close_sessions", command=_COMMAND, tenant=tenant, agent=None, login=login)
 
 
 def _tables(connection: psycopg.Connection[Any]) -> list[_Table]:
