@@ -44,8 +44,6 @@ _COMPARED_BY_KEY = frozenset({"meaning", "embedding_list"})
 """Embeddings and centers of lists are computed meanwhile. Rows that arrive without theirs get it at the target."""
 _NOT_COMPARED = frozenset({"remote_embedding"})
 """Chunks are queued for the model at an address meanwhile. The target's embedder looks for those that are missing."""
-
-
 _SETTINGS = {
     "citus.propagate_set_commands": "local",
     "idle_in_transaction_session_timeout": "0",
@@ -262,9 +260,8 @@ class Move:
             with receiving.transaction():
                 _prepare(receiving)
                 tables = _tables(sending)
-                if not self._arrive(plan, source):
+                while not self._arrive(plan, source):
                     _drop(receiving, plan.tenant, tables)
-                    self._arrive(plan, source)
                 for query in ("lock_agents", "lock_moving_conversations", "lock_sessions"):
                     sending.execute(_QUERIES[query], {"tenant": plan.tenant})
                 before = {str(table): _digest(receiving, plan.tenant, table) for table in tables}
