@@ -77,9 +77,7 @@ MUTANTS = {
         _SEALING, "self._last.time - unsealed.oldest > _UNSEALED_LIMIT", "False"
     ),
     "late seals are not noted": Mutant(_SEALING, "self._late += 1", "pass"),
-    "a purge leaves no event": Mutant(
-        _SEALING, '    connection.execute(_QUERIES["record_removal"], {"tenant": tenant, "reason": reason})\n', ""
-    ),
+    "a purge leaves no event": Mutant(_SEALING, '    connection.execute(_QUERIES["record_removal"], removal)\n', ""),
     "a purge may remove what was sealed later": Mutant(
         "admin/sealing.sql", "   AND seal.time < %(before)s\n", "   AND (seal.time < %(before)s OR true)\n"
     ),

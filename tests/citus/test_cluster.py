@@ -16,6 +16,7 @@ from muniment_server.postgres import citus, roles
 from muniment_server.postgres import migrate as migrations
 from muniment_server.runtime import cluster_grants
 from tests.citus.cluster import Cluster, folder_of_nodes, missing, running
+from tests.support.commands import run_process
 from tests.support.external_postgres import admin_url, migrate
 
 pytestmark = [
@@ -356,6 +357,26 @@ def _levels_seen(connection: psycopg.Connection[Any], relation: str) -> Iterator
     if column is not None:
         for (level,) in connection.execute(f"SELECT DISTINCT {column} FROM {relation}".encode()):
             yield table, level
+
+
+def test_the_audit_log_names_the_operator_who_has_logged_in(cluster: Cluster, home: Path, migrated: str) -> None:
+    """And not the owner, as whom the coordinator sends the statements to the nodes."""
+    url = {"MUNIMENT_DATABASE_URL": admin_url(cluster.url(cluster.coordinator, "kept"))}
+    commands = {
+        "host-key create": ("--tenant", "tenant 1", "--ceiling", "public", "--quiet"),
+        "tenant limits": ("tenant 1", "--max-agents", "7"),
+        "tenant close-sessions": ("tenant 1",),
+        "tenant freeze": ("tenant 1",),
+        "tenant thaw": ("tenant 1",),
+    }
+    for command, arguments in commands.items():
+        done = run_process(home, *command.split(), *arguments, **url)
+        assert done.returncode == 0, done.stderr
+
+    with cluster.admin(cluster.coordinator, "kept") as admin:
+        logged = admin.execute("SELECT DISTINCT method, reason FROM muniment_control.audit").fetchall()
+
+    assert dict(logged) == dict.fromkeys(commands, "by postgres")
 
 
 def test_a_later_migration_reaches_each_node(cluster: Cluster, passfile: Path, migrated: str) -> None:

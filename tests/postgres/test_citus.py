@@ -13,7 +13,7 @@ from muniment_server.admin.operator import connect_operator
 from muniment_server.domain.errors import Unavailable
 from muniment_server.postgres import citus, roles
 from muniment_server.postgres.driver_errors import domain_error
-from tests.support.named_queries import ERASER, ERASING, SERVED, named
+from tests.support.named_queries import ERASER, ERASING, OPERATORS, SERVED, named
 
 _VIEWS = ("deleted", "erasable", "erasing")
 _CHANGED = re.compile(r"\b(?:DELETE FROM|INSERT INTO|UPDATE) (\S+) AS")
@@ -32,6 +32,12 @@ def test_no_query_changes_rows_through_a_view_there(query):
 def test_the_eraser_names_the_agent_of_the_rows_that_it_deletes(query):
     """Where a row is, is not known to be the same row on another shard."""
     assert "(erased.tenant, erased.agent) = (%(tenant)s, %(agent)s)" in query.text
+
+
+@pytest.mark.parametrize("query", named(OPERATORS), ids=str)
+def test_no_query_of_operators_asks_a_node_who_has_logged_in(query):
+    """A worker would answer with the owner, as whom the coordinator has logged in there."""
+    assert "session_user" not in query.text
 
 
 def test_a_query_that_changes_no_rows_through_a_view_stays_as_it_is():
@@ -73,6 +79,21 @@ def test_a_commit_that_a_node_did_not_confirm_is_noticed(database, message, foun
         owner.execute(f"DO $$ BEGIN RAISE WARNING '{message}'; END $$")
 
     assert bool(warnings) is found
+
+
+@pytest.mark.parametrize(
+    ("message", "node"),
+    [
+        ("connection to the remote node postgres@db.example:5432 failed: Connection refused", "db.example:5432"),
+        ("the node db.example:5432 of the cluster has failed: failed to connect to db.example:5432", "db.example:5432"),
+        ("connection to the remote node postgres@db.example:5432 failed: FATAL:  password authentication failed", None),
+        ("connection to server failed: Connection refused", None),
+    ],
+)
+def test_a_node_that_does_not_answer_is_named(message, node):
+    named_node = citus.silent_node(psycopg.OperationalError(message))
+
+    assert named_node == node
 
 
 def test_an_operator_learns_of_a_commit_that_a_node_did_not_confirm(database):

@@ -111,7 +111,7 @@ LITERALS = {
     "made": "'[]'", "kept": "'[]'", "found": "'[]'", "durable": "TRUE", "retired": "'{1}'",
     "number": "1", "time": "now()", "event_id": "'00000000-0000-0000-0000-000000000009'::uuid", "by_host": "true",
     "event_count": "1", "event_ids": "'{00000000-0000-0000-0000-000000000009}'", "events_hash": "'\\x00'::bytea",
-    "hash": "'\\x00'::bytea",
+    "hash": "'\\x00'::bytea", "login": "'operator'",
     "key": "7", "schema": "'muniment_public'",
     "semantic_scores": "'{1}'", "share": "700000",
     "item_ids": "'{00000000-0000-0000-0000-000000000009}'", "change_ids": "'{00000000-0000-0000-0000-000000000009}'",

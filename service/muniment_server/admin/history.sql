@@ -47,7 +47,7 @@ item_version AS (
 ),
 logged AS (
     INSERT INTO muniment_control.audit AS logged (tenant, event_id, agent, level, method, outcome, kind, reason)
-    SELECT %(tenant)s, gen_random_uuid(), %(agent)s, version_level.level, 'history', 'OK', %(kind)s, 'by ' || session_user
+    SELECT %(tenant)s, gen_random_uuid(), %(agent)s, version_level.level, 'history', 'OK', %(kind)s, 'by ' || %(login)s::text
       FROM (SELECT DISTINCT item_version.level FROM item_version) AS version_level
 )
 SELECT item_version.level AS classification, item_version.item_id, item_version.revision, item_version.update_time, item_version.expire_time,
@@ -181,7 +181,7 @@ cleared AS ( -- the texts may have contributed to the centers of lists
 ),
 logged AS (
     INSERT INTO muniment_control.audit AS logged (tenant, event_id, agent, level, method, outcome, kind, reason)
-    SELECT purged.tenant, gen_random_uuid(), purged.agent, %(number)s, 'purge', 'OK', %(kind)s, 'by ' || session_user
+    SELECT purged.tenant, gen_random_uuid(), purged.agent, %(number)s, 'purge', 'OK', %(kind)s, 'by ' || %(login)s::text
       FROM purged
 )
 SELECT (SELECT count(*) FROM old_item) AS items, (SELECT count(*) FROM old_revision) AS revisions,

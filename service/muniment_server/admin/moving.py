@@ -32,6 +32,7 @@ from psycopg.rows import dict_row
 from muniment_server.domain.ids import TenantNumber
 from muniment_server.postgres import citus, queries, roles
 from muniment_server.postgres.rows import row_of
+from muniment_server.postgres.transaction import login_of
 
 _QUERIES = {**queries.load(__package__, "moving.sql"), **queries.load(__package__, "operator.sql")}
 _R = TypeVar("_R")
@@ -43,8 +44,6 @@ _COMPARED_BY_KEY = frozenset({"meaning", "embedding_list"})
 """Embeddings and centers of lists are computed meanwhile. Rows that arrive without theirs get it at the target."""
 _NOT_COMPARED = frozenset({"remote_embedding"})
 """Chunks are queued for the model at an address meanwhile. The target's embedder looks for those that are missing."""
-
-
 _SETTINGS = {
     "citus.propagate_set_commands": "local",
     "idle_in_transaction_session_timeout": "0",
@@ -263,9 +262,8 @@ class Move:
             with receiving.transaction():
                 _prepare(receiving)
                 tables = _tables(sending)
-                if not self._arrive(plan, source):
+                while not self._arrive(plan, source):
                     _drop(receiving, plan.tenant, tables)
-                    self._arrive(plan, source)
                 for query in ("lock_agents", "lock_moving_conversations", "lock_sessions"):
                     sending.execute(_QUERIES[query], {"tenant": plan.tenant})
                 before = {str(table): _digest(receiving, plan.tenant, table) for table in tables}
@@ -337,8 +335,9 @@ def _prepare(connection: psycopg.Connection[Any]) -> None:
 
 def _end_principals(connection: psycopg.Connection[Any], tenant: TenantNumber) -> None:
     """Revoke the host keys of *tenant*, and close its sessions: no credential of it is valid any more."""
-    _execute(connection, "revoke_host_keys", tenant=tenant)
-    _execute(connection, "close_sessions", command=_COMMAND, tenant=tenant, agent=None)
+    login = login_of(connection)
+    _execute(connection, "revoke_host_keys", tenant=tenant, login=login)
+    _execute(connection, "close_sessions", command=_COMMAND, tenant=tenant, agent=None, login=login)
 
 
 def _tables(connection: psycopg.Connection[Any]) -> list[_Table]:

@@ -98,7 +98,7 @@ WITH revoked AS (
 ),
 logged AS (
     INSERT INTO muniment_control.audit AS logged (tenant, event_id, level, host_key_id, method, outcome, reason)
-    SELECT revoked.tenant, gen_random_uuid(), revoked.ceiling, revoked.host_key_id, 'host-key revoke', 'OK', 'by ' || session_user
+    SELECT revoked.tenant, gen_random_uuid(), revoked.ceiling, revoked.host_key_id, 'host-key revoke', 'OK', 'by ' || %(login)s::text
       FROM revoked
 )
 SELECT count(*) AS rows

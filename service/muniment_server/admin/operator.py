@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -33,7 +34,7 @@ from muniment_server.postgres import citus, queries, roles
 from muniment_server.postgres.epochs import Epoch
 from muniment_server.postgres.pool import NotCommitted, epoch_of, operator_conninfo
 from muniment_server.postgres.rows import row_of
-from muniment_server.postgres.transaction import lift_idle_timeout
+from muniment_server.postgres.transaction import lift_idle_timeout, login_of
 from muniment_server.runtime import clocks, restoring
 from muniment_server.runtime.claims import RANGE, tenants_of
 from muniment_server.search.embeddings import EMBEDDER
@@ -496,8 +497,13 @@ class Operator:
         self._execute("skip_tenant_numbers", tenants=list(taken), range=RANGE)
         return self._tenant(name) or self._one("create_tenant", _Tenant, name=name).tenant
 
+    @cached_property
+    def _login(self) -> str:
+        """Whom audit rows name."""
+        return login_of(self._connection)
+
     def _execute(self, query: str, /, **parameters: object) -> None:
-        self._connection.execute(_QUERIES[query], parameters)
+        self._connection.execute(_QUERIES[query], {**parameters, "login": self._login})
 
     def _rows(self, query: str, row: type[_R], /, **parameters: object) -> list[_R]:
         rows: list[_R] = self._cursor(query, row, parameters).fetchall()
@@ -513,7 +519,7 @@ class Operator:
 
     def _cursor(self, query: str, row: type[_R], parameters: dict[str, object]) -> Any:
         cursor: Any = self._connection.cursor(row_factory=row_of(row))
-        return cursor.execute(_QUERIES[query], parameters)
+        return cursor.execute(_QUERIES[query], {**parameters, "login": self._login})
 
 
 def _require_tenant(tenant: str | None, agent_id: str | None) -> None:

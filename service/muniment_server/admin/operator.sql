@@ -42,7 +42,7 @@ WITH created AS (
  RETURNING created.tenant, created.host_key_id, created.ceiling
 )
 INSERT INTO muniment_control.audit AS logged (tenant, event_id, level, host_key_id, method, outcome, reason)
-SELECT created.tenant, gen_random_uuid(), created.ceiling, created.host_key_id, 'host-key create', 'OK', 'by ' || session_user
+SELECT created.tenant, gen_random_uuid(), created.ceiling, created.host_key_id, 'host-key create', 'OK', 'by ' || %(login)s::text
   FROM created;
 
 -- name: list_host_keys
@@ -62,7 +62,7 @@ WITH revoked AS (
 ),
 logged AS (
     INSERT INTO muniment_control.audit AS logged (tenant, event_id, level, host_key_id, method, outcome, reason)
-    SELECT revoked.tenant, gen_random_uuid(), revoked.ceiling, revoked.host_key_id, 'host-key revoke', 'OK', 'by ' || session_user
+    SELECT revoked.tenant, gen_random_uuid(), revoked.ceiling, revoked.host_key_id, 'host-key revoke', 'OK', 'by ' || %(login)s::text
       FROM revoked
 )
 SELECT revoked.tenant
@@ -80,7 +80,7 @@ WITH frozen AS (
 ),
 logged AS (
     INSERT INTO muniment_control.audit AS logged (tenant, event_id, level, host_key_id, method, outcome, reason)
-    SELECT frozen.tenant, gen_random_uuid(), frozen.ceiling, frozen.host_key_id, 'tenant freeze', 'OK', 'by ' || session_user
+    SELECT frozen.tenant, gen_random_uuid(), frozen.ceiling, frozen.host_key_id, 'tenant freeze', 'OK', 'by ' || %(login)s::text
       FROM frozen
 )
 SELECT count(*) AS rows
@@ -97,7 +97,7 @@ WITH thawed AS (
 ),
 logged AS (
     INSERT INTO muniment_control.audit AS logged (tenant, event_id, level, host_key_id, method, outcome, reason)
-    SELECT thawed.tenant, gen_random_uuid(), thawed.ceiling, thawed.host_key_id, 'tenant thaw', 'OK', 'by ' || session_user
+    SELECT thawed.tenant, gen_random_uuid(), thawed.ceiling, thawed.host_key_id, 'tenant thaw', 'OK', 'by ' || %(login)s::text
       FROM thawed
 )
 SELECT count(*) AS rows
@@ -117,7 +117,7 @@ WITH closed AS (
 logged AS (
     INSERT INTO muniment_control.audit AS logged (tenant, event_id, agent, level, session_id, method, outcome, reason)
     SELECT closed.tenant, gen_random_uuid(), closed.agent, conversation.taint, closed.session_id, %(command)s, 'CLOSED',
-           'by ' || session_user
+           'by ' || %(login)s::text
       FROM closed
            JOIN vault.conversation USING (tenant, agent, conversation_id)
 )
@@ -153,7 +153,7 @@ classified AS (
 ),
 logged AS (
     INSERT INTO muniment_control.audit AS logged (tenant, event_id, agent, level, method, outcome, reason)
-    SELECT found.tenant, gen_random_uuid(), found.agent, found.taint, 'purge sessions', 'OK', 'by ' || session_user
+    SELECT found.tenant, gen_random_uuid(), found.agent, found.taint, 'purge sessions', 'OK', 'by ' || %(login)s::text
       FROM (SELECT DISTINCT classified.tenant, classified.agent, classified.taint FROM classified) AS found
 )
 SELECT classified.session_id, classified.taint
@@ -195,7 +195,7 @@ WITH limited AS (
  RETURNING limited.tenant
 )
 INSERT INTO muniment_control.audit AS logged (tenant, event_id, level, method, outcome, reason)
-SELECT limited.tenant, gen_random_uuid(), 4, 'tenant limits', 'OK', 'by ' || session_user
+SELECT limited.tenant, gen_random_uuid(), 4, 'tenant limits', 'OK', 'by ' || %(login)s::text
   FROM limited;
 
 -- name: nearly_full_agents

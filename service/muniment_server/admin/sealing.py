@@ -20,7 +20,7 @@ from muniment_server.domain.ids import TenantNumber
 from muniment_server.domain.seals import Seal, SealableEvent, hash_of_events
 from muniment_server.postgres import queries
 from muniment_server.postgres.rows import row_of
-from muniment_server.postgres.transaction import lift_idle_timeout
+from muniment_server.postgres.transaction import lift_idle_timeout, login_of
 from muniment_server.runtime.sealer import last_seals
 
 _QUERIES = queries.load(__package__, "sealing.sql")
@@ -134,7 +134,8 @@ def remove_events(
         return RemovedEvents(level, 0)
     (newest,) = found
     reason = f"seals of {level.name} up to {newest.number}, hash {newest.hash.hex()},"
-    connection.execute(_QUERIES["record_removal"], {"tenant": tenant, "reason": reason})
+    removal = {"tenant": tenant, "reason": reason, "login": login_of(connection)}
+    connection.execute(_QUERIES["record_removal"], removal)
     after, removed = 0, 0
     while after < newest.number:
         with connection.transaction():

@@ -109,7 +109,7 @@ SELECT seal.number, seal.hash
 -- name: record_removal
 -- At the highest level: seals cover events of all agents, so hosts with lower ceilings must not learn of them.
 INSERT INTO muniment_control.audit AS logged (tenant, event_id, level, method, outcome, reason)
-VALUES (%(tenant)s, gen_random_uuid(), 4, 'audit purge', 'OK', %(reason)s || ' by ' || session_user);
+VALUES (%(tenant)s, gen_random_uuid(), 4, 'audit purge', 'OK', %(reason)s || ' by ' || %(login)s::text);
 
 -- name: remove_events
 -- Remove events of sessions that seals up to a number cover, 20 seals at a time, in the schema of their level.

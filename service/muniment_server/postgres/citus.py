@@ -91,9 +91,9 @@ def refusal(connection: psycopg.Connection[Any]) -> str | None:
 
 
 def silent_node(error: BaseException) -> str | None:
-    """The address of the node that did not answer, if that is the cause of *error*."""
+    """The address of the node that did not answer, if that is the cause of *error*. To refuse a login is an answer."""
     found = _SILENT.search(str(error))
-    return found["node"] if found else None
+    return found["node"] if found and "FATAL:" not in str(error) else None
 
 
 def prepare_nodes(

@@ -34,5 +34,9 @@ SELECT array_agg(current_setting(asked.name) ORDER BY asked.position) AS setting
 -- Let this transaction be idle without a limit.
 SELECT set_config('idle_in_transaction_session_timeout', '0', true);
 
+-- name: login
+-- Who has logged in. The nodes of a cluster only know the role that reached them, so audit rows get this as a value.
+SELECT session_user::text AS login;
+
 -- name: backend
 SELECT pg_backend_pid() AS process;

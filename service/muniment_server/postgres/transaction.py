@@ -19,6 +19,12 @@ def lift_idle_timeout(connection: psycopg.Connection[Any]) -> None:
     connection.execute(_QUERIES["lift_idle_timeout"])
 
 
+def login_of(connection: psycopg.Connection[Any]) -> str:
+    """Who has logged in on *connection*, whatever role it acts as."""
+    (login,) = connection.execute(_QUERIES["login"]).fetchone() or ("",)
+    return str(login)
+
+
 @contextmanager
 def transaction(connection: psycopg.Connection[Any]) -> Iterator[None]:
     """Run the block in one transaction, pipelined: statements wait only where a result is fetched.
