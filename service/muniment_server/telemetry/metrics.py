@@ -41,7 +41,7 @@ def _allocate(file: Path) -> None:
         raise
 
 
-_values.MmapedDict = _AllocatedFile
+_values.MmapedDict = _AllocatedFile  # the library has no setting for this
 
 REGISTRY = CollectorRegistry()
 """The metrics of this process."""
