@@ -52,7 +52,7 @@ def samples(draw: st.DrawFn) -> str:
 
 @st.composite
 def bodies(draw: st.DrawFn) -> bytes:
-    """Lines in any order, of which a few bytes may be others."""
+    """Lines in any order, in which a few bytes may be changed."""
     body = bytearray((UP + "".join(draw(st.lists(samples(), max_size=12)))).encode())
     for at, byte in draw(st.lists(st.tuples(st.integers(0, len(body) - 1), st.integers(0, 255)), max_size=3)):
         body[at] = byte
@@ -71,7 +71,7 @@ class Answering(MetricsReader):
 
 
 def reading_of(body: bytes) -> Reading | None:
-    """What is read. None if it is refused, as metrics that are none."""
+    """What is read. None if the body is refused because it is not metrics."""
     try:
         return Answering(body).read()
     except Failure as failure:
@@ -102,13 +102,13 @@ def test_whatever_is_served_is_shown_or_refused(before, after):
 
 @settings(deadline=None, max_examples=100)
 @given(st.binary(max_size=200))
-def test_whatever_is_no_text_is_refused(body):
+def test_random_bytes_are_refused(body):
     assert reading_of(body) is None
 
 
 @pytest.mark.parametrize("value", ["NaN", "+Inf", "-Inf", "1e19", "1e308"])
 @pytest.mark.parametrize("name", NAMES)
-def test_a_value_that_cannot_be_true_is_as_if_it_were_not_there(name, value):
+def test_a_value_that_cannot_be_true_is_left_out(name, value):
     labels = ",".join(f'{label}="1"' for label in NAMES[name])
     given = Reading.parse(f"{UP}{name}{{{labels}}} {value}\n", 0.0)
 

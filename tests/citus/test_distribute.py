@@ -244,7 +244,7 @@ def test_a_dry_run_changes_nothing(kept: Kept) -> None:
 @pytest.mark.parametrize("place", ["first", "middle", "last"])
 def test_killed_while_it_waits_for_a_lock_it_has_moved_nothing(kept: Kept, place: str) -> None:
     with kept.admin() as admin, kept.admin() as other:
-        tables = citus.in_order(admin)
+        tables = citus.undistributed_in_order(admin)
         chosen = {"first": 0, "middle": len(tables) // 2, "last": len(tables) - 1}[place]
         before = tables[:chosen]
         with admin.transaction():
@@ -324,10 +324,10 @@ def test_a_cluster_that_is_not_complete_is_refused(kept: Kept) -> None:
     _is_refused(kept.distribute(database=_LATE), "does not have the extension citus: create it on each node")
     for port in (kept.cluster.coordinator, *kept.cluster.workers):
         kept.cluster.extend(port, _LATE)
-    _is_refused(kept.distribute(database=_LATE), "call citus_set_coordinator_host, and run it again")
+    _is_refused(kept.distribute(database=_LATE), "call citus_set_coordinator_host, and run this command again")
     with kept.admin(_LATE) as admin:
         admin.execute("SELECT citus_set_coordinator_host('127.0.0.1', %s)", [kept.cluster.coordinator])
-    _is_refused(kept.distribute(database=_LATE), "add them with citus_add_node, and run it again")
+    _is_refused(kept.distribute(database=_LATE), "add them with citus_add_node, and run this command again")
 
 
 def test_a_commit_that_a_node_did_not_confirm_is_no_success(kept: Kept) -> None:

@@ -152,7 +152,7 @@ def test_a_copy_that_a_node_has_not_confirmed_is_made_again(servers: Servers, se
 def test_a_source_whose_node_dies_when_it_lets_go_is_asked_again(servers: Servers, served: Serve) -> None:
     """Citus commits in one phase what only one node has changed. The node had committed, but could not say so."""
     tenant = _filled(servers, served)
-    with _committed_unheard(servers, "a", _LETTING_GO):
+    with _committed_unconfirmed(servers, "a", _LETTING_GO):
         moving.require_one_place(servers, tenant)
         again = moving.moved(servers)
 
@@ -181,7 +181,7 @@ def test_a_source_whose_node_dies_before_it_lets_go_is_copied_again(servers: Ser
 @to_a_cluster
 def test_a_target_whose_node_dies_when_it_begins_to_serve_is_asked_again(servers: Servers, served: Serve) -> None:
     tenant = _filled(servers, served)
-    with _committed_unheard(servers, "b", _ACTIVATION):
+    with _committed_unconfirmed(servers, "b", _ACTIVATION):
         again = moving.moved(servers)
 
     assert again == []
@@ -279,7 +279,7 @@ def _in_doubt(servers: Servers, server: str, step: int) -> Iterator[Node]:
 
 
 @contextmanager
-def _committed_unheard(servers: Servers, server: str, step: int) -> Iterator[None]:
+def _committed_unconfirmed(servers: Servers, server: str, step: int) -> Iterator[None]:
     """Move until the commit that ends *step*. The node dies when it has committed, and has not said so; it is back."""
     cluster = _cluster(servers, server)
     with servers.owners() as connections, ThreadPoolExecutor(1) as mover:

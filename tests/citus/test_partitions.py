@@ -33,7 +33,7 @@ _LONGEST = 4.0
 """Seconds that bytes are held back. Writers give up after two."""
 _SLOWEST_RECOVERY = 90.0
 _FORGOTTEN = 10.0
-"""Seconds after which a worker learns of a connection that is gone, as it would later by its keepalives."""
+"""Seconds after which a worker notices that a connection is gone, as its keepalives would have it do later."""
 _MAX_WRITES = 20
 """How many are acknowledged between a recovery and the next partition, at most."""
 _RECOVERY_SECONDS = 30.0
@@ -50,7 +50,7 @@ class Partitions:
         self.recoveries: dict[str, list[float]] = {ending: [] for ending in ENDINGS}
         """By ending, the seconds from the end of a partition until every writer was served."""
         self.noticed = 0
-        """After how many partitions somebody was served again only once the workers had learned of it."""
+        """How many partitions ended for some caller only once the workers had noticed the lost connections."""
 
     def cycle(self, number: int) -> None:
         """One partition and its recovery. A forgotten one lasts until all are served, or ten seconds."""
@@ -122,7 +122,7 @@ def test_what_was_acknowledged_survives_every_partition_between_nodes(
     assert "CANCELLED" not in load.codes
     assert len(load.climber.at_public) >= count // 2
     print(f"\npartitions: {count} in {time.monotonic() - begun:.0f} s, {summary(load)}, {dict(load.codes)}")
-    print(f"{partitions.noticed} recovered once the workers had learned of it")
+    print(f"{partitions.noticed} ended for some caller only once the workers had noticed")
     for ending, found in partitions.recoveries.items():
         print(f"{ending}: {len(found)}, recovery {statistics.median(found):.1f} s, slowest {max(found):.1f} s")
 

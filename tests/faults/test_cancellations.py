@@ -30,7 +30,7 @@ from tests.support.services import Caller, Service
 PUBLIC, INTERNAL, CONFIDENTIAL, _ = Classification
 _CALLS = 1_000
 _LATEST = 0.012
-"""Seconds after which a call is canceled at the latest, at first. It is adjusted, so that about half end by then."""
+"""Seconds after which a call is canceled at the latest. Adjusted after each round, so that about half end by then."""
 _ADJUSTED = 1.2
 _AT_ONCE = 8
 _OPEN = """

@@ -1,4 +1,4 @@
-"""What must hold while a tenant moves from the server `a` to the server `b`, whatever kinds of databases they have."""
+"""What must hold while a tenant moves from the server `a` to the server `b`, each of which may be a Citus cluster."""
 
 from __future__ import annotations
 
@@ -379,7 +379,7 @@ def a_move_that_is_killed_ends_when_it_is_run_again(servers: Servers, serve: Ser
 
 
 STEPS = range(106)
-"""The steps of a move: the closing, a copy and a comparison of each of 51 tables, the commits, and the end."""
+"""The steps of a move: the closing, a copy and a comparison of each of 51 tables, the two commits, the activation."""
 
 
 def _run_killed(servers: Servers, number: int) -> int:

@@ -11,9 +11,9 @@ _FIRST, _LAST = 20_000, 32_000
 
 
 def free_port() -> int:
-    """A free port of 127.0.0.1 that the system gives no one who asks for any port.
+    """A free port of 127.0.0.1, outside of the range from which the system chooses ports.
 
-    One that it had chosen could be given to a server of another test, until it is listened at, or between two starts.
+    One from that range could be given to another test before the server listens on it, or between two of its starts.
     """
     last = min(_LAST, int(_RANGE.read_text().split()[0]) - 1) if _RANGE.exists() else _LAST
     source = random.SystemRandom()  # workers of pytest must not choose alike

@@ -45,7 +45,7 @@ _METHODS = {method.name: method for service in SERVICES for method in service.me
 
 
 _SECONDS = 60.0
-"""After that a call hangs, even on a busy machine."""
+"""A call that takes longer hangs, even on a busy machine."""
 _IMPORT_PASSAGES = "/muniment.v1.PassageService/ImportPassages"
 
 

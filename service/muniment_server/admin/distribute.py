@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import click
@@ -43,11 +43,12 @@ def distribute(
 ) -> None:
     """Distribute a database with data over the nodes of a Citus cluster.
 
-    The database is the coordinator's. It was prepared before it had the extension, and the workers have been added. The
-    URL must name a superuser, and --passfile the passfile of the servers, which must be stopped.
+    The URL names the database of the coordinator, and a superuser. The database must have been prepared before the
+    extension citus was created there, and the workers must have been added since. Stop the servers before, and name
+    their passfile.
 
-    All tables move in one transaction, so they are locked until it ends. If the command is interrupted, no row has
-    moved: run it again. A second run changes nothing.
+    All tables move in one transaction, and are locked until it ends. If the command is interrupted before that, no row
+    has moved. Run it again: it does what is left, and changes nothing once the database is distributed.
 
     \b
     Examples:
@@ -73,21 +74,24 @@ def distribute(
 
 def _distribute(distributing: Distribution, output: Output, *, dry_run: bool) -> None:
     tables = distributing.tables()
-    passwords = distributing.require_quiet() if tables else {}
+    passwords: Mapping[str, str] = {}
+    if tables:
+        distributing.require_quiet()
+        passwords = distributing.passwords()
     rows = [{"table": table, "rows": distributing.count_rows(table)} for table in tables]
     if dry_run:
         output.rows(rows, ("table", "rows"))
         print_note("Nothing was changed.")
         return
     if tables:
-        _show(distributing.run(tables, passwords), len(tables))
+        _take(distributing.run(tables, passwords), len(tables))
     done = distributing.finish()
     output.rows(rows, ("table", "rows"))
     print_note("The database is distributed." if tables or done else "Nothing to do: the database is distributed.")
 
 
-def _show(steps: Iterator[Step], tables: int) -> None:
-    """The steps, shown as they begin, on a terminal. Each table is locked, and then distributed."""
+def _take(steps: Iterator[Step], tables: int) -> None:
+    """Take the steps, two for each table: it is locked, and distributed. A terminal shows each as it begins."""
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("", total=2 * tables)

@@ -1,8 +1,9 @@
 """Distributes a database with data over the nodes of a Citus cluster, in place: see ADR 14.
 
-Nodes can log in to each other only as roles that have been committed. So the roles come first, with what keeps them
-from large objects. Then all tables are locked and distributed in one transaction: interrupted before its commit, no row
-has moved. The grants that Citus omits are repeated at the end, as after a migration; a second run does so, too.
+Nodes can log in to each other only as roles that have been committed. So the roles come first, with the revocations
+that keep them from large objects. Then all tables are locked and distributed in one transaction: if it is interrupted
+before its commit, no row has moved. The grants that Citus omits are repeated at the end, as after a migration. A second
+run repeats them, too.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from muniment_server.runtime import schema
 from muniment_server.runtime.passfile import passwords_of_roles
 
 _SETTINGS = {"client_connection_check_interval": "1s"}
-"""A command that is killed while it waits for a lock gives up those that it has."""
+"""So that a command that is killed while it waits for a lock gives up those that it has."""
 
 
 class CannotDistribute(RuntimeError):
@@ -50,18 +51,21 @@ class Distribution:
         """The tables that are not distributed, in the order in which they can be. Raises CannotDistribute."""
         if refusal := _refusal(self._connection):
             raise CannotDistribute(refusal)
-        return citus.in_order(self._connection)
+        return citus.undistributed_in_order(self._connection)
 
     def count_rows(self, table: str) -> int:
         """How many rows *table* has."""
         return citus.count_rows(self._connection, table)
 
-    def require_quiet(self) -> Mapping[str, str]:
-        """The passwords of the serving roles, if nothing is in the way. Raises CannotDistribute or PassfileError."""
+    def require_quiet(self) -> None:
+        """Raise CannotDistribute if servers use the database, or a limit of a node could end the transaction."""
         if serving := citus.serving_roles(self._connection):
             raise CannotDistribute(f"the database is being served ({', '.join(serving)}): stop the servers")
         for limit in citus.limits_of_nodes(self._connection):
             raise CannotDistribute(f"{limit}, which could end the transaction: set it to 0, and back afterwards")
+
+    def passwords(self) -> Mapping[str, str]:
+        """The passwords of the serving roles. Raises CannotDistribute without a passfile, and PassfileError."""
         if self._passfile is None:
             raise CannotDistribute("the nodes log in to each other as the servers do: name the servers' --passfile")
         return passwords_of_roles(self._connection, self._passfile)
@@ -75,8 +79,8 @@ class Distribution:
         connection.execute(sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(roles.OWNER)))
         for table in tables:
             yield Step("Waiting for", table)
-            citus.lock_alone(connection, table)
-        citus.carry(connection)
+            citus.lock_exclusively(connection, table)
+        citus.propagate_schemas(connection)
         for table in tables:
             yield Step("Distributing", table)
             citus.distribute_table(connection, table)
@@ -93,7 +97,7 @@ class Distribution:
         return schema.migrate(self._admin)
 
     def _prepare_nodes(self, passwords: Mapping[str, str]) -> None:
-        """Create the roles on the workers, closed to large objects before a row arrives there. Commits."""
+        """Create the roles on the workers, and close large objects to them before a row arrives there. Commits."""
         for _ in citus.prepare_nodes(self._connection, passwords, SETTINGS_BETWEEN_NODES):
             pass
         migrations.close_database(self._connection)
@@ -104,7 +108,7 @@ class Distribution:
 
 @contextmanager
 def distribution(admin: str, passfile: Path | None) -> Iterator[Distribution]:
-    """The distribution of the database of the conninfo *admin*, while no other command changes its schema."""
+    """The distribution of the database of the conninfo *admin*, whose schema no other command changes meanwhile."""
     options = " ".join(f"-c {name}={value}" for name, value in _SETTINGS.items())
     with psycopg.connect(admin, options=options) as connection:
         connection.execute("SELECT pg_advisory_lock(%s)", [migrations.LOCK])
@@ -112,7 +116,7 @@ def distribution(admin: str, passfile: Path | None) -> Iterator[Distribution]:
 
 
 def _refusal(connection: psycopg.Connection[Any]) -> str | None:
-    """Why the tables cannot be distributed, whoever uses them. None if they can, or are."""
+    """Why the tables cannot be distributed, even if no server uses them. None if they can be, or have been."""
     if not citus.is_cluster(connection):
         return "the database does not have the extension citus: create it on each node, and add the nodes"
     if not citus.is_coordinator(connection):

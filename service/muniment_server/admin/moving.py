@@ -156,13 +156,7 @@ class Move:
 
         Waits for the end of another move of the tenant that is running, and of its commits that are in doubt.
         """
-        places = self._places()
-        for server, place in places.items():
-            if place.moving_to is not None or place.moving_from is not None:
-                connection = self._servers[server]
-                with connection.transaction():
-                    _prepare(connection)
-                    _execute(connection, "lock_moving_tenant", tenant=place.tenant)
+        self._wait_for_other_moves()
         places = self._places()
         staying = [server for server, place in places.items() if place.moving_from is None]
         arriving = [server for server, place in places.items() if place.moving_from is not None]
@@ -179,6 +173,14 @@ class Move:
                 raise CannotMove(f"the tenant moves from {source}, which is not in the file of servers: add it")
             return Plan(places[target].tenant, None, target)
         return self._plan_from(staying[0], target, places)
+
+    def _wait_for_other_moves(self) -> None:
+        for server, place in self._places().items():
+            if place.moving_to is not None or place.moving_from is not None:
+                connection = self._servers[server]
+                with connection.transaction():
+                    _prepare(connection)
+                    _execute(connection, "lock_moving_tenant", tenant=place.tenant)
 
     def _places(self) -> dict[str, Place]:
         return {
@@ -280,9 +282,9 @@ class Move:
         yield Step("let go")
 
     def _arrive(self, plan: Plan, source: str) -> bool:
-        """Insert the tenant at the target. False: it has a copy.
+        """Insert the tenant at the target. False if the target has a copy of it.
 
-        Waits for the end of a copy whose commit is in doubt: until then, no query shows its rows.
+        Waits for a copy whose commit is in doubt: until that has ended, no query shows its rows.
         """
         cursor: Any = self._servers[source].cursor(row_factory=dict_row)
         stated = cursor.execute(_QUERIES["tenant"], {"tenant": plan.tenant}).fetchone()
@@ -305,7 +307,7 @@ class Move:
             if other is not None:
                 with other.transaction():
                     _prepare(other)
-                    self._arrive(plan, source)  # now it has a copy for certain
+                    self._arrive(plan, source)  # waits for a copy in doubt, so that none is left
                     _drop(other, plan.tenant, _tables(other))
                 self._require_committed(plan.target)
                 yield Step("drop")
@@ -351,7 +353,7 @@ def _tables(connection: psycopg.Connection[Any]) -> list[_Table]:
 def _copy(source: psycopg.Connection[Any], target: psycopg.Connection[Any], tenant: TenantNumber, table: _Table) -> int:
     """Copy the rows of one table; return how many there are.
 
-    In binary: of a copy as text that fails, or is canceled, Postgres logs a line, with the name of an item.
+    In binary: if a copy as text fails or is canceled, Postgres logs the line it was at, with the name of an item.
     """
     columns = sql.SQL(", ").join(map(sql.Identifier, table.columns))
     reading = sql.SQL("COPY (SELECT {} FROM {} WHERE tenant = {}) TO STDOUT (FORMAT binary)").format(

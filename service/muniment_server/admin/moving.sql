@@ -71,7 +71,7 @@ UPDATE vault.tenant
  WHERE tenant.tenant = %(tenant)s;
 
 -- name: arrive
--- The tenant, which is not served until `activate`. No row if the tenant is there.
+-- The tenant, which is not served until `activate`. Inserts nothing if the tenant is there.
 INSERT INTO vault.tenant AS tenant (tenant, name, max_agents, calls_per_second, max_items, max_bytes, moving_from)
 OVERRIDING SYSTEM VALUE
 VALUES (%(tenant)s, %(name)s, %(max_agents)s, %(calls_per_second)s, %(max_items)s, %(max_bytes)s, %(server)s)

@@ -14,7 +14,7 @@ Labels = frozenset[tuple[str, str]]
 _LONGEST_LINE = 64 * 1024
 """In characters. The parser takes minutes for a line of a few megabytes."""
 _HIGHEST = 1e18
-"""No metric of a server is as high. A higher value, or one that is not a number, is left out."""
+"""No metric of a server is as high. Values beyond it, of either sign, are left out, and so is NaN."""
 
 
 class NotMetrics(ValueError):
@@ -41,9 +41,9 @@ class Reading:
         try:
             for family in text_string_to_metric_families(text):
                 for sample in family.samples:
-                    if abs(sample.value) <= _HIGHEST:  # which NaN is not
+                    if abs(sample.value) <= _HIGHEST:  # false for NaN
                         samples[sample.name][frozenset(sample.labels.items())] = sample.value
-        except (ValueError, LookupError, ArithmeticError) as error:  # where the parser gave up
+        except (ValueError, LookupError, ArithmeticError) as error:  # what the parser raises depends on the text
             raise NotMetrics from error
         if "muniment_database_up" not in samples:
             raise NotMetrics
@@ -116,7 +116,7 @@ def quantile(share: float, buckets: Mapping[float, float]) -> float | None:
 
 
 def moment(seconds: float | None) -> datetime | None:
-    """The time at so many seconds after 1970. None if it is not given, or no clock can show it."""
+    """The time so many *seconds* after the beginning of 1970. None if there are none, or a datetime cannot hold it."""
     try:
         return None if seconds is None else datetime.fromtimestamp(round(seconds), UTC)
     except (ValueError, OverflowError, OSError):
@@ -124,7 +124,7 @@ def moment(seconds: float | None) -> datetime | None:
 
 
 def _bound(text: str) -> float | None:
-    """The bound of a bucket. None if it is none that a duration can be compared with."""
+    """The bound of a bucket in seconds, which may be infinite. None if *text* is no duration."""
     try:
         bound = float(text)
     except ValueError:

@@ -146,8 +146,8 @@ def undistributed(connection: psycopg.Connection[Any]) -> dict[str, list[str]]:
     return dict(connection.execute(_QUERIES["undistributed"], {"owner": roles.OWNER}).fetchall())
 
 
-def in_order(connection: psycopg.Connection[Any]) -> list[str]:
-    """The `undistributed` tables, each after those that its foreign keys refer to. The same in each process."""
+def undistributed_in_order(connection: psycopg.Connection[Any]) -> list[str]:
+    """The `undistributed` tables, each after those that its foreign keys refer to. Each process gets the same order."""
     found = undistributed(connection)
     before = {table: sorted({_TENANT, *referenced} - {table}) for table, referenced in found.items()}
     return [table for table in TopologicalSorter(before).static_order() if table in found]
@@ -163,14 +163,14 @@ def distribute_table(connection: psycopg.Connection[Any], table: str) -> None:
 
 def distribute(connection: psycopg.Connection[Any]) -> Iterator[str]:
     """Distribute the `undistributed` tables by tenant. The current role must be the owner."""
-    tables = in_order(connection)
+    tables = undistributed_in_order(connection)
     for table in tables:
         distribute_table(connection, table)
     if tables:
         yield f"distributed {len(tables)} tables by tenant"
 
 
-def lock_alone(connection: psycopg.Connection[Any], table: str) -> None:
+def lock_exclusively(connection: psycopg.Connection[Any], table: str) -> None:
     """Let no other transaction use *table*, which is not distributed, until that of *connection* ends."""
     name = sql.Identifier(*table.split("."))
     connection.execute(sql.SQL("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE").format(name))
@@ -183,9 +183,9 @@ def count_rows(connection: psycopg.Connection[Any], table: str) -> int:
     return int(count)
 
 
-def carry(connection: psycopg.Connection[Any]) -> None:
+def propagate_schemas(connection: psycopg.Connection[Any]) -> None:
     """Create on all nodes the schemas and text search configurations that were made before the extension."""
-    for (statement,) in connection.execute(_QUERIES["carry"], {"owner": roles.OWNER}).fetchall():
+    for (statement,) in connection.execute(_QUERIES["propagate_schemas"], {"owner": roles.OWNER}).fetchall():
         connection.execute(statement.encode())
 
 
@@ -200,12 +200,12 @@ def serving_roles(connection: psycopg.Connection[Any]) -> list[str]:
 
 
 def unprepared(connection: psycopg.Connection[Any]) -> str | None:
-    """What the cluster of the coordinator *connection* lacks before tables can be distributed. None if nothing."""
+    """What the cluster lacks before tables can be distributed, and what to do. None if it lacks nothing."""
     knows_coordinator, workers = connection.execute(_QUERIES["known_nodes"]).fetchone() or (False, 0)
     if not knows_coordinator:
-        return "the nodes do not know the coordinator: call citus_set_coordinator_host, and run it again"
+        return "the nodes do not know the coordinator: call citus_set_coordinator_host, and run this command again"
     if not workers:
-        return "the cluster has no workers: add them with citus_add_node, and run it again"
+        return "the cluster has no workers: add them with citus_add_node, and run this command again"
     return None
 
 
@@ -234,7 +234,7 @@ def repeat_grants(connection: psycopg.Connection[Any]) -> Iterator[str]:
     for statement in grants:  # on the coordinator: Citus propagates it, now that the nodes have the views and shards
         connection.execute(statement.encode())
     if grants or revocations:
-        yield f"repeated {len(grants)} grants and {revocations} revocations on the workers"
+        yield f"repeated {len(grants)} grants and {revocations} revocations on the nodes"
 
 
 def lock_against_writes(connection: psycopg.Connection[Any]) -> None:
@@ -276,7 +276,7 @@ def _lacking(connection: psycopg.Connection[Any], query: str, parameters: Mappin
 
 
 def _lacking_on_columns(connection: psycopg.Connection[Any]) -> list[str]:
-    """The grants on system columns that a table has on this node, but which it or a shard of it lacks on some node."""
+    """The grants on system columns that a table has on this node, and that it or one of its shards lacks somewhere."""
     query, of = "grants_on_system_columns", {"owner": roles.OWNER}
     here = [statement for (statement,) in connection.execute(_QUERIES[query], {**of, "shards": False})]
     nodes = _statements_of(connection, "on_all_nodes", query, {**of, "shards": True})
@@ -286,7 +286,7 @@ def _lacking_on_columns(connection: psycopg.Connection[Any]) -> list[str]:
 def _statements_of(
     connection: psycopg.Connection[Any], where: str, query: str, parameters: Mapping[str, object]
 ) -> list[set[str]]:
-    """The statements that *query* returns on each node that the query *where* asks."""
+    """The statements that *query* returns on each node. *where*, also a query, asks all nodes or the workers."""
     asked = psycopg.ClientCursor(connection).mogrify(_QUERIES[query], parameters)
     command = _as_one_answer(connection, "statements_as_json", asked)
     return [set(json.loads(result)) for result in _answers(connection, where, command).values()]

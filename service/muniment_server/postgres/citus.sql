@@ -117,7 +117,7 @@ SELECT pg_class.oid::regclass::text,
        )
  ORDER BY pg_class.oid::regclass::text;
 
--- name: carry
+-- name: propagate_schemas
 -- The statements that have Citus create on all nodes the schemas and the text search configurations that were made before the
 -- extension: it does so for a table that needs them, even if the table is dropped again.
 WITH schema AS (
@@ -145,7 +145,7 @@ SELECT made.statement
  ORDER BY made.step;
 
 -- name: clear_local_rows
--- Remove the rows that a table had on the coordinator before it was distributed: Citus shows them no more, and keeps them.
+-- Remove the rows that a table had on the coordinator before it was distributed: Citus no longer shows them, but keeps them.
 SELECT truncate_local_data_after_distributing_table(%(name)s::regclass);
 
 -- name: serving

@@ -32,7 +32,7 @@ OLDEST_ON_CLUSTER = 25
 SEARCH_MIGRATION = "0006_search"
 """Changes how items are indexed, which is done in Python: see `search.reindex`."""
 LOCK = 0x6D756E69  # "muni"
-"""The advisory lock of what changes the schema."""
+"""The advisory lock that commands hold while they change the schema."""
 _PASSFILE_LOCK = 0x70617373  # "pass"
 _OLDEST_POSTGRES_OF_MIGRATION = re.compile(r"^-- oldest server: (\d+)$", re.MULTILINE)
 _STATEMENT = re.compile(r"(?:\$\$.*?\$\$|[^;])+;", re.DOTALL)

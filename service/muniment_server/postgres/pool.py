@@ -73,9 +73,9 @@ SETTINGS_ON_CLUSTER: Mapping[str, str] = {
     "max_parallel_workers_per_gather": "0",
     "citus.node_connection_timeout": "2s",
 }
-"""Settings that differ on a Citus cluster. It cannot plan most statements before it knows their tenant. Postgres takes
-what Citus keeps between the steps of a write for large, and started processes to read a row in parallel, which took
-half the coordinator's time. And a node that drops packets must not block calls to the others."""
+"""Settings that differ on a Citus cluster. It cannot plan most statements before it knows their tenant. Postgres
+overestimates the intermediate results that Citus keeps within a write: it would start processes to read one row in
+parallel, which takes half of the coordinator's time. A node that drops packets must not block calls to the others."""
 _NODES_SECONDS = 1.0
 """How long the nodes of a cluster are used before they are asked again for their epochs."""
 

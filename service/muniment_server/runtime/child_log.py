@@ -40,7 +40,7 @@ class ChildLog:
             for line in self._stream:
                 found = _OF_GRPC.match(line)
                 if found is None:
-                    with suppress(OSError):  # a line for which the disk has no room; later ones may find some
+                    with suppress(OSError):  # the disk has no room for this line; it may have for later ones
                         self._onto.write(line)
                         self._onto.flush()
                 elif handshake := _HANDSHAKE.match(found["text"]):

@@ -318,13 +318,14 @@ class EmbeddingSchedule:
         self._last: dict[tuple[str, Classification], Position] = {}
         self._not_before: dict[tuple[str, Classification | None], float] = {}
         """When to resume a level of a server after an error or a batch of locked chunks, or a server that is away or
-        whose disk is full. All else continues: it must not notice it."""
+        whose disk is full. Everything else continues without delay."""
         self._repeats = Repeats(seconds=_SECONDS_OF_WARNINGS)
 
     def embed_next_batch(self) -> bool:
         """Embed one batch. False if there is nothing to do now.
 
-        If there is one server, raises MunimentError if it is away, and StorageFull. Of several, the others continue.
+        With one server, raises MunimentError if it is away, and StorageFull if its disk is full. With several, the
+        others continue.
         """
         sum_up(_LOG, self._repeats)
         passed = False
@@ -340,7 +341,7 @@ class EmbeddingSchedule:
         for _ in range(len(self._turns)):
             placed = self._turns[0]
             self._turns.rotate(-1)
-            if not self._pauses(placed, None) and not self._pauses(placed, level) and self._try_level(placed, level):
+            if not self._is_paused(placed, level) and self._try_level(placed, level):
                 return True
         return False
 
@@ -372,26 +373,33 @@ class EmbeddingSchedule:
     def _embed_level(self, placed: PlacedDatabase, level: Classification) -> bool:
         place = placed.name, level
 
-        def storing(agent: Position) -> None:
+        def before_storing(agent: Position) -> None:
             """Begin the next batch after *agent*, even if its embeddings cannot be stored."""
             self._last[place] = agent
 
         with placed.database.connection(level.role, Deadline()) as connection:
-            embed = partial(embed_batch, connection, self._embed, next_model=self._next_model(level), storing=storing)
-            batch = embed(self._last.get(place, START))
+            embed_after = partial(
+                embed_batch,
+                connection,
+                self._embed,
+                next_model=self._next_model(level),
+                before_storing=before_storing,
+            )
+            batch = embed_after(self._last.get(place, START))
             if batch is None and place in self._last:  # start over at the first agent
-                batch = embed(START)
+                batch = embed_after(START)
         self._last[place] = batch.last if batch else START
         if batch is not None and not batch.stored:  # locked: not embedded again at once
             self._pause(placed, level, _SECONDS_AFTER_LOCK)
             return False
         return batch is not None
 
-    def _pauses(self, placed: PlacedDatabase, level: Classification | None) -> bool:
-        return time.monotonic() < self._not_before.get((placed.name, level), 0.0)
+    def _is_paused(self, placed: PlacedDatabase, level: Classification) -> bool:
+        now = time.monotonic()
+        return any(now < self._not_before.get((placed.name, each), 0.0) for each in (None, level))
 
     def _pause(self, placed: PlacedDatabase, level: Classification | None, seconds: float) -> None:
-        """Skip a level of a server for a while, or all of them."""
+        """Skip *level* of a server for *seconds*, or all of its levels if None."""
         self._not_before[placed.name, level] = time.monotonic() + seconds
 
     def _report(self, severity: int, text: str) -> None:

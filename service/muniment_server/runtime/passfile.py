@@ -79,7 +79,7 @@ def passwords_of_roles(connection: psycopg.Connection[Any], passfile: Path) -> d
 
 
 def _is_password(password: str, verifier: str) -> bool:
-    """Whether *verifier* was made of *password*, by RFC 5802."""
+    """Whether *verifier* was made from *password*, by RFC 5802 (SCRAM)."""
     found = _VERIFIER.fullmatch(verifier)
     if found is None:
         return False
@@ -133,7 +133,7 @@ def _new_passwords(changing: Iterable[str]) -> dict[str, str]:
 def with_passfile(url: str, passfile: Path | None) -> str:
     """The conninfo of the server: *url*, which names a host and a database but no user, with *passfile*.
 
-    The empty password has libpq look into the passfile, here or in *url*, even if PGPASSWORD is set for an operator.
+    The empty password makes libpq read the passfile, which is this one or that of *url*, even if PGPASSWORD is set.
     """
     given = libpq.conninfo_to_dict(url)
     if "user" in given or "password" in given:

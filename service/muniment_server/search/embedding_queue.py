@@ -123,13 +123,13 @@ def embed_batch(
     position: Position,
     *,
     next_model: int | None = None,
-    storing: Callable[[Position], object] | None = None,
+    before_storing: Callable[[Position], object] | None = None,
 ) -> EmbeddedBatch | None:
     """Embed a batch of queued chunks of the connection's level, of the agents after *position*.
 
-    Then queue them for *next_model*, a model at an address, if given. *storing* is called with each agent before its
-    embeddings are stored: if that fails, the next batch can begin after it. Returns None if nothing is queued after
-    *position*.
+    Then queue them for *next_model*, a model at an address, if given. *before_storing* is called with each agent before
+    its embeddings are stored: if they cannot be stored, the next batch can begin after it. Returns None if nothing is
+    queued after *position*.
     """
     end = time.monotonic() + _BATCH_SECONDS
     tenant, agent = position
@@ -143,8 +143,8 @@ def embed_batch(
         return None
     stored = 0
     for of_agent, parameters in _by_agent(made):
-        if storing is not None:
-            storing(of_agent)
+        if before_storing is not None:
+            before_storing(of_agent)
         stored += _keep(connection, parameters, next_model)
     return EmbeddedBatch((tenant, agent), stored)
 

@@ -14,18 +14,19 @@ from prometheus_client import CollectorRegistry, Gauge, mmap_dict, values
 _mmap_dict: Any = mmap_dict  # has no types
 _values: Any = values
 _FILE_BYTES = 512 * 1024
-"""Some 3,000 values, more than a process has: their labels are bounded. The files of ended processes stay, too."""
+"""Room for some 3,000 values, more than a process has: their labels are bounded. It is kept small because the files of
+processes that have ended stay."""
 
 
 class _AllocatedFile(_mmap_dict.MmapedDict):  # type: ignore[misc]
-    """A file of values whose bytes are on the disk before any is written.
+    """A file of values that has its room on the disk before a value is written.
 
-    The file of the library is sparse. While its disk is full, a process that wrote to it would be killed (SIGBUS), and
-    so would each one that is started in its place: anyone who is refused for a new reason adds a value.
+    The library's own file is sparse: a process that adds a value while the disk is full is killed (SIGBUS), and so is
+    each one that is started in its place. Any caller can cause it, since a refusal for a new reason adds a value.
     """
 
     def __init__(self, filename: str, read_mode: bool = False) -> None:
-        """OSError: the disk has no room for the file."""
+        """Raises OSError if the disk has no room for the file."""
         if not read_mode:
             _allocate(Path(filename))
         super().__init__(filename, read_mode)
@@ -40,7 +41,7 @@ def _allocate(file: Path) -> None:
         raise
 
 
-_values.MmapedDict = _AllocatedFile
+_values.MmapedDict = _AllocatedFile  # the library has no setting for this
 
 REGISTRY = CollectorRegistry()
 """The metrics of this process."""

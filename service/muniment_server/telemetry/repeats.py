@@ -61,7 +61,7 @@ def log_and_count(log: logging.Logger, repeats: Repeats, level: int, text: str) 
 
 
 def sum_up(log: logging.Logger, repeats: Repeats) -> None:
-    """Log how often each text was repeated. To be called from time to time, with what `log_and_count` was."""
+    """Log how often each text of `log_and_count` was repeated. To be called from time to time."""
     for event, count in repeats.ended():
         match event:
             case (("level", int(level)), ("text", text)):

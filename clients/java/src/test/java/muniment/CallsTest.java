@@ -269,7 +269,7 @@ class CallsTest {
     }
   }
 
-  /** None that Linux gives to whoever asks for any port: another test could get it meanwhile. */
+  /** Outside of the range from which Linux chooses: such a port could go to another test. */
   private static int freePort() throws IOException {
     for (int port = 20_000 + (int) (ProcessHandle.current().pid() % 10_000); ; port++) {
       try (var free = new ServerSocket(port)) {
