@@ -20,6 +20,12 @@ record Settings(String address, String credential, String ca) {
   private static final String TLS_CA = "MUNIMENT_TLS_CA";
   private static final String CERTIFICATE = "-----BEGIN CERTIFICATE-----";
 
+  /** Without the credential, which must get into no log. */
+  @Override
+  public String toString() {
+    return "Settings[address=" + address + ", ca=" + ca + "]";
+  }
+
   /** The address, and the credential that one variable holds, which are needed; an authority. */
   static Settings find(Map<String, String> environment, String credential) {
     return new Settings(

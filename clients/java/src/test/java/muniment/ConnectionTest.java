@@ -122,6 +122,13 @@ class ConnectionTest {
   }
 
   @Test
+  void theTextOfSettingsHasNoCredential() {
+    assertEquals(
+        "Settings[address=localhost:1, ca=ca.pem]",
+        new Settings("localhost:1", "mk_host", "ca.pem").toString());
+  }
+
+  @Test
   void whatIsNotCertainToBeTlsIsInTheClear() {
     var insecure = InsecureChannelCredentials.create();
     var credentials =
