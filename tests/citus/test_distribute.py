@@ -6,6 +6,7 @@ import hashlib
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
@@ -133,7 +134,7 @@ def _answers(channel: grpc.Channel, token: str) -> list[bytes]:
 
 @pytest.fixture(scope="module")
 def kept() -> Iterator[Kept]:
-    with folder_of_nodes() as home, running(home, **SERVABLE) as cluster:
+    with folder_of_nodes() as home, running(home, **SERVABLE, autovacuum="off") as cluster:
         for database in (DATABASE, _LATE):
             cluster.create(database)
             done = migrate(home, cluster.url(cluster.coordinator, database), home / "passfile")
@@ -155,6 +156,7 @@ def kept() -> Iterator[Kept]:
                 )
             ]
             rows = _hashes(admin, tables)
+            admin.execute("ANALYZE")
         cluster.join(DATABASE)
         yield Kept(home, cluster, rows, tokens, answers)
 
@@ -229,6 +231,34 @@ def test_a_limit_of_a_node_that_would_end_the_transaction_is_refused(kept: Kept,
     _is_refused(refused, f"{name} is 3600000 ms at 127.0.0.1:{port}, which could end the transaction: set it to 0")
 
 
+@pytest.mark.parametrize(("name", "setting"), [("synchronous_commit", "off"), ("log_statement", "mod")])
+def test_a_node_that_could_lose_the_rows_or_log_passwords_is_refused(kept: Kept, name: str, setting: str) -> None:
+    port = kept.cluster.workers[0]
+    with kept.cluster.admin_of_node_alone(port, DATABASE) as admin:
+        admin.execute(f"ALTER DATABASE {DATABASE} SET {name} = '{setting}'".encode())
+        try:
+            refused = kept.distribute()
+        finally:
+            admin.execute(f"ALTER DATABASE {DATABASE} RESET {name}".encode())
+
+    _is_refused(refused, f"{name} is {setting} at 127.0.0.1:{port}")
+
+
+def test_a_server_that_connects_while_it_waits_for_a_lock_is_noticed(kept: Kept) -> None:
+    with kept.admin() as admin, kept.admin() as other, ThreadPoolExecutor(1) as operator:
+        last = citus.undistributed_in_order(admin)[-1]
+        with admin.transaction():
+            admin.execute(f"LOCK TABLE {last} IN ACCESS SHARE MODE".encode())
+            refused = operator.submit(kept.distribute)
+            waiting = "SELECT FROM pg_locks WHERE NOT granted AND relation = %s::regclass"
+            wait_until(lambda: other.execute(waiting, [last]).fetchall(), "it does not wait", seconds=120)
+            server = _login(kept, roles.CONTROL, kept.cluster.coordinator)
+        with server:
+            _is_refused(refused.result(120), "the database is being served (muniment_control): stop the servers")
+
+    assert not kept.is_distributed()
+
+
 def test_a_dry_run_changes_nothing(kept: Kept) -> None:
     before = _catalogs(kept)
 
@@ -295,9 +325,14 @@ def test_the_coordinator_keeps_no_row_of_its_own(kept: Kept) -> None:
             for table in kept.rows
             if table != "vault.migration"
         ]
+        samples = admin.execute(
+            "SELECT starelid::regclass::text FROM pg_statistic WHERE starelid = ANY(%s::regclass[]::oid[])",
+            [list(kept.rows)],
+        ).fetchall()
         carriers = admin.execute("SELECT FROM pg_class WHERE relname LIKE 'carrier%'").fetchall()
 
     assert set(sizes) == {(0,)}
+    assert samples == []
     assert carriers == []
 
 
@@ -318,6 +353,15 @@ def test_open_sessions_are_answered_as_before(kept: Kept) -> None:
         Caller(channel, kept.tokens["acme", Classification.PUBLIC]).save_memory(key="new", content="It is writable.")
 
     assert answers == kept.answers
+
+
+def test_a_new_tenant_gets_the_next_number(kept: Kept) -> None:
+    numbers = "SELECT tenant FROM vault.tenant ORDER BY name = 'hooli', tenant"
+    new_host_key(kept.home, kept.cluster, "hooli", "public")
+
+    with kept.admin() as admin:
+        *before, number = [number for (number,) in admin.execute(numbers)]
+    assert (len(before), number) == (len(_TENANTS), max(before) + 1)
 
 
 def test_a_cluster_that_is_not_complete_is_refused(kept: Kept) -> None:

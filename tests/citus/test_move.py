@@ -200,6 +200,20 @@ def test_a_source_whose_node_has_not_confirmed_that_it_is_closed_is_not_copied_b
     _require_moved(servers, tenant)
 
 
+@from_a_cluster
+def test_a_move_is_given_up_though_its_beginning_was_in_doubt(servers: Servers, served: Serve) -> None:
+    """Or the tenant would be closed as soon as the node is back, after the answer that it had never moved."""
+    tenant = _filled(servers, served)
+    with _in_doubt(servers, "a", STEPS[0]) as node:
+        node.start()
+        given_up = _after_recovery(servers, "a", lambda: moving.moved(servers, to="a"))
+
+    assert [step.name for step in given_up] == ["drop", "stay"]
+    assert moving.rows_of(servers, "b", tenant) == {}
+    with servers.owners() as connections:
+        assert Move(connections, "acme").plan("a") is None
+
+
 @to_a_cluster
 def test_a_move_is_not_given_up_while_a_copy_is_in_doubt(servers: Servers, served: Serve) -> None:
     """Or the copy would come after the move was given up, and no later move to another server could end."""

@@ -20,11 +20,11 @@ from psycopg import sql
 from muniment_server.postgres import citus, roles
 from muniment_server.postgres import migrate as migrations
 from muniment_server.postgres.pool import SETTINGS_BETWEEN_NODES, NotCommitted
-from muniment_server.runtime import schema
+from muniment_server.runtime import cluster_grants, schema
 from muniment_server.runtime.passfile import passwords_of_roles
 
-_SETTINGS = {"client_connection_check_interval": "1s"}
-"""So that a command that is killed while it waits for a lock gives up those that it has."""
+_SETTINGS = {"client_connection_check_interval": "1s", "client_min_messages": "warning"}
+"""A command that is killed while it waits for a lock gives up those that it has, and Citus's warnings arrive."""
 
 
 class CannotDistribute(RuntimeError):
@@ -57,12 +57,21 @@ class Distribution:
         """How many rows *table* has."""
         return citus.count_rows(self._connection, table)
 
-    def require_quiet(self) -> None:
-        """Raise CannotDistribute if servers use the database, or a limit of a node could end the transaction."""
-        if serving := citus.serving_roles(self._connection):
-            raise CannotDistribute(f"the database is being served ({', '.join(serving)}): stop the servers")
+    def require_ready(self) -> None:
+        """Raise CannotDistribute if the nodes or those who use the database are not ready for it.
+
+        A node could lose the rows, which no other has afterwards, or log passwords; or it limits transactions.
+        """
+        self._require_stopped()
         for limit in citus.limits_of_nodes(self._connection):
             raise CannotDistribute(f"{limit}, which could end the transaction: set it to 0, and back afterwards")
+        for problem in cluster_grants.risky_settings(self._connection, durable=True):
+            raise CannotDistribute(problem)
+
+    def _require_stopped(self) -> None:
+        """Raise CannotDistribute if a server is connected."""
+        if serving := citus.serving_roles(self._connection):
+            raise CannotDistribute(f"the database is being served ({', '.join(serving)}): stop the servers")
 
     def passwords(self) -> Mapping[str, str]:
         """The passwords of the serving roles. Raises CannotDistribute without a passfile, and PassfileError."""
@@ -80,6 +89,7 @@ class Distribution:
         for table in tables:
             yield Step("Waiting for", table)
             citus.lock_exclusively(connection, table)
+        self._require_stopped()  # once more: one that is idle has no connections
         citus.propagate_schemas(connection)
         for table in tables:
             yield Step("Distributing", table)
@@ -87,6 +97,8 @@ class Distribution:
         for table in tables:
             citus.clear_local_rows(connection, table)
         migrations.give_rights_of_cluster(connection)
+        connection.execute("RESET ROLE")
+        citus.clear_samples(connection, tables)
         connection.commit()
         if warnings:
             raise NotCommitted

@@ -48,14 +48,15 @@ _SETTINGS = {
     "citus.propagate_set_commands": "local",
     "idle_in_transaction_session_timeout": "0",
     "lock_timeout": "0",
+    "synchronous_commit": "on",
     "TimeZone": "UTC",
     "DateStyle": "ISO",
     "IntervalStyle": "postgres",
     "bytea_output": "hex",
     "extra_float_digits": "1",
 }
-"""Text of values does not depend on the settings of a login, and no wait ends the transaction. The first setting has a
-cluster give the others to its nodes, where the text is made. It has no effect on plain Postgres."""
+"""Text of values does not depend on the settings of a login, no wait ends the transaction, and what is committed is
+on the disk. The first setting has a cluster give the others to its nodes. It has no effect on plain Postgres."""
 
 
 class CannotMove(RuntimeError):
@@ -175,12 +176,12 @@ class Move:
         return self._plan_from(staying[0], target, places)
 
     def _wait_for_other_moves(self) -> None:
+        """Wait for the end of another move's step, even if no row shows that move: its first commit may be in doubt."""
         for server, place in self._places().items():
-            if place.moving_to is not None or place.moving_from is not None:
-                connection = self._servers[server]
-                with connection.transaction():
-                    _prepare(connection)
-                    _execute(connection, "lock_moving_tenant", tenant=place.tenant)
+            connection = self._servers[server]
+            with connection.transaction():
+                _prepare(connection)
+                _execute(connection, "await_moves", tenant=place.tenant)
 
     def _places(self) -> dict[str, Place]:
         return {

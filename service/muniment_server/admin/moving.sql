@@ -60,6 +60,13 @@ SELECT tenant.tenant, tenant.moving_to, tenant.moving_from
  WHERE tenant.tenant = %(tenant)s
    FOR UPDATE;
 
+-- name: await_moves
+-- Wait for the end of a move of the tenant, and of a commit of one that is in doubt.
+SELECT tenant.tenant
+  FROM vault.tenant
+ WHERE tenant.tenant = %(tenant)s
+   FOR SHARE;
+
 -- name: leave
 UPDATE vault.tenant
    SET moving_to = %(server)s

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from graphlib import TopologicalSorter
 from typing import Any
@@ -192,6 +192,11 @@ def propagate_schemas(connection: psycopg.Connection[Any]) -> None:
 def clear_local_rows(connection: psycopg.Connection[Any], table: str) -> None:
     """Remove the rows that *table*, which has been distributed, still has on the coordinator."""
     connection.execute(_QUERIES["clear_local_rows"], {"name": table})
+
+
+def clear_samples(connection: psycopg.Connection[Any], tables: Sequence[str]) -> None:
+    """Remove what the planner has kept of the rows that *tables* had on the coordinator. Needs a superuser."""
+    connection.execute(_QUERIES["clear_samples"], {"tables": list(tables)})
 
 
 def serving_roles(connection: psycopg.Connection[Any]) -> list[str]:

@@ -148,6 +148,11 @@ SELECT made.statement
 -- Remove the rows that a table had on the coordinator before it was distributed: Citus no longer shows them, but keeps them.
 SELECT truncate_local_data_after_distributing_table(%(name)s::regclass);
 
+-- name: clear_samples
+-- Remove what Postgres has sampled of the rows of tables that have none any more: neither TRUNCATE nor ANALYZE would.
+DELETE FROM pg_statistic
+ WHERE pg_statistic.starelid = ANY(%(tables)s::text[]::regclass[]::oid[]);
+
 -- name: serving
 -- The serving roles that are connected to this database.
 SELECT DISTINCT pg_stat_activity.usename::text

@@ -76,10 +76,10 @@ def problems(connection: psycopg.Connection[Any], *, connections: int, durable: 
         return [*found, *grants.schema_problems(connection)]
     if refusal := citus.refusal(connection):
         return [*found, refusal]
-    return [*found, *_settings_of_nodes(connection, durable=durable), *grants.schema_problems(connection, differences)]
+    return [*found, *risky_settings(connection, durable=durable), *grants.schema_problems(connection, differences)]
 
 
-def _settings_of_nodes(connection: psycopg.Connection[Any], *, durable: bool) -> Iterator[str]:
+def risky_settings(connection: psycopg.Connection[Any], *, durable: bool) -> Iterator[str]:
     """The settings of each node that log statements and, if the database must be *durable*, that can lose writes."""
     for node, settings in citus.facts_of_nodes(connection, _QUERIES["risky_settings"], {"durable": durable}).items():
         yield from (f"{fault} at {node}: {risk}; {remedy}" for fault, risk, remedy in settings)
