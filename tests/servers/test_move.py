@@ -58,6 +58,46 @@ def test_a_move_can_be_given_up_when_its_target_is_gone(servers: Servers, served
     assert session_of(again, moving.PUBLIC).get_memory(key="plan").memory.content == "the newer plan at PUBLIC"
 
 
+@pytest.mark.parametrize("dry", [["--dry-run"], []], ids=["dry run", "move"])
+def test_a_move_onto_the_number_of_another_tenant_is_refused_before_anything_ends(
+    servers: Servers, served: Serve, dry: list[str]
+) -> None:
+    """Two databases that have served by themselves both have a tenant 1."""
+    key = servers.key("acme", "a")
+    host = moving.filled(served({}), key)
+    _give_number(servers, "b", moving.number_of(key))
+
+    refused = servers.run("tenant", "move", "acme", "--to", "b", "--yes", *dry)
+
+    assert refused.returncode == 1
+    assert f"the server b has another tenant with the number {moving.number_of(key)}" in refused.stderr
+    assert session_of(host, moving.PUBLIC).get_memory(key="plan").memory.content == "the newer plan at PUBLIC"
+
+
+def test_giving_up_a_move_leaves_another_tenant_of_that_number_alone(servers: Servers, served: Serve) -> None:
+    key = servers.key("acme", "a")
+    moving.filled(served({}), key)
+    with servers.owners() as connections:
+        plan = Move(connections, "acme").plan("b")
+        assert plan is not None
+        next(Move(connections, "acme").run(plan))
+    _give_number(servers, "b", moving.number_of(key))
+    before = moving.rows_of(servers, "b", moving.number_of(key))
+
+    assert [step.name for step in moving.moved(servers, to="a")] == ["drop", "stay"]
+
+    assert moving.rows_of(servers, "b", moving.number_of(key)) == before != {}
+
+
+def _give_number(servers: Servers, server: str, number: int) -> None:
+    """Another tenant of this number, which has arrived there from elsewhere: not by the move of `acme`."""
+    with servers.databases[server].as_owner() as owner:
+        owner.execute(
+            "INSERT INTO vault.tenant (tenant, name, moving_from) OVERRIDING SYSTEM VALUE VALUES (%s, 'globex', 'c')",
+            [number],
+        )
+
+
 def test_a_key_for_a_tenant_that_leaves_meanwhile_is_refused(servers: Servers, served: Serve) -> None:
     servers.key("acme", "a")
     with servers.databases["a"].as_owner() as owner, ThreadPoolExecutor(1) as pool, owner.transaction():

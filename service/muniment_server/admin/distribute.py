@@ -55,8 +55,6 @@ def distribute(
       muniment distribute --database-url postgresql://postgres@db.example/muniment --passfile passfile --dry-run
       muniment distribute --database-url postgresql://postgres@db.example/muniment --passfile passfile
     """
-    if database_url is None:
-        raise click.UsageError("name the coordinator's --database-url: the built-in database is not part of a cluster")
     config = DatabaseConfig(data_dir, database_url, passfile, state_dir)
     with report_database_errors(), existing_database(config) as admin:
         require_newest_server(admin, config)

@@ -72,8 +72,13 @@ class Place:
     """How the tenant of a name stands at one server."""
 
     tenant: TenantNumber
+    name: str
     moving_to: str | None
     moving_from: str | None
+
+    def is_copy(self, name: str) -> bool:
+        """Whether this is what a move of the tenant *name* has brought, rather than a tenant that is served here."""
+        return self.name == name and self.moving_from is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +195,10 @@ class Move:
             for place in _rows(connection, "places", Place, name=self._name)
         }
 
+    def _holders(self, server: str, tenant: TenantNumber) -> list[Place]:
+        """The tenant that has this number at *server*, if there is one."""
+        return _rows(self._servers[server], "holder", Place, tenant=tenant)
+
     def _plan_from(self, source: str, target: str, places: Mapping[str, Place]) -> Plan | None:
         place = places[source]
         if source == target:
@@ -198,6 +207,10 @@ class Move:
             raise CannotMove(f"the tenant is moving to {place.moving_to}: end that first, or give it up: --to {source}")
         if any(found.tenant != place.tenant for found in places.values()):
             raise CannotMove(f"the server {target} has another tenant of this name")
+        if any(holder.name != self._name for holder in self._holders(target, place.tenant)):
+            raise CannotMove(
+                f"the server {target} has another tenant with the number {place.tenant}: no file can name both servers"
+            )
         versions = {_one(self._servers[name], "version", _Version).version for name in (source, target)}
         if len(versions) > 1:
             raise CannotMove("the two databases have different versions of the schema: run `muniment migrate` on both")
@@ -264,7 +277,7 @@ class Move:
                 _prepare(receiving)
                 tables = _tables(sending)
                 while not self._arrive(plan, source):
-                    _drop(receiving, plan.tenant, tables)
+                    _drop(receiving, plan.tenant, self._name, tables)
                 for query in ("lock_agents", "lock_moving_conversations", "lock_sessions"):
                     sending.execute(_QUERIES[query], {"tenant": plan.tenant})
                 before = {str(table): _digest(receiving, plan.tenant, table) for table in tables}
@@ -309,7 +322,8 @@ class Move:
                 with other.transaction():
                     _prepare(other)
                     self._arrive(plan, source)  # waits for a copy in doubt, so that none is left
-                    _drop(other, plan.tenant, _tables(other))
+                    if self._holders(plan.target, plan.tenant)[0].is_copy(self._name):
+                        _drop(other, plan.tenant, self._name, _tables(other))
                 self._require_committed(plan.target)
                 yield Step("drop")
             _execute(connection, "stay", tenant=plan.tenant)
@@ -400,12 +414,12 @@ def _summed(connection: psycopg.Connection[Any], rows: sql.SQL, tenant: TenantNu
     return _Digest(int(count), int(first), int(second))
 
 
-def _drop(connection: psycopg.Connection[Any], tenant: TenantNumber, tables: Sequence[_Table]) -> None:
+def _drop(connection: psycopg.Connection[Any], tenant: TenantNumber, name: str, tables: Sequence[_Table]) -> None:
     """Drop what an interrupted move has left: the rows of a tenant that has not arrived. Raises CannotMove."""
     places = _rows(connection, "lock_moving_tenant", Place, tenant=tenant)
     if not places:
         return
-    if places[0].moving_from is None:
+    if not places[0].is_copy(name):
         raise CannotMove("the target serves a tenant with this number: take one of the two servers out of the file")
     for table in reversed(tables):
         connection.execute(sql.SQL("DELETE FROM {} WHERE tenant = {}").format(table.identifier, sql.Literal(tenant)))

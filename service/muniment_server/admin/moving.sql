@@ -2,10 +2,16 @@
 
 -- name: places
 -- Where the tenant of a name stands in this database.
-SELECT tenant.tenant, tenant.moving_to, tenant.moving_from
+SELECT tenant.tenant, tenant.name, tenant.moving_to, tenant.moving_from
   FROM vault.tenant
  WHERE tenant.name = %(name)s
  ORDER BY tenant.tenant;
+
+-- name: holder
+-- Which tenant has a number.
+SELECT tenant.tenant, tenant.name, tenant.moving_to, tenant.moving_from
+  FROM vault.tenant
+ WHERE tenant.tenant = %(tenant)s;
 
 -- name: version
 SELECT max(migration.version) AS version
@@ -55,7 +61,7 @@ SELECT count(*) AS rows
 
 -- name: lock_moving_tenant
 -- From here on no agent and no host key can be made, and no other move goes on.
-SELECT tenant.tenant, tenant.moving_to, tenant.moving_from
+SELECT tenant.tenant, tenant.name, tenant.moving_to, tenant.moving_from
   FROM vault.tenant
  WHERE tenant.tenant = %(tenant)s
    FOR UPDATE;
