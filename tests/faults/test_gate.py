@@ -5,6 +5,7 @@ A worker looks once a minute. Here its look is called directly, on a real server
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -57,6 +58,20 @@ def look(service: Service, database: Database) -> Iterator[Callable[[], None]]:
     connections = RoleDatabase(database.conninfo, pool_sizes=SINGLE)
     yield lambda: check_grants(service.server, Databases.of_one(connections), connections=10)
     connections.close()
+
+
+def test_many_problems_are_counted(
+    database: Database, look: Callable[[], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    """A node of a cluster that is added has hundreds, and a worker looks every second while they close the gate."""
+    with database.as_owner() as owner:
+        owner.execute("REVOKE ALL ON ALL TABLES IN SCHEMA muniment_restricted FROM muniment_restricted")
+
+    look()
+
+    lines = [record.getMessage() for record in caplog.records if "closed" in record.getMessage()]
+    assert len(lines) == 21
+    assert re.fullmatch(r"gate closed: \d+ more problems, which `muniment doctor` names", lines[-1])
 
 
 def _health(service: Service) -> int:

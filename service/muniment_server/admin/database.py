@@ -281,7 +281,10 @@ def report_database_errors() -> Iterator[None]:
         ) from None
     except psycopg.OperationalError as error:
         if node := citus.silent_node(error):
-            raise Failure(f"the node {node} does not answer", "start it, and run the command again") from None
+            raise Failure(
+                f"the node {node} does not answer",
+                "start it, and run the command again; if it runs, it refuses a login: muniment migrate --rotate",
+            ) from None
         raise Failure(f"the database cannot be reached: {message_of(error)}", _hint(error)) from None
     except psycopg.Error as error:
         raise Failure(

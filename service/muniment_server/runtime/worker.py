@@ -45,6 +45,8 @@ from muniment_server.transport.server import Server
 _CHECK_SECONDS = 60.0
 _CHECK_SECONDS_WHILE_CLOSED = 1.0
 _CHECK_TIMEOUT = 5.0
+_MAX_LOGGED = 20
+"""So many problems of each kind are logged; the rest is counted."""
 _GARBAGE_BEFORE_COLLECTION = 10_000
 """Objects. Python's own limit of 700 is reached by a few calls."""
 _LOG = logging.getLogger("muniment.worker")
@@ -188,8 +190,10 @@ def _check(placed: PlacedDatabase, connections: int) -> _Checked | None:
         unread = f"the grants could not be read ({type(error).__name__}): run `muniment doctor`"
         checked = _Checked({"grants": [unread]}, None)
     for problems in checked.problems.values():
-        for problem in problems:
+        for problem in problems[:_MAX_LOGGED]:
             _LOG.critical("gate%s closed: %s", where, problem)
+        if more := len(problems[_MAX_LOGGED:]):
+            _LOG.critical("gate%s closed: %d more problems, which `muniment doctor` names", where, more)
     return checked
 
 
