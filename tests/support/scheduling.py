@@ -10,6 +10,8 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 _TOGETHER = {
+    "tests/citus/test_added_nodes.py": "nodes",  # in the order of what happens to a cluster
+    "tests/citus/test_distribute.py": "distribution",  # likewise
     "tests/clients/frameworks/": "clients",
     "tests/conformance/": "clients",  # they build clients anew, which the others in this group run
     "tests/endtoend/test_bench_search.py": "",

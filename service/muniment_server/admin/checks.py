@@ -272,8 +272,8 @@ def _check_grants(conninfo: str, connections: int) -> Iterator[Finding]:
 def _unchecked(what: str, error: psycopg.Error, remedy: str) -> str:
     if node := citus.silent_node(error):
         return (
-            f"{what} cannot be checked, because the node {node} does not answer: start it, and run doctor again; if it runs, "
-            "it refuses a login: `muniment migrate --rotate`"
+            f"{what} cannot be checked, because the node {node} does not answer: start it, and run doctor again; if it "
+            "runs, it refuses a login: `muniment migrate --rotate`"
         )
     return f"{what} cannot be checked ({message_of(error)}): {remedy}"
 
