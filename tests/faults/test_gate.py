@@ -71,7 +71,7 @@ def test_many_problems_are_counted(
 
     lines = [record.getMessage() for record in caplog.records if "closed" in record.getMessage()]
     assert len(lines) == 21
-    assert re.fullmatch(r"gate closed: \d+ more problems, which `muniment doctor` names", lines[-1])
+    assert re.fullmatch(r"gate closed: further problems, which `muniment doctor` names: \d+", lines[-1])
 
 
 def _health(service: Service) -> int:

@@ -89,6 +89,20 @@ def test_giving_up_a_move_leaves_another_tenant_of_that_number_alone(servers: Se
     assert moving.rows_of(servers, "b", moving.number_of(key)) == before != {}
 
 
+def test_a_command_waits_for_a_move_that_no_row_shows_yet(servers: Servers, served: Serve) -> None:
+    """As while the commit with which it begins is in doubt: "nothing to do" would be wrong a moment later."""
+    servers.key("acme", "a")
+    with servers.owners() as connections, ThreadPoolExecutor(1) as pool:
+        with servers.databases["a"].as_owner() as owner, owner.transaction():
+            owner.execute("UPDATE vault.tenant SET moving_to = 'b' WHERE name = 'acme'")
+            planned = pool.submit(Move(connections, "acme").plan, "a")
+            wait_until_blocked(SimpleNamespace(database=servers.databases["a"]))
+        plan = planned.result(60)
+
+    assert plan is not None
+    assert plan.gives_up
+
+
 def _give_number(servers: Servers, server: str, number: int) -> None:
     """Another tenant of this number, which has arrived there from elsewhere: not by the move of `acme`."""
     with servers.databases[server].as_owner() as owner:

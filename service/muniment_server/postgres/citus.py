@@ -91,7 +91,10 @@ def refusal(connection: psycopg.Connection[Any]) -> str | None:
 
 
 def silent_node(error: BaseException) -> str | None:
-    """The address of the node that did not answer, if that is the cause of *error*. To refuse a login is an answer."""
+    """The address of the node that did not answer, if that is the cause of *error*.
+
+    A refused login is an answer, where Citus says that it was refused.
+    """
     found = _SILENT.search(str(error))
     return found["node"] if found and "FATAL:" not in str(error) else None
 

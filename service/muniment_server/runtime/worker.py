@@ -193,7 +193,7 @@ def _check(placed: PlacedDatabase, connections: int) -> _Checked | None:
         for problem in problems[:_MAX_LOGGED]:
             _LOG.critical("gate%s closed: %s", where, problem)
         if more := len(problems[_MAX_LOGGED:]):
-            _LOG.critical("gate%s closed: %d more problems, which `muniment doctor` names", where, more)
+            _LOG.critical("gate%s closed: further problems, which `muniment doctor` names: %d", where, more)
     return checked
 
 

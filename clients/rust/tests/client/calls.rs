@@ -198,7 +198,7 @@ async fn any_call_waits_for_a_server_that_is_not_there_yet() {
     assert_eq!(server.calls().len(), 1);
 }
 
-/// With a port outside of the range from which Linux chooses: such a port could go to another test.
+/// With a port outside of the range from which Linux chooses: one of those could go to another test.
 async fn free_address() -> String {
     for port in 20_000 + std::process::id() % 10_000.. {
         let address = format!("127.0.0.1:{port}");

@@ -269,7 +269,7 @@ class CallsTest {
     }
   }
 
-  /** Outside of the range from which Linux chooses: such a port could go to another test. */
+  /** Outside of the range from which Linux chooses: one of those could go to another test. */
   private static int freePort() throws IOException {
     for (int port = 20_000 + (int) (ProcessHandle.current().pid() % 10_000); ; port++) {
       try (var free = new ServerSocket(port)) {
