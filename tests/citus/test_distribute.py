@@ -18,6 +18,7 @@ import grpc
 import psycopg
 import pytest
 
+from muniment_server.admin.distributing import distribution
 from muniment_server.domain.classification import Classification
 from muniment_server.postgres import citus, roles
 from muniment_server.postgres import migrate as migrations
@@ -257,6 +258,19 @@ def test_a_server_that_connects_while_it_waits_for_a_lock_is_noticed(kept: Kept)
             _is_refused(refused.result(120), "the database is being served (muniment_control): stop the servers")
 
     assert not kept.is_distributed()
+
+
+def test_warnings_of_citus_arrive_whatever_the_login_shows(kept: Kept) -> None:
+    """They are how Citus says that a node has not confirmed a commit."""
+    with kept.admin() as admin:
+        admin.execute("ALTER ROLE postgres SET client_min_messages = error")
+        try:
+            with distribution(admin_url(kept.url()), None) as distributing:
+                shown = distributing._connection.execute("SHOW client_min_messages").fetchone()
+        finally:
+            admin.execute("ALTER ROLE postgres RESET client_min_messages")
+
+    assert shown == ("warning",)
 
 
 def test_a_dry_run_changes_nothing(kept: Kept) -> None:

@@ -14,6 +14,7 @@ import psycopg
 import pytest
 
 from muniment_server.admin.moving import CannotMove, Move, Step
+from muniment_server.admin.moving import _prepare as prepare
 from muniment_server.embedded_postgres import EmbeddedPostgres
 from muniment_server.runtime.claims import RANGE
 from tests.citus.clones import ClusterPostgres, running_cluster
@@ -230,6 +231,25 @@ def test_a_move_is_not_given_up_while_a_copy_is_in_doubt(servers: Servers, serve
     assert {name: n for name, n in moving.rows_of(servers, "a", tenant).items() if "audit" not in name} == {
         name: n for name, n in before.items() if "audit" not in name
     }
+
+
+@from_a_cluster
+def test_what_a_node_commits_in_a_move_is_on_its_disk(servers: Servers) -> None:
+    """Though the settings of that node let a commit return before."""
+    tenant = moving.number_of(servers.key("acme", "a"))
+    cluster, name = _cluster(servers, "a"), servers.databases["a"].name
+    for port in cluster.workers:
+        with cluster.admin_of_node_alone(port, name) as admin:
+            admin.execute(f"ALTER DATABASE {name} SET synchronous_commit = off".encode())
+    asked = "SELECT current_setting('synchronous_commit') FROM vault.tenant WHERE tenant = %s"
+    with servers.owners() as connections:
+        connection = connections["a"]
+        before = connection.execute(asked, [tenant]).fetchone()
+        with connection.transaction():
+            prepare(connection)
+            during = connection.execute(asked, [tenant]).fetchone()
+
+    assert (before, during) == (("off",), ("on",))
 
 
 def _filled(servers: Servers, served: Serve) -> int:
