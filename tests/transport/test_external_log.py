@@ -15,11 +15,14 @@ from functools import partial
 import grpc
 import psycopg
 import pytest
+from psycopg import conninfo as libpq
 
-from muniment_server.admin import moving
+from muniment.cli.failures import Failure
+from muniment_server.admin import backup, dumps, moving
 from muniment_server.domain.ids import TenantNumber
 from muniment_server.monitor.queries import HOST_QUERIES
 from muniment_server.postgres import roles
+from muniment_server.postgres.pool import operator_conninfo
 from tests.support.answers import LEVELS, PUBLIC, RESTRICTED, in_future, invalid, refusal
 from tests.support.canaries import new_canary, postgres_log, use_everything
 from tests.support.concurrency import in_background, locked, together, wait_until_blocked
@@ -40,6 +43,21 @@ LOCK_ALL = "LOCK TABLE vault.agent, {} IN ACCESS EXCLUSIVE MODE".format(
     ", ".join(f"{level.role}.{table}" for level in LEVELS for table in ("item", "shelf"))
 )
 LOCK_INDEX = "LOCK TABLE {} IN ACCESS EXCLUSIVE MODE".format(", ".join(f"{level.role}.chunk" for level in LEVELS))
+
+REFUSE_ROWS = (
+    """
+    CREATE FUNCTION public.refuse_rows() RETURNS event_trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        IF to_regclass('{table}') IS NOT NULL THEN
+            ALTER TABLE {table} ADD CONSTRAINT refuses_rows CHECK (tenant IS NULL);
+        END IF;
+    EXCEPTION WHEN duplicate_object THEN
+        NULL;
+    END $$
+    """,
+    "CREATE EVENT TRIGGER refuse_rows ON ddl_command_end WHEN TAG IN ('CREATE TABLE') EXECUTE FUNCTION refuse_rows()",
+)
+"""A database in which a table, once it is made, accepts no rows."""
 
 
 @pytest.fixture(scope="module")
@@ -346,3 +364,47 @@ def test_a_move_of_a_tenant_that_is_canceled_leaves_no_name_in_the_log(external,
 
     assert "canceling statement due to user request" in said()
     assert canary not in said()
+
+
+@pytest.mark.parametrize("table", ["muniment_restricted.item", "vault.session"])
+def test_a_restore_whose_copy_fails_logs_no_row(external, tmp_path, said, table):
+    """pg_restore copies the first; the command itself copies the second."""
+    word = new_canary()
+    with cloned(external) as source, serving(source) as service, (tmp_path / "muniment.dump").open("wb") as file:
+        service.session(RESTRICTED, conversation_id=word).save_memory(key=word, content=word)
+        dumps.dump(source.admin, file)
+    with cloned(external) as restored:
+        with restored.as_admin() as admin:
+            for statement in REFUSE_ROWS:
+                admin.execute(statement.replace("{table}", table).encode())
+        with pytest.raises(Failure if table != "vault.session" else psycopg.errors.CheckViolation):
+            backup._restore(restored.admin, tmp_path / "muniment.dump", ())
+
+    assert "refuses_rows" in said()
+    assert word not in said()
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("table", ["muniment_restricted.item", "vault.session"])
+def test_as_the_database_logs_by_itself_that_test_fails(external, tmp_path, said, monkeypatch, table):
+    monkeypatch.setattr(dumps, "without_rows_in_log", lambda admin: admin)
+    with pytest.raises(AssertionError, match="not in"):
+        test_a_restore_whose_copy_fails_logs_no_row(external, tmp_path, said, table)
+
+
+def test_a_login_that_may_not_choose_what_is_logged_restores_as_before(external):
+    """Connections with a setting that a login may not change are refused."""
+    with cloned(external) as database:
+        assert dumps.without_rows_in_log(database.conninfo(roles.CONTROL)) == database.conninfo(roles.CONTROL)
+
+
+def test_options_of_an_administrators_url_stay(external, monkeypatch):
+    with cloned(external) as database:
+        monkeypatch.setenv("PGOPTIONS", "-c geqo_seed=0.25")
+        named = libpq.make_conninfo(database.admin, options="-c geqo_seed=0.5")
+        for admin, seed in ((database.admin, "0.25"), (named, "0.5")):
+            with psycopg.connect(operator_conninfo(dumps.without_rows_in_log(admin))) as connection:
+                found = connection.execute(
+                    "SELECT current_setting('geqo_seed'), current_setting('log_error_verbosity'), current_user"
+                ).fetchone()
+            assert found == (seed, "terse", roles.OWNER)

@@ -223,6 +223,7 @@ def _restore(admin: str, file: Path, entries: Sequence[Entry]) -> tuple[int, int
 
     Returns how many sessions were closed, and how many entries were repeated.
     """
+    admin = dumps.without_rows_in_log(admin)
     dumps.load(admin, file)
     with connect_operator(admin) as operator:
         closed = operator.add_closed_sessions(lambda connection: dumps.load_sessions(connection, file))

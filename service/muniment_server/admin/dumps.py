@@ -37,6 +37,7 @@ _SCHEMAS = ("vault", roles.CONTROL, roles.AUDITOR, roles.ERASER, *roles.LEVELS)
 _DUMPED_FROM = re.compile(rb"Dumped from database version: (\d+)")
 _HAS_DATA = "SELECT FROM vault.tenant LIMIT 1"
 _IS_SERVED = "SELECT FROM pg_catalog.pg_stat_activity WHERE datname = current_database() AND usename = ANY(%s) LIMIT 1"
+_MAY_SET_VERBOSITY = "SELECT WHERE has_parameter_privilege('log_error_verbosity', 'SET')"
 _MIGRATION = re.compile(rb"^(\d+)\t[^\t\n]+\t([^\t\n]+)", re.MULTILINE)
 _SESSIONS = re.compile(rb"^\d+; \d+ \d+ TABLE DATA vault session .*$", re.MULTILINE)
 _ROW_POLICY = re.compile(rb"^\d+; \d+ \d+ ROW SECURITY vault session ", re.MULTILINE)
@@ -59,6 +60,18 @@ def dump(admin: str, target: IO[bytes]) -> None:
         done = _run("pg_dump", admin, "--format=custom", *schemas, output=target)
         if done.returncode != 0:
             raise _failure("pg_dump", done.stderr)
+
+
+def without_rows_in_log(admin: str) -> str:
+    """The conninfo *admin*, changed so that Postgres logs no part of a row whose copy fails or is canceled.
+
+    Unchanged if that login may not choose what is logged. The nodes of a cluster log by their own settings.
+    """
+    with psycopg.connect(admin) as connection:
+        if connection.execute(_MAY_SET_VERBOSITY).fetchone() is None:
+            return admin
+    given = libpq.conninfo_to_dict(admin).get("options") or os.environ.get("PGOPTIONS", "")
+    return libpq.make_conninfo(admin, options=f"{given} -c log_error_verbosity=terse".strip())
 
 
 def load(admin: str, file: Path) -> None:

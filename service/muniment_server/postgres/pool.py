@@ -501,7 +501,11 @@ def epoch_of(connection: psycopg.Connection[Any], *, asks_nodes: bool = True) ->
 def operator_conninfo(admin: str) -> str:
     """The conninfo of an operator: the administrator's own login, acting as the owner.
 
-    It has the settings of a cluster even where there is none, since that is not known before it connects.
+    It has the settings of a cluster even where there is none, since that is not known before it connects. Options that
+    *admin* has stay: some addresses need them.
     """
     settings = {**SETTINGS, **SETTINGS_ON_CLUSTER, "role": roles.OWNER}
-    return libpq.make_conninfo(admin, options=" ".join(f"-c {name}={value}" for name, value in settings.items()))
+    given = libpq.conninfo_to_dict(admin).get("options", "")
+    return libpq.make_conninfo(
+        admin, options=" ".join([str(given), *(f"-c {name}={value}" for name, value in settings.items())]).strip()
+    )
