@@ -231,6 +231,7 @@ def a_move_that_was_interrupted_can_be_given_up(servers: Servers, served: Serve)
     assert host.observe("ListAgents").code is grpc.StatusCode.UNAUTHENTICATED
     refused = servers.run("host-key", "create", "--tenant", "acme", "--ceiling", "public", "--server", "a")
     assert (refused.returncode, "is moving" in refused.stderr) == (1, True)
+    assert "a: the tenant acme is moving to b, and no server serves it" in servers.run("doctor").stdout
 
     done = servers.run("tenant", "move", "acme", "--to", "a", "--yes")
 

@@ -42,6 +42,23 @@ def test_a_move_that_was_interrupted_can_be_given_up(servers: Servers, served: S
     moving.a_move_that_was_interrupted_can_be_given_up(servers, served)
 
 
+def test_doctor_names_a_tenant_that_has_arrived_and_is_not_served_yet(servers: Servers) -> None:
+    servers.key("acme", "a")
+    with servers.owners() as connections:
+        move = Move(connections, "acme")
+        plan = move.plan("b")
+        assert plan is not None
+        for step in move.run(plan):
+            if step.name == "let go":
+                break
+
+    done = servers.run("doctor")
+
+    assert "b: the tenant acme is moving from a, and no server serves it until that has ended" in done.stdout
+    assert servers.run("tenant", "move", "acme", "--to", "b", "--yes").returncode == 0
+    assert "acme is moving" not in servers.run("doctor").stdout
+
+
 def test_a_move_can_be_given_up_when_its_target_is_gone(servers: Servers, served: Serve) -> None:
     key = servers.key("acme", "a")
     host = moving.filled(served({}), key)

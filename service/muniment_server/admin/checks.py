@@ -24,7 +24,7 @@ from muniment_server.admin.database import (
     message_of,
     require_passfile,
 )
-from muniment_server.admin.operator import NearlyFull, connect_operator
+from muniment_server.admin.operator import Moving, NearlyFull, connect_operator
 from muniment_server.domain.classification import Classification
 from muniment_server.embedded_postgres import EmbeddedPostgresError, conninfo_of_running, find_bindir
 from muniment_server.postgres import citus, roles
@@ -304,7 +304,7 @@ def _check_ledgers(admin: str | None) -> Iterator[Finding]:
             waiting, outdated = operator.waiting_chunks()
             remote_waiting, remote_made = operator.remote_chunks()
             agents, rows = operator.erasing()
-            nearly_full = operator.nearly_full_agents()
+            nearly_full, moving = operator.nearly_full_agents(), operator.moving_tenants()
     except psycopg.Error as error:
         yield _bad(_unchecked("the ledgers", error, "run `muniment migrate`, or name an administrator"))
         return
@@ -328,6 +328,7 @@ def _check_ledgers(admin: str | None) -> Iterator[Finding]:
         )
     yield from _check_counts(miscounted)
     yield from _check_limits(nearly_full)
+    yield from map(_moving, moving)
     if agents:
         yield _good(f"{agents} deleted agents are being erased while a server runs: {rows} items and versions are left")
 
@@ -353,6 +354,17 @@ def _check_limits(nearly_full: Mapping[Classification, Sequence[NearlyFull]]) ->
             yield _worth_knowing(f"{len(agents) - _MOST_NAMED:,} more agents are nearly full at {level.name}")
     if not any(nearly_full.values()):
         yield _good("no agent is nearly full")
+
+
+def _moving(found: Moving) -> Finding:
+    if found.moving_to is not None:
+        way, command = f"to {found.moving_to}", f"`muniment tenant move {found.tenant} --to {found.moving_to}`"
+    else:
+        way, command = f"from {found.moving_from}", f"`muniment tenant move {found.tenant} --to` this server"
+    return _worth_knowing(
+        f"the tenant {found.tenant} is moving {way}, and no server serves it until that has ended: if no command is "
+        f"moving it, run {command} again"
+    )
 
 
 def _check_embeddings(waiting: int, outdated: int) -> Finding:

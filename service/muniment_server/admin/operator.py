@@ -72,6 +72,15 @@ class TenantLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class Moving:
+    """A tenant of which this server has everything until a move has ended, or what has arrived by a move."""
+
+    tenant: str
+    moving_to: str | None
+    moving_from: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class NearlyFull:
     """An agent that has stored most of what it may at one level."""
 
@@ -398,6 +407,10 @@ class Operator:
     def limit_tenant(self, tenant: str, limits: Mapping[str, int | None]) -> None:
         """Set those *limits* of *tenant*, by name, that are not None; -1 removes a limit. Raises NoSuchTenant."""
         self._execute("set_tenant_limits", tenant=self._known_tenant(tenant), **limits)
+
+    def moving_tenants(self) -> list[Moving]:
+        """The tenants whose move to another server, or from one, has not ended."""
+        return self._rows("list_moving", Moving)
 
     def nearly_full_agents(self) -> dict[Classification, list[NearlyFull]]:
         """The agents that have stored most of what they may, by level."""

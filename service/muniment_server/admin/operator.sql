@@ -13,6 +13,14 @@ SELECT tenant.tenant
   FROM vault.tenant
  ORDER BY tenant.tenant;
 
+-- name: list_moving
+-- The tenants that are moving to another server, or from one, and so are not served here.
+SELECT tenant.name AS tenant, tenant.moving_to, tenant.moving_from
+  FROM vault.tenant
+ WHERE tenant.moving_to IS NOT NULL
+    OR tenant.moving_from IS NOT NULL
+ ORDER BY tenant.name;
+
 -- name: is_moving
 -- Whether a tenant is moving to another server, or from one. The lock is one that a new host key takes anyway.
 SELECT tenant.moving_to IS NOT NULL OR tenant.moving_from IS NOT NULL AS is_moving
