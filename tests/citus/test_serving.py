@@ -208,4 +208,4 @@ def test_a_database_that_was_prepared_before_the_extension_is_not_served(
     refused = run_process(home, "serve", "--listen", "127.0.0.1:0", *options)
 
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert "prepare a new one" in refused.stderr
+    assert "run `muniment distribute`" in refused.stderr

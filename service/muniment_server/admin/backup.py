@@ -137,6 +137,8 @@ def restore(
     with report_database_errors(), file.open("rb"):
         if given is not None and given.database != dumps.first_migration(file):
             raise Failure(f"{journal} and {file} are of different databases", "give the journal of the same database")
+        if config.url is not None:
+            dumps.require_restorable(config.url, file)  # before the migration, which takes a minute on a cluster
         with _migrated_database(config) as admin, _working("Restoring"):
             closed, repeated = _restore(admin, file, () if given is None else given.entries)
     print_note(f"The database is ready. {closed} open {'session was' if closed == 1 else 'sessions were'} closed.")

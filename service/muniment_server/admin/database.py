@@ -145,7 +145,10 @@ def servers_of(
     if servers_file is None:
         return OperatorsServers(None, data_dir, state_dir)
     if database_url is not None:
-        raise ConfigError("--servers names the databases: omit --database-url, and unset MUNIMENT_DATABASE_URL")
+        raise ConfigError(
+            "a file of servers and a URL are given: omit --database-url and unset MUNIMENT_DATABASE_URL, or omit "
+            "--servers and unset MUNIMENT_SERVERS"
+        )
     return OperatorsServers(read_servers(servers_file), data_dir, state_dir)
 
 

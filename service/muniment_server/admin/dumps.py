@@ -74,6 +74,12 @@ def without_rows_in_log(admin: str) -> str:
     return libpq.make_conninfo(admin, options=f"{given} -c log_error_verbosity=terse".strip())
 
 
+def require_restorable(admin: str, file: Path) -> None:
+    """Raise Failure if the Postgres of the conninfo *admin* is older than that of the dump *file*."""
+    with psycopg.connect(admin) as connection:
+        _require_same_or_newer(connection, _entries(file))
+
+
 def load(admin: str, file: Path) -> None:
     """Load the dump *file* into the database of the conninfo *admin*, in the place of its schema.
 
@@ -87,7 +93,7 @@ def load(admin: str, file: Path) -> None:
     with psycopg.connect(admin) as connection:
         rows_only = citus.is_cluster(connection) or _ROW_POLICY.search(entries) is not None
         version = _version_for_cluster(file) if rows_only else None
-        _require_same_or_newer(_major(connection), entries)
+        _require_same_or_newer(connection, entries)
         connection.execute(_QUERIES["use_one_connection_to_each_node"])
         connection.execute("LOCK TABLE vault.tenant IN SHARE MODE")  # none is made until the schema is gone
         if connection.execute(_HAS_DATA).fetchone() is not None:
@@ -263,13 +269,13 @@ def _entries(file: Path) -> bytes:
     return listed.stdout
 
 
-def _require_same_or_newer(major: int, entries: bytes) -> None:
-    """Raise Failure unless Postgres *major* can load the dump with those *entries*."""
-    found = _DUMPED_FROM.search(entries)
+def _require_same_or_newer(connection: psycopg.Connection[Any], entries: bytes) -> None:
+    """Raise Failure unless that Postgres can load the dump with those *entries*."""
+    found, major = _DUMPED_FROM.search(entries), _major(connection)
     if found is not None and int(found[1]) > major:
         raise Failure(
             f"the backup is of PostgreSQL {int(found[1])}, and the database is of {major}",
-            "restore it into the same version, or a newer one",
+            "restore it into the same version, or a newer one; nothing was changed",
         )
 
 
