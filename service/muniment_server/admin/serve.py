@@ -261,7 +261,7 @@ def _check_config(config: ServerConfig) -> None:
         _require_folder("--metrics", config.metrics.listen, made_by_the_server=database.data_dir)
     if database.servers_file is not None and (database.url is not None or database.passfile is not None):
         raise ConfigError(
-            "a file of servers is given (--servers, or MUNIMENT_SERVERS): omit --database-url and --passfile, and unset "
+            "a file of servers is given (--servers or MUNIMENT_SERVERS): omit --database-url and --passfile, and unset "
             "MUNIMENT_DATABASE_URL and MUNIMENT_PASSFILE. A passfile stands in the URL of its server: "
             "postgresql://db.example/muniment?passfile=/etc/muniment/passfile"
         )
