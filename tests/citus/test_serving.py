@@ -193,6 +193,16 @@ def test_a_worker_is_not_served_and_its_epoch_is_not_kept(served: ServedCluster,
         assert (refused.returncode, refused.stdout) == (1, "")
         assert "this is a worker of a Citus cluster: name the database of the coordinator" in refused.stderr
         assert "name the database of the coordinator" in run_process(home, "doctor", *options).stdout
+        as_admin = {"MUNIMENT_DATABASE_URL": url}
+        for command in (
+            ("migrate", "--rotate", "--passfile", str(home / "passfile")),
+            ("host-key", "list"),
+            ("backup", "-"),
+        ):
+            done = run_process(home, *command, **as_admin)
+            assert (done.returncode, done.stdout) == (1, "")
+            assert "this is a worker of a Citus cluster: name the database of the coordinator" in done.stderr
+    assert not (home / "passfile.next").exists()
     assert not list(state.rglob("*"))
 
 

@@ -221,13 +221,15 @@ def existing_database(config: DatabaseConfig) -> Iterator[str]:
 
 
 def require_newest_server(admin: str, config: DatabaseConfig) -> None:
-    """Raise WrongEpoch if `serve` would refuse the server of the conninfo *admin*.
+    """Raise WrongEpoch if `serve` would refuse the server of the conninfo *admin*, and Failure for a cluster's worker.
 
     Every command calls it before it uses the database, except `doctor`, which reports the refusal, and `database
     adopt`, which lifts it. On a server that was overtaken, a revoked key would stay valid on the new one, and the audit
     rows of what was read would be missing there.
     """
     with psycopg.connect(admin, autocommit=True) as connection:
+        if citus.is_cluster(connection) and not citus.is_coordinator(connection):
+            raise Failure("this is a worker of a Citus cluster", "name the database of the coordinator")
         EpochGuard(config.epoch_directory).check(epoch_of(connection))
 
 

@@ -41,8 +41,6 @@ def paused_writes(admin: str) -> Iterator[None]:
     of the block.
     """
     with _connect(admin) as connection:
-        if not citus.is_coordinator(connection):
-            raise Failure("this is a worker of a Citus cluster", "name the database of the coordinator")
         _lock(connection)
         _await_writes(admin)
         yield
