@@ -291,6 +291,31 @@ def test_the_limits_of_the_agent_hold(service, limits, quota):
     assert keys(session.list_memories()) == ["other"]
 
 
+@pytest.mark.parametrize("limit", ["max_bytes", "max_revisions"])
+def test_a_passage_needs_no_room_for_what_is_still_counted(service, limit):
+    """It comes back without a new revision, and the bytes of a deleted passage count until it is purged."""
+    session = at(service, PUBLIC)
+    passage_id = session.store_passage(content="the whale " * 100).passage.passage_id
+    session.delete_passage(passage_id=passage_id)
+    with service.database.as_owner() as owner:
+        ((stored,),) = owner.execute("SELECT sum(bytes)::bigint FROM muniment_public.storage_size").fetchall()
+    service.host().update_agent(agent_id="alice", limits={limit: {"max_bytes": stored, "max_revisions": 1}[limit]})
+
+    undelete(service, kind=_PASSAGE, name=passage_id)
+
+    assert session.get_passage(passage_id=passage_id).passage.passage_id == passage_id
+
+
+def test_the_limit_of_items_holds_for_passages(service):
+    session = at(service, PUBLIC)
+    passage_id = session.store_passage(content="the whale").passage.passage_id
+    session.delete_passage(passage_id=passage_id)
+    session.save_memory(key="other", content="text")
+    service.host().update_agent(agent_id="alice", limits={"max_items": 4})
+
+    assert refused(service, kind=_PASSAGE, name=passage_id) == "RESOURCE_EXHAUSTED QUOTA_EXCEEDED"
+
+
 def test_the_budget_of_a_tier_holds(service):
     session = at(service, PUBLIC)
     note = session.add_note(content="x" * 20, tier=1).note

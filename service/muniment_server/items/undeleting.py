@@ -34,7 +34,10 @@ def _require_room(lock: WriteLock, scope: SessionScope, kind: ItemKind, name: st
     if kind is ItemKind.NOTE:
         notes = note_set(scope.taint, lock.look_up(NOTE_VERSIONS))
         require_budget(notes, found.tier, name, found.content)
-    require_room(lock.look_up, scope.room, kind, [Written(name, found.content)], revision=found.revision)
+    if kind is ItemKind.PASSAGE:  # it comes back without a new revision, and its bytes are still counted
+        require_room(lock.look_up, scope.room, kind, [Written(name, "")])
+    else:
+        require_room(lock.look_up, scope.room, kind, [Written(name, found.content)], revision=found.revision)
 
 
 def _write(lock: WriteLock, scope: SessionScope, kind: ItemKind, name: str, found: DeletedItem) -> bool:
