@@ -12,7 +12,8 @@ PARTS ?= $(sort $(notdir $(patsubst %/,%,$(dir $(wildcard tests/*/test_*.py)))))
 BIN := .venv/bin
 # Where the generators of `make proto` are: each language's own, and buf.
 GENERATORS := .venv-gen/.stamp clients/typescript/node_modules/.stamp clients/rust/Cargo.lock
-PIP_INSTALL := -m pip --disable-pip-version-check --quiet install
+# At a terminal, pip shows its progress.
+PIP_INSTALL := -m pip --disable-pip-version-check $(shell test -t 2 || echo --quiet) install
 
 .DEFAULT_GOAL := help
 .PHONY: help run test prove prove-alone prove-deep test-cluster test-deploy dist test-dist postgres-release test-clients test-python test-go test-typescript test-java test-rust test-ruby check aio format bench \
