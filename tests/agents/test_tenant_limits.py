@@ -47,6 +47,16 @@ def at_once(service, monkeypatch):
         yield create
 
 
+def test_in_a_full_tenant_a_taken_id_is_taken(service):
+    """Hosts that create an agent again, such as `muniment agent apply`, must learn that it is there."""
+    host = service.host()
+    host.create_agent(agent_id="amy")
+    bound(service, max_agents=0)
+
+    assert refusal(host.create_agent, agent_id="amy") == "ALREADY_EXISTS AGENT_EXISTS"
+    assert refusal(host.create_agent, agent_id="ben") == "RESOURCE_EXHAUSTED QUOTA_EXCEEDED"
+
+
 def test_hosts_that_create_agents_at_once_do_not_exceed_a_limit(at_once):
     assert at_once() == ["OK", "QUOTA_EXCEEDED"]
 

@@ -33,8 +33,7 @@ own AS (
        AND agent.ceiling <= %(ceiling)s
        AND agent.delete_time IS NULL
 )
-SELECT bound.name, bound.most, least(coalesce(bound.given, 0), 9223372036854775807)::bigint AS given,
-       coalesce(bound.own, 0)::bigint AS own
+SELECT bound.name, bound.most, coalesce(bound.given, 0) AS given, coalesce(bound.own, 0)::bigint AS own
   FROM most
        CROSS JOIN given
        CROSS JOIN own

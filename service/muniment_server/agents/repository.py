@@ -75,7 +75,7 @@ def create(
     if first_blocks != FIRST_BLOCKS:  # which are empty, and fit whatever the limits are
         _require_room(first_blocks, limits)
     with tenant_limits.room_for_new(scope, limits):
-        created = scope.send(
+        agent = scope.first(
             "create_agent",
             Agent,
             change_id=scope.new_uuid(),
@@ -91,9 +91,8 @@ def create(
             **asdict(settings),
             **asdict(limits),
         )
-    agent = created()
-    if agent is None:
-        raise AgentExists
+        if agent is None:
+            raise AgentExists  # even if the tenant is full: hosts that create an agent again need to know
     return agent
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
 
 from muniment_server.domain.errors import TenantQuotaExceeded
 from muniment_server.domain.limits import AgentLimits
@@ -20,16 +21,24 @@ class _Given:
 
     name: str
     most: int | None
-    given: int
+    given: Decimal
+    """Sums may be larger than any limit."""
     own: int
 
 
 @contextmanager
 def room_for_new(scope: HostScope, limits: AgentLimits) -> Iterator[None]:
-    """A transaction that creates an agent with *limits*. Raises TenantQuotaExceeded if the tenant may not have it."""
+    """A transaction that creates an agent with *limits*. Raises TenantQuotaExceeded if the tenant may not have it.
+
+    The agent is created before the sums are read, and they count it.
+    """
+    wanted = {"agents": 1, **_summed(limits)}
     with scope.transaction():
-        _require_room(scope, None, {"agents": 1, **_summed(limits)})
+        scope.execute("lock_tenant")
         yield
+        for row in scope.rows("given_limits", _Given, agent_id=None):
+            if row is not None and row.most is not None and wanted.get(row.name) and row.given > row.most:
+                raise TenantQuotaExceeded
 
 
 @contextmanager
@@ -38,6 +47,7 @@ def room_for_change(scope: HostScope, agent_id: str, limits: AgentLimits) -> Ite
     wanted = _summed(limits)
     with scope.transaction():
         if wanted:  # no other change needs the lock
+            scope.execute("lock_tenant")
             _require_room(scope, agent_id, wanted)
         yield
 
@@ -48,9 +58,8 @@ def _summed(limits: AgentLimits) -> dict[str, int]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _require_room(scope: HostScope, agent_id: str | None, wanted: dict[str, int]) -> None:
-    """Lock the tenant's limits, and refuse more than they leave. Less than the agent has is never refused."""
-    scope.execute("lock_tenant")
+def _require_room(scope: HostScope, agent_id: str, wanted: dict[str, int]) -> None:
+    """Refuse to give an agent more than the tenant's limits leave. Less than the agent has is never refused."""
     for row in scope.rows("given_limits", _Given, agent_id=agent_id):
         if row is None or row.most is None or (asked := wanted.get(row.name)) is None:
             continue
