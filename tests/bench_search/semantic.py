@@ -215,16 +215,29 @@ def _store(connection: psycopg.Connection[Any], owner: Owner, numbers: Any, rows
 
 
 def _with_lists(service: Service, progress: Progress) -> float:
-    """Make the lists of all levels as the embedder does; return how long that took."""
+    """Make the lists of all levels as the embedder does, but without its pauses; return how long that took."""
     task, began = progress.add_task("making lists", total=len(Classification)), time.monotonic()
-    with closing(RoleDatabase(service.conninfo, pool_sizes=SINGLE)) as database:
+    with closing(RoleDatabase(service.conninfo, pool_sizes=SINGLE)) as database, _as_admin(service) as connection:
         for level in Classification:
-            maintain_lists(database, level, StopSignal())
+            before, left = None, _in_no_list(connection, level)
+            while left != before:  # a run moves a part, and nothing where there are too few for lists
+                maintain_lists(database, level, _NoPause())
+                before, left = left, _in_no_list(connection, level)
             progress.advance(task)
-    took = time.monotonic() - began
-    with _as_admin(service) as connection:
+        took = time.monotonic() - began
         connection.execute("VACUUM ANALYZE")
     return took
+
+
+class _NoPause(StopSignal):
+    def wait(self, seconds: float) -> bool:
+        return super().wait(0.0)
+
+
+def _in_no_list(connection: psycopg.Connection[Any], level: Classification) -> int:
+    found = connection.execute(f"SELECT count(*) FROM {level.role}.meaning WHERE list IS NULL".encode()).fetchone()
+    assert found is not None
+    return int(found[0])
 
 
 class _ServiceSearch:
