@@ -179,6 +179,7 @@ def wait_for_standby(cluster: Cluster, port: int, name: str) -> None:
         admin.execute("SELECT pg_reload_conf()")
         show = "SELECT setting FROM pg_settings WHERE name = 'synchronous_standby_names'"
         wait_until(lambda: admin.execute(show).fetchone() == (name,), "the setting")
+        admin.execute("CHECKPOINT")  # by the checkpointer, whose own copy of the setting decides whether commits wait
 
 
 @contextmanager

@@ -321,14 +321,16 @@ def _committed_unconfirmed(servers: Servers, server: str, step: int) -> Iterator
         assert len(list(islice(steps, step))) == step
         node = _node_with(servers, server, _tenant(connections))
         wait_for_standby(cluster, node.port, "none")
-        committing = mover.submit(next, steps)
-        with cluster.admin(node.port) as admin:
-            waiting = "SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
-            wait_until(lambda: admin.execute(waiting).fetchall() or committing.done(), "the commit")
-        assert not committing.done()
-        node.kill()
-        node.start()
-        wait_for_standby(cluster, node.port, "")
+        try:
+            committing = mover.submit(next, steps)
+            with cluster.admin(node.port) as admin:
+                waiting = "SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+                wait_until(lambda: admin.execute(waiting).fetchall() or committing.done(), "the commit")
+            assert not committing.done()
+            node.kill()
+            node.start()
+        finally:
+            wait_for_standby(cluster, node.port, "")
         with pytest.raises((CannotMove, psycopg.Error)):
             committing.result(60)
     yield
