@@ -153,11 +153,46 @@ def test_a_tenant_that_two_servers_have_is_refused_while_serving_and_no_other_is
         once.create_agent(agent_id="bob")
 
 
+def _grant_too_much(servers: Servers, name: str) -> None:
+    with servers.databases[name].as_owner() as owner:
+        owner.execute("GRANT SELECT ON muniment_restricted.item TO muniment_public")
+
+
+def _grant_no_more(servers: Servers, name: str) -> None:
+    with servers.databases[name].as_owner() as owner:
+        owner.execute("REVOKE SELECT ON muniment_restricted.item FROM muniment_public")
+
+
+@pytest.mark.parametrize(
+    ("trouble", "end_it"), [(_close, _open), (_grant_too_much, _grant_no_more)], ids=["away", "wrong grants"]
+)
+def test_a_tenant_that_two_servers_have_stays_refused_while_one_cannot_be_asked(
+    trouble: Callable[[Servers, str], None], end_it: Callable[[Servers, str], None], servers: Servers
+) -> None:
+    """The one that answers may have the old data."""
+    key = servers.key("acme", "a")
+    with serving_from(servers, servers.placement({})) as running:
+        host = Caller(running.channel, key)
+        with servers.databases["b"].as_owner() as owner:
+            owner.execute(
+                "INSERT INTO vault.tenant (tenant, name) OVERRIDING SYSTEM VALUE VALUES (%s, 'acme')", [_number(key)]
+            )
+        running.check()
+        trouble(servers, "b")
+        running.check()
+        assert host.observe("ListAgents").code is grpc.StatusCode.UNAVAILABLE
+
+        end_it(servers, "b")
+        with servers.databases["b"].as_owner() as again:
+            again.execute("DELETE FROM vault.tenant WHERE tenant = %s", [_number(key)])
+        running.check()
+        assert host.observe("ListAgents").code is grpc.StatusCode.OK
+
+
 def test_wrong_grants_at_one_server_stop_its_tenants_only(servers: Servers) -> None:
     keys = {name: servers.key(f"of-{name}", name) for name in servers.databases}
     with serving_from(servers, servers.placement({_number(keys["b"]): "b"})) as running:
-        with servers.databases["b"].as_owner() as owner:
-            owner.execute("GRANT SELECT ON muniment_restricted.item TO muniment_public")
+        _grant_too_much(servers, "b")
         running.check()
 
         codes = {name: Caller(running.channel, key).observe("ListAgents").code for name, key in keys.items()}
