@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Callable
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,14 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from muniment_server.domain import tokens
 from muniment_server.domain.classification import Classification
+from muniment_server.postgres.placement import PlacedDatabase
+from muniment_server.postgres.pool import SINGLE
+from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.runtime import claims, databases, servers_file
 from muniment_server.runtime.configuration import ConfigError
 from muniment_server.runtime.databases import NotReady
+from muniment_server.runtime.sealer import Sealer
+from muniment_server.telemetry.metrics import REGISTRY
 from tests.servers.conftest import Servers, serving_from, session_of
 from tests.support.commands import Server, objects, run, run_process, wait_until
 from tests.support.services import Caller
@@ -198,6 +205,27 @@ def test_wrong_grants_at_one_server_stop_its_tenants_only(servers: Servers) -> N
         codes = {name: Caller(running.channel, key).observe("ListAgents").code for name, key in keys.items()}
 
     assert codes == {"a": grpc.StatusCode.OK, "b": grpc.StatusCode.UNAVAILABLE}
+
+
+def test_the_metrics_say_of_each_server_up_to_when_its_audit_log_is_sealed(servers: Servers) -> None:
+    """One that is sealed hid that another was not, and the alert never fired."""
+    names = {"a": "sealed", "b": "not sealed"}
+    with ExitStack() as stack:
+        pools = {
+            name: stack.enter_context(closing(RoleDatabase(servers.databases[name].conninfo, pool_sizes=SINGLE)))
+            for name in names
+        }
+        sealers = [Sealer(PlacedDatabase(names[name], pools[name]), lambda: True) for name in names]
+        _close(servers, "b")
+        for sealer in sealers:
+            sealer.seal_all()
+
+    sealed = {
+        name: REGISTRY.get_sample_value("muniment_audit_sealed_timestamp_seconds", {"server": names[name]})
+        for name in names
+    }
+    assert sealed["a"] == pytest.approx(time.time(), abs=60)
+    assert sealed["b"] == 0
 
 
 def test_servers_that_would_give_the_same_numbers_are_not_served(servers: Servers, tmp_path: Path) -> None:

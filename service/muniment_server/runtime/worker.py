@@ -88,7 +88,7 @@ def _serve(orders: Orders, tracer: Tracer | None) -> None:
     for placed in databases:
         may_run = partial(_is_served, server, placed)
         Eraser(placed.database, may_run).start()
-        Sealer(placed.database, may_run).start()
+        Sealer(placed, may_run).start()
     _collect_less_garbage()
     child_main.report_ready()
     threading.Thread(target=_leave, args=(server, orders), daemon=True).start()
