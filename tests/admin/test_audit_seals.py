@@ -17,6 +17,7 @@ from muniment_server.admin.sealing import Checkpoint, Verified
 from muniment_server.domain.classification import Classification
 from muniment_server.postgres import roles
 from muniment_server.postgres.epochs import EpochGuard
+from muniment_server.postgres.placement import ONLY, PlacedDatabase
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.runtime.sealer import BEGINNING, Position, Raced, Sealer, last_seals, seal_tenant, tenants
@@ -479,7 +480,7 @@ def test_positions_lead_through_the_log(log):
 def sealer(database: Database) -> Sealer:
     """A sealer as a worker has it."""
     pools = RoleDatabase(database.conninfo, pool_sizes=SINGLE, epochs=EpochGuard(None))
-    return Sealer(pools, lambda: True)
+    return Sealer(PlacedDatabase(ONLY, pools), lambda: True)
 
 
 def test_an_event_of_the_future_delays_no_other(log):

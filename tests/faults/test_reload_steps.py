@@ -7,7 +7,10 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 from unittest.mock import Mock, patch
 
@@ -28,6 +31,7 @@ _ASSIGNMENT = Assignment(
     worker_connections={"muniment_public": 7}, application_name="muniment/80", drain_seconds=20.0, development=False,
     audit_reads_from=3, tls=None, epochs="/state", embedder=None,
 )  # fmt: skip
+_OF_TWO_SERVERS = replace(_ASSIGNMENT, servers={"a": "host=a", "b": "host=b"}, tenants={"7": "b"})
 
 
 def test_a_reload_requested_while_one_runs_follows_it():
@@ -157,6 +161,55 @@ def test_a_worker_that_was_restarted_meanwhile_is_not_replaced(tmp_path, monkeyp
     assert workers == [old]
     assert new.kill.called
     assert not old.leave.called
+
+
+@pytest.mark.parametrize("replace_children", [reload.replace_workers, reload.replace_embedder])
+def test_a_process_that_is_restarted_during_a_reload_has_the_servers_of_now(replace_children, tmp_path, monkeypatch):
+    """It kept those of before, also through later crashes: hosts of a tenant that had moved got UNAUTHENTICATED."""
+    with _echoing(tmp_path, monkeypatch) as old:
+        monkeypatch.setattr(reload, "Child", Mock(return_value=Mock(**{"is_ready.return_value": False})))
+        steps = replace_children([old], ServerConfig(DatabaseConfig(tmp_path)), _OF_TWO_SERVERS)
+        next(steps)
+        assert _dies_and_is_restarted_with(old) == _OF_TWO_SERVERS
+        list(steps)
+
+        assert _dies_and_is_restarted_with(old) == _OF_TWO_SERVERS
+
+
+def test_a_process_that_a_failed_reload_leaves_is_restarted_with_the_servers_of_before(tmp_path, monkeypatch):
+    with _echoing(tmp_path, monkeypatch) as old:
+        monkeypatch.setattr(reload, "Child", Mock(return_value=Mock(**{"is_ready.side_effect": ChildFailed("why")})))
+        with pytest.raises(ChildFailed):
+            list(reload.replace_workers([old], ServerConfig(DatabaseConfig(tmp_path)), _OF_TWO_SERVERS))
+
+        assert _dies_and_is_restarted_with(old) == _ASSIGNMENT
+
+
+@contextmanager
+def _echoing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Child]:
+    """A process with an assignment. Its output is what it is sent."""
+
+    def start(*_: object, **__: object) -> subprocess.Popen[str]:
+        return _POPEN(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    monkeypatch.setattr(child, "_start_process", start)
+    made = Child("worker", ServerConfig(DatabaseConfig(folder), drain_seconds=0.0))
+    made.assign(_ASSIGNMENT)
+    try:
+        yield made
+    finally:
+        made.kill()
+
+
+def _dies_and_is_restarted_with(process: Child) -> Assignment:
+    starts, end = process.starts, time.monotonic() + 20
+    with process._process as dies:
+        dies.kill()
+        while process.starts == starts:
+            assert time.monotonic() < end
+            process.keep_alive()
+            time.sleep(0.02)
+    return Assignment.from_json(process._output.readline())
 
 
 def test_the_schema_is_migrated_by_a_process_of_its_own(database: Database):

@@ -20,6 +20,7 @@ from muniment_server.admin import moving
 from muniment_server.admin.moving import Move, Step
 from muniment_server.domain import tokens
 from muniment_server.domain.classification import Classification
+from muniment_server.postgres.placement import ONLY, PlacedDatabase
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.runtime.embedding_lists import ListSizes, maintain_lists
@@ -174,7 +175,7 @@ def the_audit_log_moves_with_its_seals(servers: Servers, served: Serve) -> None:
     key = servers.key("acme", "a")
     filled(served({}), key)
     pools = RoleDatabase(servers.databases["a"].conninfo, pool_sizes=SINGLE)
-    Sealer(pools, lambda: True).seal_all()
+    Sealer(PlacedDatabase(ONLY, pools), lambda: True).seal_all()
     pools.close()
     before = servers.run("audit", "checkpoint", "--tenant", "acme", "--server", "a", "--json").stdout
     assert before.count("head_hash") == len(Classification)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
+from unittest.mock import Mock
 
 import grpc
 import pytest
@@ -13,9 +14,12 @@ from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.placement import Databases
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
-from muniment_server.runtime.embedder import EmbeddingSchedule, embed_queued_chunks
+from muniment_server.runtime import embedder
+from muniment_server.runtime.embedder import EmbeddingSchedule, embed_queued_chunks, measure_level
 from muniment_server.runtime.stop_signal import StopSignal
 from muniment_server.search.embeddings import Vector
+from muniment_server.telemetry import embedder_metrics as metrics
+from muniment_server.telemetry.metrics import REGISTRY
 from tests.servers.conftest import Servers, session_of
 from tests.support.embedders import quick
 from tests.support.failures import embeddings_refused
@@ -50,8 +54,15 @@ def embed(servers: Servers) -> Iterator[Callable[[Disk], list[str]]]:
         embed_queued_chunks(schedule, disk, StopSignal())
         return embedded
 
+    with pools_with_one_away(servers) as pools:
+        schedule = EmbeddingSchedule(Databases(servers.placement({}), pools), vector)
+        yield embed
+
+
+@contextmanager
+def pools_with_one_away(servers: Servers) -> Iterator[dict[str, RoleDatabase]]:
     with ExitStack() as stack:
-        pools = {
+        yield {
             name: stack.enter_context(closing(RoleDatabase(conninfo, pool_sizes=SINGLE)))
             for name, conninfo in {
                 "a": servers.databases["a"].conninfo,
@@ -59,8 +70,6 @@ def embed(servers: Servers) -> Iterator[Callable[[Disk], list[str]]]:
                 "away": lambda role: servers.databases["a"].conninfo(role).replace("test_", "not_there_"),
             }.items()
         }
-        schedule = EmbeddingSchedule(Databases(servers.placement({}), pools), vector)
-        yield embed
 
 
 def waiting(servers: Servers) -> list[str]:
@@ -105,3 +114,64 @@ def test_a_full_disk_of_one_server_stops_no_other_server_and_is_reported(
     assert waiting(servers) == ["PUBLIC at b", "RESTRICTED at b"]
     assert "chunks of b stay queued: its disk is full" in caplog.messages
     assert not disk.is_full
+
+
+@pytest.fixture
+def measure(servers: Servers) -> Iterator[Callable[[dict[str, tuple[int, int]]], None]]:
+    """Measure the queue of PUBLIC at two servers, and at one that is away."""
+    with pools_with_one_away(servers) as pools:
+        databases = Databases(servers.placement({}), pools)
+        yield lambda lengths: measure_level(databases, PUBLIC, 7, lengths)
+
+
+def measured(name: str) -> float:
+    found = REGISTRY.get_sample_value(name, {"level": PUBLIC.name})
+    assert found is not None
+    return found
+
+
+@pytest.mark.usefixtures("saved")
+def test_the_queues_of_the_servers_that_answer_are_measured_while_another_is_away(
+    measure: Callable[[dict[str, tuple[int, int]]], None],
+) -> None:
+    metrics.EMBEDDING_SINCE.labels(PUBLIC.name).set(1)
+    lengths: dict[str, tuple[int, int]] = {}
+    measure(lengths)
+
+    assert lengths == {"a": (1, 0), "b": (1, 0)}
+    assert measured("muniment_embedding_queue") == 2
+    assert measured("muniment_embedding_queue_since_timestamp_seconds") == 1
+
+
+@pytest.mark.parametrize(("last", "is_empty"), [({"away": (3, 4)}, False), ({"away": (0, 0)}, True), ({}, True)])
+def test_a_server_that_is_away_keeps_its_queue(
+    last: dict[str, tuple[int, int]], is_empty: bool, measure: Callable[[dict[str, tuple[int, int]]], None]
+) -> None:
+    """Otherwise one that is away now and then would seem to be without a queue each time, and no alert would fire."""
+    for since in (metrics.EMBEDDING_SINCE, metrics.REMOTE_SINCE):
+        since.labels(PUBLIC.name).set(1)
+    measure(dict(last))
+
+    queues = ("muniment_embedding_queue", "muniment_remote_embedding_queue")
+    assert [measured(queue) for queue in queues] == [*last.get("away", (0, 0))]
+    assert [measured(f"{queue}_since_timestamp_seconds") > 1 for queue in queues] == [is_empty, is_empty]
+
+
+def test_a_queue_that_cannot_be_measured_is_logged_and_measured_later(
+    measure: Callable[[dict[str, tuple[int, int]]], None],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The thread ended, and the metrics stayed as they were until the embedder was restarted."""
+    metrics.EMBEDDING_QUEUE.labels(PUBLIC.name).set(5)
+    with monkeypatch.context() as patched:
+        patched.setattr(embedder, "queue_length", Mock(side_effect=ValueError))
+        measure({"a": (0, 0)})
+    assert measured("muniment_embedding_queue") == 5
+    assert [line.split("\n")[0] for line in caplog.messages if "queue" in line] == [
+        "the PUBLIC queue of a was not measured: ValueError",
+        "the PUBLIC queue of b was not measured: ValueError",
+    ]
+
+    measure({})
+    assert measured("muniment_embedding_queue") == 0

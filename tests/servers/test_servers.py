@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Callable
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,14 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from muniment_server.domain import tokens
 from muniment_server.domain.classification import Classification
+from muniment_server.postgres.placement import PlacedDatabase
+from muniment_server.postgres.pool import SINGLE
+from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.runtime import claims, databases, servers_file
 from muniment_server.runtime.configuration import ConfigError
 from muniment_server.runtime.databases import NotReady
+from muniment_server.runtime.sealer import Sealer
+from muniment_server.telemetry.metrics import REGISTRY
 from tests.servers.conftest import Servers, serving_from, session_of
 from tests.support.commands import Server, objects, run, run_process, wait_until
 from tests.support.services import Caller
@@ -153,16 +160,72 @@ def test_a_tenant_that_two_servers_have_is_refused_while_serving_and_no_other_is
         once.create_agent(agent_id="bob")
 
 
+def _grant_too_much(servers: Servers, name: str) -> None:
+    with servers.databases[name].as_owner() as owner:
+        owner.execute("GRANT SELECT ON muniment_restricted.item TO muniment_public")
+
+
+def _grant_no_more(servers: Servers, name: str) -> None:
+    with servers.databases[name].as_owner() as owner:
+        owner.execute("REVOKE SELECT ON muniment_restricted.item FROM muniment_public")
+
+
+@pytest.mark.parametrize(
+    ("trouble", "end_it"), [(_close, _open), (_grant_too_much, _grant_no_more)], ids=["away", "wrong grants"]
+)
+def test_a_tenant_that_two_servers_have_stays_refused_while_one_cannot_be_asked(
+    trouble: Callable[[Servers, str], None], end_it: Callable[[Servers, str], None], servers: Servers
+) -> None:
+    """The one that answers may have the old data."""
+    key = servers.key("acme", "a")
+    with serving_from(servers, servers.placement({})) as running:
+        host = Caller(running.channel, key)
+        with servers.databases["b"].as_owner() as owner:
+            owner.execute(
+                "INSERT INTO vault.tenant (tenant, name) OVERRIDING SYSTEM VALUE VALUES (%s, 'acme')", [_number(key)]
+            )
+        running.check()
+        trouble(servers, "b")
+        running.check()
+        assert host.observe("ListAgents").code is grpc.StatusCode.UNAVAILABLE
+
+        end_it(servers, "b")
+        with servers.databases["b"].as_owner() as again:
+            again.execute("DELETE FROM vault.tenant WHERE tenant = %s", [_number(key)])
+        running.check()
+        assert host.observe("ListAgents").code is grpc.StatusCode.OK
+
+
 def test_wrong_grants_at_one_server_stop_its_tenants_only(servers: Servers) -> None:
     keys = {name: servers.key(f"of-{name}", name) for name in servers.databases}
     with serving_from(servers, servers.placement({_number(keys["b"]): "b"})) as running:
-        with servers.databases["b"].as_owner() as owner:
-            owner.execute("GRANT SELECT ON muniment_restricted.item TO muniment_public")
+        _grant_too_much(servers, "b")
         running.check()
 
         codes = {name: Caller(running.channel, key).observe("ListAgents").code for name, key in keys.items()}
 
     assert codes == {"a": grpc.StatusCode.OK, "b": grpc.StatusCode.UNAVAILABLE}
+
+
+def test_the_metrics_say_of_each_server_up_to_when_its_audit_log_is_sealed(servers: Servers) -> None:
+    """One that is sealed hid that another was not, and the alert never fired."""
+    names = {"a": "sealed", "b": "not sealed"}
+    with ExitStack() as stack:
+        pools = {
+            name: stack.enter_context(closing(RoleDatabase(servers.databases[name].conninfo, pool_sizes=SINGLE)))
+            for name in names
+        }
+        sealers = [Sealer(PlacedDatabase(names[name], pools[name]), lambda: True) for name in names]
+        _close(servers, "b")
+        for sealer in sealers:
+            sealer.seal_all()
+
+    sealed = {
+        name: REGISTRY.get_sample_value("muniment_audit_sealed_timestamp_seconds", {"server": names[name]})
+        for name in names
+    }
+    assert sealed["a"] == pytest.approx(time.time(), abs=60)
+    assert sealed["b"] == 0
 
 
 def test_servers_that_would_give_the_same_numbers_are_not_served(servers: Servers, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 from muniment_server.domain.classification import Classification
+from muniment_server.postgres.placement import ONLY, PlacedDatabase
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.runtime.sealer import Sealer
@@ -73,7 +74,7 @@ def _save(database: Database, data: Path, items: int) -> int:
 
 def _seal(database: Database) -> None:
     pools = RoleDatabase(database.conninfo, pool_sizes=SINGLE)
-    Sealer(pools, lambda: True).seal_all()
+    Sealer(PlacedDatabase(ONLY, pools), lambda: True).seal_all()
     pools.close()
 
 

@@ -41,6 +41,8 @@ class PlacedDatabase:
     """Whether its grants are those of the grant matrix. With one server, the gate says so."""
     answers: bool = True
     """Whether it has answered within the last seconds."""
+    tenants: Collection[TenantNumber] = ()
+    """Those that it had when it could last be asked."""
 
 
 class Databases:

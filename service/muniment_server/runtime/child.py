@@ -41,6 +41,7 @@ class Child:
         self._module = "worker_with_traces" if name == "worker" and config.traces else name
         self._drain_seconds = config.drain_seconds
         self._assignment: Assignment | None = None
+        self._next_assignment: Assignment | None = None
         self._backoff = Backoff()
         self._replaces = replaces
         self._is_kept_alive = not replaces
@@ -56,6 +57,10 @@ class Child:
         """Send the process its assignment."""
         self._assignment = assignment
         self._send(replace(assignment, replaces=self._replaces).to_json())
+
+    def restart_with(self, assignment: Assignment | None) -> None:
+        """Have the next restart, if there is one, use *assignment*. None: that which the process has."""
+        self._next_assignment = assignment
 
     def is_ready(self) -> bool:
         """Whether the process has said that it is ready. Does not wait. Raises ChildFailed."""
@@ -81,7 +86,7 @@ class Child:
         _LOG.error("%s died with status %s: restarting it", self._name, self._process.returncode)
         self._process = self._start()
         self.starts += 1
-        self.assign(self._assignment)
+        self.assign(self._next_assignment or self._assignment)
 
     def leave(self) -> None:
         """Ask a worker to take no new connections, and to exit when its callers have left."""

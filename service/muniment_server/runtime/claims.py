@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -69,18 +69,18 @@ def numbers_of(connection: psycopg.Connection[Any]) -> Numbers:
     return found
 
 
-def claimed_twice(claims: Mapping[str, Claim]) -> dict[TenantNumber, tuple[str, str]]:
-    """The tenants that two servers have, with the names of both."""
+def claimed_twice(tenants: Mapping[str, Collection[TenantNumber]]) -> dict[TenantNumber, tuple[str, str]]:
+    """Those *tenants* that two servers have, with the names of both."""
     return {
         tenant: (one, other)
-        for one, other in combinations(claims, 2)
-        for tenant in sorted(claims[one].tenants & claims[other].tenants)
+        for one, other in combinations(tenants, 2)
+        for tenant in sorted({*tenants[one]} & {*tenants[other]})
     }
 
 
 def problems(claims: Mapping[str, Claim]) -> Iterator[str]:
     """Why the servers with these *claims* must not serve together."""
-    for tenant, (one, other) in claimed_twice(claims).items():
+    for tenant, (one, other) in claimed_twice({name: claim.tenants for name, claim in claims.items()}).items():
         yield (
             f"the servers {one} and {other} both have the tenant {tenant}: find out which of them has its newest data, "
             "and take the other one out of the file of servers"

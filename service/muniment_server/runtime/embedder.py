@@ -5,7 +5,6 @@ The only module that loads the model, so that workers stay small. Without the ex
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import threading
@@ -261,20 +260,47 @@ def measure_queue(databases: Databases, next_model: NextModel) -> None:
     """Show in the metrics how many chunks are queued at each level, for as long as the process runs."""
     for level in Classification:
         metrics.EMBEDDING_SINCE.labels(level.name).set_to_current_time()
+    lengths: dict[Classification, dict[str, tuple[int, int]]] = {level: {} for level in Classification}
     while True:
         for level in Classification:
-            with contextlib.suppress(MunimentError):  # the metrics of the database say that it is away
-                model = next_model(level)
-                counts = [_queue_lengths(placed.database, level, model) for placed in databases]
-                count, waiting = (sum(lengths) for lengths in zip(*counts, strict=True))
-                metrics.EMBEDDING_QUEUE.labels(level.name).set(count)
-                if model is not None:
-                    metrics.REMOTE_QUEUE.labels(level.name).set(waiting)
-                    if not waiting:
-                        metrics.REMOTE_SINCE.labels(level.name).set_to_current_time()
-                if not count:
-                    metrics.EMBEDDING_SINCE.labels(level.name).set_to_current_time()
+            measure_level(databases, level, next_model(level), lengths[level])
         time.sleep(_MEASURE_SECONDS)
+
+
+def measure_level(
+    databases: Databases, level: Classification, model: int | None, lengths: dict[str, tuple[int, int]]
+) -> None:
+    """Show how many chunks of *level* are queued, for the built-in model and for the *model* at an address.
+
+    *lengths* has both numbers for each server. A server that cannot be asked keeps those that it had: it must neither
+    hold up the metrics of the others nor seem to have no queue. If none can be asked, all metrics stay as they are.
+    """
+    answered = [placed for placed in databases if _updates_length(placed, level, model, lengths)]
+    if not answered:
+        return
+    count, waiting = (sum(each) for each in zip(*lengths.values(), strict=True))
+    metrics.EMBEDDING_QUEUE.labels(level.name).set(count)
+    if not count:
+        metrics.EMBEDDING_SINCE.labels(level.name).set_to_current_time()
+    if model is not None:
+        metrics.REMOTE_QUEUE.labels(level.name).set(waiting)
+        if not waiting:
+            metrics.REMOTE_SINCE.labels(level.name).set_to_current_time()
+
+
+def _updates_length(
+    placed: PlacedDatabase, level: Classification, model: int | None, lengths: dict[str, tuple[int, int]]
+) -> bool:
+    """Whether the server could be asked."""
+    try:
+        lengths[placed.name] = _queue_lengths(placed.database, level, model)
+    except MunimentError:  # the metrics of the database say that it is away
+        return False
+    except Exception as error:  # noqa: BLE001 - whatever it is, the next measurement must not be lost
+        cause = f"{type(error).__name__}\n{location_of(error)}"
+        _LOG.error("the %s queue%s was not measured: %s", level.name, _of(placed), cause)
+        return False
+    return True
 
 
 def _queue_lengths(database: Database, level: Classification, model: int | None) -> tuple[int, int]:

@@ -106,7 +106,7 @@ def replace_workers(workers: list[Child], config: ServerConfig, assignment: Assi
         for old in list(workers):
             new = Child("worker", config, replaces=True)
             new.assign(assignment)
-            if not (yield from _takes_over(new, old, workers)):
+            if not (yield from _takes_over(new, old, workers, assignment)):
                 continue
             old.leave()
             leaving.append(old)
@@ -121,19 +121,21 @@ def replace_embedder(embedders: list[Child], config: ServerConfig, assignment: A
     """Replace the embedder, if there is one, once another one has loaded its model. Raises ChildFailed."""
     for old in list(embedders):
         new = Child("embedder", config, replaces=True)
-        if not (yield from _takes_over(new, old, embedders)):
+        if not (yield from _takes_over(new, old, embedders, assignment)):
             continue
         old.stop()
         yield from _until_fewer([old], 1, embedders)
         new.assign(assignment)
 
 
-def _takes_over(new: Child, old: Child, children: list[Child]) -> Generator[None, None, bool]:
+def _takes_over(new: Child, old: Child, children: list[Child], assignment: Assignment) -> Generator[None, None, bool]:
     """Wait until *new* is ready; return whether it takes over. If *old* was restarted meanwhile, *new* is killed.
 
     Both would take over the path of a Unix socket, and callers find only the last one, which might be asked to leave.
+    A restart replaces *old* just as well: it loads the code and the files of now, and uses *assignment*.
     """
     children.append(new)
+    old.restart_with(assignment)
     starts, end = old.starts, time.monotonic() + _START_SECONDS
     try:
         while old.starts == starts:
@@ -143,6 +145,7 @@ def _takes_over(new: Child, old: Child, children: list[Child]) -> Generator[None
                 raise ChildFailed("a new process did not start in time")
             yield
     except ChildFailed:
+        old.restart_with(None)  # it may be the assignment that fails
         _discard(new, children)
         raise
     _discard(new, children)

@@ -24,7 +24,7 @@ from muniment_server.domain.ids import TenantNumber
 from muniment_server.domain.seals import Seal, SealableEvent, seal_events
 from muniment_server.postgres import queries, roles
 from muniment_server.postgres.deadline import Deadline
-from muniment_server.postgres.pool import Database
+from muniment_server.postgres.placement import PlacedDatabase
 from muniment_server.postgres.rows import row_of
 from muniment_server.telemetry import worker_metrics as metrics
 
@@ -95,10 +95,11 @@ class _Progress:
 
 
 class Sealer:
-    """Seals, on a thread of its own, while *may_seal* says so."""
+    """Seals the log of one server, on a thread of its own, while *may_seal* says so."""
 
-    def __init__(self, database: Database, may_seal: Callable[[], bool]) -> None:
-        self._database = database
+    def __init__(self, placed: PlacedDatabase, may_seal: Callable[[], bool]) -> None:
+        self._database = placed.database
+        self._sealed = metrics.AUDIT_SEALED.labels(placed.name)
         self._may_seal = may_seal
         self._progress: dict[TenantNumber, _Progress] = {}
 
@@ -123,7 +124,7 @@ class Sealer:
             return
         done = [self._seal(tenant) for tenant in found]
         if all(done):
-            metrics.AUDIT_SEALED.set(began - _FRESH.total_seconds())
+            self._sealed.set(began - _FRESH.total_seconds())
 
     def _seal(self, tenant: TenantNumber) -> bool:
         """Whether the new events of *tenant* are sealed."""

@@ -88,7 +88,7 @@ def _serve(orders: Orders, tracer: Tracer | None) -> None:
     for placed in databases:
         may_run = partial(_is_served, server, placed)
         Eraser(placed.database, may_run).start()
-        Sealer(placed.database, may_run).start()
+        Sealer(placed, may_run).start()
     _collect_less_garbage()
     child_main.report_ready()
     threading.Thread(target=_leave, args=(server, orders), daemon=True).start()
@@ -162,9 +162,10 @@ def check_grants(server: Server, databases: Databases, *, connections: int) -> N
     checked = {placed: found for placed in databases if (found := _check(placed, connections)) is not None}
     for placed, found in checked.items():
         placed.is_verified = not any(found.problems.values())
+        placed.tenants = placed.tenants if found.claim is None else found.claim.tenants
     for kind in ("grants", "log_settings"):
         metrics.GATE_PROBLEMS.labels(kind).set(sum(len(found.problems.get(kind, ())) for found in checked.values()))
-    databases.refuse(_claimed_twice({placed.name: found.claim for placed, found in checked.items() if found.claim}))
+    databases.refuse(_claimed_twice({placed.name: placed.tenants for placed in databases}))
     if not checked:  # calls fail on their own; the gate stays as it is
         return
     verified = any(placed.is_verified for placed in databases)
@@ -197,9 +198,9 @@ def _check(placed: PlacedDatabase, connections: int) -> _Checked | None:
     return checked
 
 
-def _claimed_twice(claims: Mapping[str, Claim]) -> Collection[TenantNumber]:
-    """The tenants that two servers have. No call of theirs is served, since it is unknown which server is right."""
-    found = claimed_twice(claims)
+def _claimed_twice(tenants: Mapping[str, Collection[TenantNumber]]) -> Collection[TenantNumber]:
+    """Those *tenants* that two servers have. No call of theirs is served, since it is unknown which server is right."""
+    found = claimed_twice(tenants)
     for tenant, (one, other) in found.items():
         _LOG.critical("the tenant %d is refused: the servers %s and %s both have it", tenant, one, other)
     return found

@@ -51,7 +51,8 @@ DATABASE_ANSWERED = gauge(
 DATABASE_ANSWERED.set_to_current_time()  # a worker that starts has not waited yet
 AUDIT_SEALED = gauge(
     "muniment_audit_sealed_timestamp_seconds",
-    "The time up to which recent audit events are sealed.",
+    "The time up to which recent audit events of a server are sealed.",
+    "server",
     of_all="livemax",
 )
 DISK_FULL = gauge("muniment_disk_full", "1 if a worker stores no texts: the disk is full.", of_all="livemax")
