@@ -32,7 +32,7 @@ from google.genai.types import Content, Part
 
 from muniment._connect import connect
 from muniment._imports import import_all
-from muniment.errors import AgentExists, PassageNotFound
+from muniment.errors import AgentExists, AgentNotFound, PassageNotFound
 from muniment.host import HostClient
 from muniment.session import SessionClient
 from muniment.values import Classification, NewPassage, Passage
@@ -200,11 +200,19 @@ class MunimentSharedMemoryService(MunimentMemoryService):
 
     @contextmanager
     def _session_of(self, app_name: str, user_id: str) -> Iterator[SessionClient]:
-        agent_id = _agent_of(app_name, user_id)
+        with self._open(_agent_of(app_name, user_id), app_name) as session:
+            yield session
+
+    def _open(self, agent_id: str, app_name: str) -> SessionClient:
+        """A session of the agent, which is created only if it does not exist.
+
+        A tenant that may have no more agents is refused CreateAgent for one that exists, too.
+        """
+        with suppress(AgentNotFound):
+            return self._host.open_session(agent_id, self._level)
         with suppress(AgentExists):
             self._host.create_agent(agent_id, display_name=app_name)
-        with self._host.open_session(agent_id, self._level) as session:
-            yield session
+        return self._host.open_session(agent_id, self._level)
 
 
 def _passage_id(text: str) -> str | None:

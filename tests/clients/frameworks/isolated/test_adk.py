@@ -22,7 +22,7 @@ from google.adk.tools import load_memory
 from google.genai.types import Content, FunctionCall, Part
 
 import muniment
-from muniment import Classification, SessionClient
+from muniment import Classification, HostClient, SessionClient
 from muniment.adk import MunimentMemoryService, MunimentSharedMemoryService
 from tests.clients.frameworks.isolated.readme import block, names_of
 from tests.clients.frameworks.worlds import Calls, leaking, seen_below
@@ -277,6 +277,20 @@ async def test_without_code(owner, tmp_path: Path):
     with owner.open_session(mine.agent_id, PUBLIC) as below:
         assert list(below.list_passages()) == []
     assert await found(service, "tea", app_name="tea", user_id="somebody else") == []
+    await service.close()
+
+
+async def test_a_user_who_is_known_is_served_when_no_more_agents_may_be_created(monkeypatch):
+    """A tenant's limits are checked before the id of a new agent."""
+    service, user_id = MunimentSharedMemoryService("muniment://internal"), str(uuid.uuid4())
+    await service.add_session_to_memory(conversation("Assam", user_id=user_id))
+    monkeypatch.setattr(HostClient, "create_agent", failing)
+
+    await service.add_session_to_memory(conversation("Assam at nine.", id="two", user_id=user_id))
+
+    assert await found(service, "Assam", app_name="tea", user_id=user_id) == ["Assam", "Assam at nine."]
+    with pytest.raises(ConnectionError):
+        await service.add_session_to_memory(conversation("Assam", user_id=str(uuid.uuid4())))
     await service.close()
 
 
