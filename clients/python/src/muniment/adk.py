@@ -22,7 +22,7 @@ import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -32,7 +32,7 @@ from google.genai.types import Content, Part
 
 from muniment._connect import connect
 from muniment._imports import import_all
-from muniment.errors import AgentExists, AgentNotFound, PassageNotFound
+from muniment.errors import AgentExists, AgentNotFound, MunimentError, PassageNotFound
 from muniment.host import HostClient
 from muniment.session import SessionClient
 from muniment.values import Classification, NewPassage, Passage
@@ -47,6 +47,8 @@ MAX_AUTHOR_CHARS = 256
 MAX_PASSAGE_BYTES = 256 * 1024
 DELETED = "adk-deleted/"
 """What the key of the memory that records a deletion begins with."""
+TTL = timedelta(minutes=5)
+"""How long a session for one call stays open if closing it fails. An import takes a minute at most."""
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _IDS = uuid.UUID("5f0c61a4-5b5c-4c9c-9d54-0d4a6c3f2b1e")
 """The namespace of the ids of events."""
@@ -200,8 +202,13 @@ class MunimentSharedMemoryService(MunimentMemoryService):
 
     @contextmanager
     def _session_of(self, app_name: str, user_id: str) -> Iterator[SessionClient]:
-        with self._open(_agent_of(app_name, user_id), app_name) as session:
+        session = self._open(_agent_of(app_name, user_id), app_name)
+        try:
             yield session
+        finally:
+            # An error here would make a success look like a failure, and ADK store the same again: the session expires.
+            with suppress(MunimentError):
+                session.close()
 
     def _open(self, agent_id: str, app_name: str) -> SessionClient:
         """A session of the agent, which is created only if it does not exist.
@@ -209,10 +216,10 @@ class MunimentSharedMemoryService(MunimentMemoryService):
         A tenant that may have no more agents is refused CreateAgent for one that exists, too.
         """
         with suppress(AgentNotFound):
-            return self._host.open_session(agent_id, self._level)
+            return self._host.open_session(agent_id, self._level, ttl=TTL)
         with suppress(AgentExists):
             self._host.create_agent(agent_id, display_name=app_name)
-        return self._host.open_session(agent_id, self._level)
+        return self._host.open_session(agent_id, self._level, ttl=TTL)
 
 
 def _passage_id(text: str) -> str | None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import AsyncGenerator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 from google.adk.agents import LlmAgent
 from google.adk.cli.service_registry import get_service_registry, load_services_module
@@ -47,6 +49,10 @@ def conversation(*texts: str, id: str = "one", user_id: str = "ada") -> Session:
 
 def failing(*_: object, **__: object) -> None:
     raise ConnectionError
+
+
+def unavailable(*_: object, **__: object) -> None:
+    raise muniment.Unavailable(grpc.StatusCode.UNAVAILABLE)
 
 
 async def found(service: BaseMemoryService, query: str, **whose: str) -> list[str]:
@@ -291,6 +297,23 @@ async def test_a_user_who_is_known_is_served_when_no_more_agents_may_be_created(
     assert await found(service, "Assam", app_name="tea", user_id=user_id) == ["Assam", "Assam at nine."]
     with pytest.raises(ConnectionError):
         await service.add_session_to_memory(conversation("Assam", user_id=str(uuid.uuid4())))
+    await service.close()
+
+
+async def test_what_was_done_is_no_failure_if_its_session_cannot_be_closed(owner, monkeypatch):
+    service, user_id = MunimentSharedMemoryService("muniment://internal"), str(uuid.uuid4())
+    with monkeypatch.context() as patch:
+        patch.setattr(SessionClient, "close", unavailable)
+        await service.add_session_to_memory(conversation("Assam", user_id=user_id))
+        assert await found(service, "Assam", app_name="tea", user_id=user_id) == ["Assam"]
+        patch.setattr(SessionClient, "search_passages", failing)
+        with pytest.raises(ConnectionError):
+            await found(service, "Assam", app_name="tea", user_id=user_id)
+
+    left_open = list(owner.list_sessions(agent_of(user_id)))
+    assert [each.expire_time - each.create_time for each in left_open] == [timedelta(minutes=5)] * 3
+    await service.add_session_to_memory(conversation("Assam at nine.", id="two", user_id=user_id))
+    assert len(list(owner.list_sessions(agent_of(user_id)))) == 3
     await service.close()
 
 
