@@ -276,6 +276,26 @@ def test_archival_passages_are_read_oldest_first(read, holding):
     assert (second.content, second.tags) == ("second", ("a", "b"))
 
 
+def test_of_several_agents_each_has_only_the_passages_that_name_it(read):
+    passages = [
+        {"id": "p-0", "text": "Ada's", "agent_id": "agent-0"},
+        {"id": "p-1", "text": "Bob's", "agent_id": "agent-1"},
+        {"id": "p-2", "text": "whose?"},
+    ]
+    cara = {"name": "cara", "passages": [{"id": "p-3", "text": "Cara's"}]}
+    agents = [{"id": "agent-0", "name": "ada"}, {"id": "agent-1", "name": "bob"}, cara]
+    holding = json.dumps({"agents": agents, "blocks": [], "archival_passages": passages})
+
+    found = {name: read(holding, from_agent=name) for name in ("ada", "agent-1", "cara")}
+
+    assert {name: [item.content for item in each.items] for name, each in found.items()} == {
+        "ada": ["Ada's"],
+        "agent-1": ["Bob's"],
+        "cara": ["Cara's"],
+    }
+    assert found["ada"].remarks == ("omitted passages that name another agent, or none: 2",)
+
+
 def test_a_passage_keeps_its_id_from_import_to_import(read):
     once, again, elsewhere = (
         [item.name for item in read(json.dumps(PASSAGES), agent_id=agent).items] for agent in ("alice", "alice", "bob")
