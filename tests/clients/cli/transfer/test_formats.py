@@ -169,6 +169,8 @@ def test_of_several_users_of_mem0_one_is_named(read):
         ({"memory": 7}, "memory 2: memory must be a string"),
         ({"id": None}, "memory 2: id must be a string"),
         ({"created_at": "hush"}, "memory 2: created_at must be a time"),
+        ({"expiration_date": "9999-12-31T23:59:59-05:00"}, "expiration_date must be a time from year 1 to 9999 in UTC"),
+        ({"created_at": "0001-01-01T00:00:00+05:00"}, "created_at must be a time from year 1 to 9999 in UTC"),
         ({"categories": "hush"}, "memory 2: categories must be a list"),
         ({"id": "b2"}, "memory 1: the same passage at the same level as in memory 2"),
     ],
