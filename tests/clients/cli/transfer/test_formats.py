@@ -631,10 +631,29 @@ def test_files_of_one_name_are_refused(read, vault):
 # Which it is.
 
 
-@pytest.mark.parametrize("content", ["", "\n\n", "hush", "{}", "[]", "7", '{"agents": []}', "PK\3\4hush"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "\n\n",
+        "hush",
+        "{}",
+        "[]",
+        "7",
+        '{"agents": []}',
+        "PK\3\4hush",
+        '{"type": ["hush"]}',
+        '{"type": {"hush": 1}}',
+    ],
+)
 def test_an_unknown_format_is_reported(read, content):
     refused = said(read, content)
     assert "hush" not in refused
+
+
+@pytest.mark.parametrize("written", [GRAPH, STORE, json.dumps(MEM0), json.dumps(PASSAGES), json.dumps(AGENT_FILE)])
+def test_a_byte_order_mark_hides_no_format(read, written):
+    assert read("\ufeff" + written).items == read(written).items
 
 
 def test_a_level_is_never_taken_for_granted(read):
