@@ -32,6 +32,7 @@ from google.genai.types import Content, Part
 
 from muniment._connect import connect
 from muniment._imports import import_all
+from muniment._listing import undisturbed
 from muniment.errors import AgentExists, AgentNotFound, MunimentError, PassageNotFound
 from muniment.host import HostClient
 from muniment.session import SessionClient
@@ -143,17 +144,13 @@ class MunimentMemoryService(BaseMemoryService):
 
     def _add_fitting(self, app_name: str, user_id: str, passages: Sequence[NewPassage]) -> None:
         tag = _tag_of(app_name, user_id)
+        tagged = [
+            NewPassage(each.content, [tag], each.thread, each.author, each.event_time, each.passage_id)
+            for each in passages
+        ]
         with self._session_of(app_name, user_id) as session:
-            listed = session.list_memories(key_prefix=DELETED, page_size=250).all(restart_on_taint_change=True)
-            deleted = {memory.key.removeprefix(DELETED) for memory in listed}
-            import_all(
-                session,
-                [
-                    NewPassage(each.content, [tag], each.thread, each.author, each.event_time, each.passage_id)
-                    for each in passages
-                    if each.passage_id not in deleted
-                ],
-            )
+            # They have ids: where the taint is raised meanwhile, those that are stored already are not stored again.
+            undisturbed(lambda: _import_what_is_not_deleted(session, tagged))
 
     def _found(self, app_name: str, user_id: str, query: str) -> list[MemoryEntry]:
         tag = _tag_of(app_name, user_id)
@@ -220,6 +217,13 @@ class MunimentSharedMemoryService(MunimentMemoryService):
         with suppress(AgentExists):
             self._host.create_agent(agent_id, display_name=app_name)
         return self._host.open_session(agent_id, self._level, ttl=TTL)
+
+
+def _import_what_is_not_deleted(session: SessionClient, passages: Sequence[NewPassage]) -> None:
+    """Import *passages*, without those whose deletion is recorded. TaintChanged: there may be more records."""
+    listed = session.list_memories(key_prefix=DELETED, page_size=250)
+    deleted = {memory.key.removeprefix(DELETED) for memory in listed}
+    import_all(session, [each for each in passages if each.passage_id not in deleted])
 
 
 def _passage_id(text: str) -> str | None:

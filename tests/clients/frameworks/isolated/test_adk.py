@@ -24,7 +24,7 @@ from google.adk.tools import load_memory
 from google.genai.types import Content, FunctionCall, Part
 
 import muniment
-from muniment import Classification, HostClient, SessionClient
+from muniment import Classification, HostClient, ImportCounts, NewPassage, SessionClient
 from muniment.adk import MunimentMemoryService, MunimentSharedMemoryService
 from tests.clients.frameworks.isolated.readme import block, names_of
 from tests.clients.frameworks.worlds import Calls, leaking, seen_below
@@ -141,6 +141,27 @@ async def test_at_two_taints(opened):
     with pytest.raises(muniment.WriteLevelMismatch):
         await high.delete_memory(**ADA, memory_id=tea.id)
     assert await found(low, "Assam") == ["She likes Assam."]
+
+
+async def test_a_raise_in_the_middle_of_an_import_starts_it_over_at_the_new_taint(owner, opened, monkeypatch):
+    """What was deleted at the new taint stays deleted."""
+    low, high = opened(PUBLIC), MunimentMemoryService(opened(CONFIDENTIAL))
+    await high.add_session_to_memory(conversation("", "Assam at nine."))
+    for entry in (await high.search_memory(query="nine", **ADA)).memories:
+        await high.delete_memory(**ADA, memory_id=entry.id)
+    import_passages = SessionClient.import_passages
+
+    def raised(session: SessionClient, passages: list[NewPassage], **options: Any) -> ImportCounts:
+        monkeypatch.undo()
+        import_passages(session, passages[:1], **options)
+        owner.raise_taint(session, CONFIDENTIAL, reason="read the payroll")
+        raise muniment.TaintChanged(grpc.StatusCode.ABORTED, "TAINT_CHANGED")
+
+    monkeypatch.setattr(SessionClient, "import_passages", raised)
+    await MunimentMemoryService(low).add_session_to_memory(conversation("No sugar.", "Assam at nine.", "Assam, ever."))
+
+    assert [each.content for each in opened(PUBLIC).list_passages()] == ["No sugar."]
+    assert sorted(each.content for each in low.list_passages()) == ["Assam, ever.", "No sugar."]
 
 
 def test_every_language_stores_the_same(opened):
