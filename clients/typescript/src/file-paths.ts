@@ -35,6 +35,15 @@ export function requireName(path: string): string {
   return name;
 }
 
+/** Whether a path is that of a file as {@link normalized} returns it. */
+export function isPath(path: string): boolean {
+  try {
+    return requireName(path) === path;
+  } catch {
+    return false;
+  }
+}
+
 /** Check that a pattern is no longer than a key: matching 1,000 files with a very long one would take minutes. */
 export function requireShort(pattern: string): void {
   const count = [...pattern].length;

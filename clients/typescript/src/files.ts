@@ -3,7 +3,8 @@
  *
  * A file is a keyed memory of the session's agent: the file `trips/graz.md` is the memory `files/trips/graz.md`, with
  * the same content. A directory exists as long as a file is below it. All adapters show the same files, also those of
- * other languages, and other memories are neither seen nor changed.
+ * other languages, and other memories are neither seen nor changed: also those whose key {@link normalized} would change,
+ * such as `files/a/../b`.
  *
  * The levels apply as everywhere: files above the session's taint do not exist; a write is made at the taint, and so
  * shadows a lower version; a file that exists only below the taint can be overwritten, but neither deleted nor renamed.
@@ -18,7 +19,7 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { MunimentError } from "./errors.js";
 import { onlyLineOf, requireStorable, withLines } from "./file-contents.js";
 import { FileError, isProblem } from "./file-errors.js";
-import { MAX_KEY_CHARS, matches, normalized, requireName, requireShort } from "./file-paths.js";
+import { isPath, MAX_KEY_CHARS, matches, normalized, requireName, requireShort } from "./file-paths.js";
 import { Classification } from "./gen/muniment/v1/classification_pb.js";
 import type { Memory } from "./gen/muniment/v1/memory_pb.js";
 import { pages } from "./pages.js";
@@ -109,7 +110,9 @@ export class FileView {
     const request = { keyPrefix: `${this.#key(directory)}/`, pageSize: MAX_PAGE_SIZE };
     return this.#explained(directory, async () => {
       const all = await pages(this.#session.memories.listMemories, request).all({ restartOnTaintChange: true });
-      return all.flatMap((page) => page.memories.map((memory) => this.#file(memory)));
+      const files = all.flatMap((page) => page.memories.map((memory) => this.#file(memory)));
+      // A call for any other path would be about another memory.
+      return files.filter(({ path }) => isPath(path));
     });
   }
 

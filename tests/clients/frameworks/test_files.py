@@ -47,6 +47,25 @@ def test_a_file_is_a_memory_with_the_same_content(opened):
     assert FileView(session).read("trips/graz.md") == written
 
 
+@pytest.mark.parametrize(
+    "key", ["files/a/../b", "files/a/./c", "files/a//c", "files/a/c/", "files//b", "files/../b", "files/"]
+)
+def test_a_memory_whose_key_is_another_path_to_a_file_is_no_file(opened, key):
+    """A lower session can save one."""
+    low, session = opened(PUBLIC), opened(CONFIDENTIAL)
+    low.save_memory(key, "planted")
+    view = FileView(session)
+    view.write("a/c", "new")
+    view.write("b", "new")
+
+    assert tree(view) == {"a/c": "new", "b": "new"}
+    assert (view.grep("planted"), view.glob("**/../*")) == ([], [])
+    assert [entry.path for entry in view.ls(depth=9)] == ["a", "a/c", "b"]
+    view.delete("a")
+    view.clear()
+    assert [memory.key for memory in session.list_memories()] == [key]
+
+
 @pytest.mark.parametrize("content", ["", "\n", "a", "a\r\nb", "x" * 131_072, "é" * 65_536, "\ufeff\u202e"])
 def test_content_comes_back_byte_for_byte(files, content):
     view = files(INTERNAL)

@@ -87,6 +87,16 @@ def test_what_is_no_number_does_not_compare(store):
         store.search(WHERE, filter={"n": {"$gt": "many"}})
 
 
+def test_a_whole_number_of_any_size_compares(store):
+    """Whoever can write at or below the taint can write one: it must not keep the others from being found."""
+    store.put(WHERE, "a", {"n": 10**400})
+    store.put(WHERE, "b", {"n": 1.5})
+
+    for limit in (1, 1.5, "1.5", 10**400):
+        assert "a" in [item.key for item in store.search(WHERE, filter={"n": {"$gte": limit}})]
+    assert [item.key for item in store.search(WHERE, filter={"n": {"$lt": 10**400}})] == ["b"]
+
+
 def test_an_item_expires(opened):
     session = opened(PUBLIC)
     store = MunimentStore(session)

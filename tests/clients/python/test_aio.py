@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -125,6 +126,66 @@ def test_a_call_under_way_when_the_client_is_closed_fails_and_its_task_is_not_ca
         assert caught.value.code is grpc.StatusCode.CANCELLED
 
     asyncio.run(main())
+
+
+def test_an_import_under_way_when_the_client_is_closed_fails_and_its_task_is_not_canceled(running):
+    """The server reads one passage only, so the client waits in the middle of the next."""
+    running.scripted.reads, running.scripted.cancel_timeout = 1, 20
+
+    async def main() -> None:
+        session, is_next = aio.connect(running.address, token=TOKEN), asyncio.Event()
+
+        async def passages() -> AsyncIterator[NewPassage]:
+            yield NewPassage("first")
+            is_next.set()
+            yield NewPassage("x" * 50_000_000)
+
+        call = asyncio.create_task(session.import_passages(passages(), timeout=60))
+        await is_next.wait()
+        await session.disconnect()
+        with pytest.raises(muniment.MunimentError, match="closed during the call") as caught:
+            await call
+        assert caught.value.code is grpc.StatusCode.CANCELLED
+
+    asyncio.run(main())
+
+
+def test_an_import_that_is_broken_off_at_its_very_end_says_why(running, monkeypatch):
+    """So does gRPC if the call ends while its last bytes wait to be sent, which chance alone brings about."""
+    running.scripted.script("ImportPassages", RAISED)
+
+    async def done_writing(_: object) -> None:
+        raise grpc.aio.InternalError
+
+    monkeypatch.setattr("grpc.aio._call.StreamUnaryCall.done_writing", done_writing)
+    running.scripted.reads = 1
+
+    async def main() -> None:
+        async with aio.connect(running.address, token=TOKEN) as session:
+            with pytest.raises(muniment.TaintChanged):
+                await session.import_passages([NewPassage("first")])
+
+    asyncio.run(main())
+
+
+def test_a_canceled_import_ends_while_there_is_no_connection_yet():
+    async def main(address: str) -> None:
+        session, is_next = aio.connect(address, token=TOKEN), asyncio.Event()
+
+        async def passages() -> AsyncIterator[NewPassage]:
+            is_next.set()
+            yield NewPassage("first")
+
+        call = asyncio.create_task(session.import_passages(passages(), timeout=60))
+        await is_next.wait()
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            async with asyncio.timeout(5):
+                await call
+        await session.disconnect()
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        asyncio.run(main(f"127.0.0.1:{silent.getsockname()[1]}"))
 
 
 @pytest.mark.parametrize("was_called", [False, True], ids=["never called", "called before"])

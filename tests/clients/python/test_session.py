@@ -38,6 +38,12 @@ def test_a_memory_is_saved_as_given(server, session):
     assert request.expire_time.seconds == 1_760_000_000
 
 
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00+05:00", "9999-12-31T23:59:59-05:00"])
+def test_a_time_that_is_outside_the_calendar_in_utc_is_a_value_error(session, time):
+    with pytest.raises(ValueError, match="from year 1 to 9999 in UTC"):
+        session.save_memory("tea", "Assam", expire_time=datetime.fromisoformat(time))
+
+
 def test_what_is_not_given_is_not_sent(server, session):
     session.save_memory("tea", "Assam")
 

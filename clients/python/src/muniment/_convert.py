@@ -89,7 +89,10 @@ def time_to_proto(time: datetime | None) -> Timestamp | None:
     if time.tzinfo is None:
         raise ValueError("a time needs a zone, such as datetime.UTC")
     sent = Timestamp()
-    sent.FromDatetime(time)
+    try:
+        sent.FromDatetime(time)
+    except OverflowError:
+        raise ValueError("a time must be from year 1 to 9999 in UTC") from None
     return sent
 
 

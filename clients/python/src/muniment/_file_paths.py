@@ -34,6 +34,14 @@ def normalized(path: str, *, is_file: bool = False) -> str:
     return unicodedata.normalize("NFC", "/".join(names))
 
 
+def is_path(path: str) -> bool:
+    """Whether *path* is the path of a file as `normalized` returns it."""
+    try:
+        return normalized(path, is_file=True) == path
+    except InvalidPath:
+        return False
+
+
 def require_short(pattern: str) -> None:
     """Check that a pattern is no longer than a key: matching 1,000 files with a very long one would take minutes."""
     if len(pattern) > MAX_KEY_CHARS:

@@ -73,6 +73,8 @@ def _compares(value: Any, name: str, to: Any) -> bool:
 
 def _number(value: Any) -> float | None:
     """*value* as a number, or as the number that a text such as "3.5" is; None for anything else."""
+    if isinstance(value, int):
+        return value  # It may be too large for a float, and compares with one all the same.
     try:
         return float(value)
     except (TypeError, ValueError):

@@ -22,7 +22,7 @@ import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -32,7 +32,8 @@ from google.genai.types import Content, Part
 
 from muniment._connect import connect
 from muniment._imports import import_all
-from muniment.errors import AgentExists, PassageNotFound
+from muniment._listing import undisturbed
+from muniment.errors import AgentExists, AgentNotFound, MunimentError, PassageNotFound
 from muniment.host import HostClient
 from muniment.session import SessionClient
 from muniment.values import Classification, NewPassage, Passage
@@ -47,6 +48,8 @@ MAX_AUTHOR_CHARS = 256
 MAX_PASSAGE_BYTES = 256 * 1024
 DELETED = "adk-deleted/"
 """What the key of the memory that records a deletion begins with."""
+TTL = timedelta(minutes=5)
+"""How long a session for one call stays open if closing it fails. An import takes a minute at most."""
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _IDS = uuid.UUID("5f0c61a4-5b5c-4c9c-9d54-0d4a6c3f2b1e")
 """The namespace of the ids of events."""
@@ -141,17 +144,13 @@ class MunimentMemoryService(BaseMemoryService):
 
     def _add_fitting(self, app_name: str, user_id: str, passages: Sequence[NewPassage]) -> None:
         tag = _tag_of(app_name, user_id)
+        tagged = [
+            NewPassage(each.content, [tag], each.thread, each.author, each.event_time, each.passage_id)
+            for each in passages
+        ]
         with self._session_of(app_name, user_id) as session:
-            listed = session.list_memories(key_prefix=DELETED, page_size=250).all(restart_on_taint_change=True)
-            deleted = {memory.key.removeprefix(DELETED) for memory in listed}
-            import_all(
-                session,
-                [
-                    NewPassage(each.content, [tag], each.thread, each.author, each.event_time, each.passage_id)
-                    for each in passages
-                    if each.passage_id not in deleted
-                ],
-            )
+            # They have ids: where the taint is raised meanwhile, those that are stored already are not stored again.
+            undisturbed(lambda: _import_what_is_not_deleted(session, tagged))
 
     def _found(self, app_name: str, user_id: str, query: str) -> list[MemoryEntry]:
         tag = _tag_of(app_name, user_id)
@@ -200,11 +199,31 @@ class MunimentSharedMemoryService(MunimentMemoryService):
 
     @contextmanager
     def _session_of(self, app_name: str, user_id: str) -> Iterator[SessionClient]:
-        agent_id = _agent_of(app_name, user_id)
+        session = self._open(_agent_of(app_name, user_id), app_name)
+        try:
+            yield session
+        finally:
+            # An error here would make a success look like a failure, and ADK store the same again: the session expires.
+            with suppress(MunimentError):
+                session.close()
+
+    def _open(self, agent_id: str, app_name: str) -> SessionClient:
+        """A session of the agent, which is created only if it does not exist.
+
+        A tenant that may have no more agents is refused CreateAgent for one that exists, too.
+        """
+        with suppress(AgentNotFound):
+            return self._host.open_session(agent_id, self._level, ttl=TTL)
         with suppress(AgentExists):
             self._host.create_agent(agent_id, display_name=app_name)
-        with self._host.open_session(agent_id, self._level) as session:
-            yield session
+        return self._host.open_session(agent_id, self._level, ttl=TTL)
+
+
+def _import_what_is_not_deleted(session: SessionClient, passages: Sequence[NewPassage]) -> None:
+    """Import *passages*, without those whose deletion is recorded. TaintChanged: there may be more records."""
+    listed = session.list_memories(key_prefix=DELETED, page_size=250)
+    deleted = {memory.key.removeprefix(DELETED) for memory in listed}
+    import_all(session, [each for each in passages if each.passage_id not in deleted])
 
 
 def _passage_id(text: str) -> str | None:

@@ -2,7 +2,7 @@
 
 A file is a keyed memory of the session's agent: the file `trips/graz.md` is the memory `files/trips/graz.md`, with the
 same content. A directory exists as long as a file is below it. All adapters show the same files, and other memories are
-neither seen nor changed.
+neither seen nor changed: also those whose key `normalized` would change, such as `files/a/../b`.
 
 The levels apply as everywhere: files above the session's taint do not exist; a write is made at the taint, and so
 shadows a lower version; a file that exists only below the taint can be overwritten, but neither deleted nor renamed.
@@ -45,7 +45,7 @@ from muniment._file_errors import (
     NoSuchLine,
     NoSuchText,
 )
-from muniment._file_paths import MAX_KEY_CHARS, matches, normalized, require_short
+from muniment._file_paths import MAX_KEY_CHARS, is_path, matches, normalized, require_short
 from muniment.errors import EtagStale, InvalidArgument, MemoryExists, MemoryNotFound, WriteLevelMismatch
 from muniment.session import SessionClient
 from muniment.values import Classification, Memory, NewMemory
@@ -147,7 +147,9 @@ class FileView:
         prefix = self._key(directory, is_directory=True)
         with self._explained(directory):
             below = self._session.list_memories(key_prefix=prefix, page_size=MAX_PAGE_SIZE)
-            return [self._file(memory) for memory in below.all(restart_on_taint_change=True)]
+            files = map(self._file, below.all(restart_on_taint_change=True))
+            # A call for any other path would be about another memory.
+            return [file for file in files if is_path(file.path)]
 
     def ls(self, directory: str = "", *, depth: int = 1) -> list[Entry]:
         """What is in a directory, by path, down to a *depth*. NoSuchFile: there is no such directory."""

@@ -28,6 +28,27 @@ test("a file is a memory with the same content", async () => {
   assert.deepEqual(await new FileView(session).read("trips/graz.md"), written);
 });
 
+test("a memory whose key is another path to a file is no file", async () => {
+  for (const key of ["files/a/../b", "files/a/./c", "files/a//c", "files/a/c/", "files//b", "files/../b", "files/"]) {
+    const opened = await someone();
+    const session = await opened(CONFIDENTIAL);
+    await (await opened(PUBLIC)).memories.saveMemory({ key, content: "planted" });
+    const view = new FileView(session);
+    await view.write("a/c", "new");
+    await view.write("b", "new");
+
+    assert.deepEqual(await tree(view), { "a/c": "new", b: "new" }, key);
+    assert.deepEqual(await view.grep("planted"), []);
+    await view.delete("a");
+    await view.delete("b");
+    const { memories } = await session.memories.listMemories({});
+    assert.deepEqual(
+      memories.map((memory) => memory.key),
+      [key],
+    );
+  }
+});
+
 test("content comes back as it was", async () => {
   const [view] = await views(PUBLIC);
   for (const content of ["", "\n", "a\r\nb", "x".repeat(131_072), "é".repeat(65_536)]) {

@@ -169,6 +169,8 @@ def test_of_several_users_of_mem0_one_is_named(read):
         ({"memory": 7}, "memory 2: memory must be a string"),
         ({"id": None}, "memory 2: id must be a string"),
         ({"created_at": "hush"}, "memory 2: created_at must be a time"),
+        ({"expiration_date": "9999-12-31T23:59:59-05:00"}, "expiration_date must be a time from year 1 to 9999 in UTC"),
+        ({"created_at": "0001-01-01T00:00:00+05:00"}, "created_at must be a time from year 1 to 9999 in UTC"),
         ({"categories": "hush"}, "memory 2: categories must be a list"),
         ({"id": "b2"}, "memory 1: the same passage at the same level as in memory 2"),
     ],
@@ -274,6 +276,26 @@ def test_archival_passages_are_read_oldest_first(read, holding):
     assert (first.content, first.tags, first.event_time) == ("first", (), datetime(2026, 1, 1, 0, 0, 0, 500000, UTC))
     assert isinstance(second, PassageItem)
     assert (second.content, second.tags) == ("second", ("a", "b"))
+
+
+def test_of_several_agents_each_has_only_the_passages_that_name_it(read):
+    passages = [
+        {"id": "p-0", "text": "Ada's", "agent_id": "agent-0"},
+        {"id": "p-1", "text": "Bob's", "agent_id": "agent-1"},
+        {"id": "p-2", "text": "whose?"},
+    ]
+    cara = {"name": "cara", "passages": [{"id": "p-3", "text": "Cara's"}]}
+    agents = [{"id": "agent-0", "name": "ada"}, {"id": "agent-1", "name": "bob"}, cara]
+    holding = json.dumps({"agents": agents, "blocks": [], "archival_passages": passages})
+
+    found = {name: read(holding, from_agent=name) for name in ("ada", "agent-1", "cara")}
+
+    assert {name: [item.content for item in each.items] for name, each in found.items()} == {
+        "ada": ["Ada's"],
+        "agent-1": ["Bob's"],
+        "cara": ["Cara's"],
+    }
+    assert found["ada"].remarks == ("omitted passages that name another agent, or none: 2",)
 
 
 def test_a_passage_keeps_its_id_from_import_to_import(read):
@@ -609,10 +631,29 @@ def test_files_of_one_name_are_refused(read, vault):
 # Which it is.
 
 
-@pytest.mark.parametrize("content", ["", "\n\n", "hush", "{}", "[]", "7", '{"agents": []}', "PK\3\4hush"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "\n\n",
+        "hush",
+        "{}",
+        "[]",
+        "7",
+        '{"agents": []}',
+        "PK\3\4hush",
+        '{"type": ["hush"]}',
+        '{"type": {"hush": 1}}',
+    ],
+)
 def test_an_unknown_format_is_reported(read, content):
     refused = said(read, content)
     assert "hush" not in refused
+
+
+@pytest.mark.parametrize("written", [GRAPH, STORE, json.dumps(MEM0), json.dumps(PASSAGES), json.dumps(AGENT_FILE)])
+def test_a_byte_order_mark_hides_no_format(read, written):
+    assert read("\ufeff" + written).items == read(written).items
 
 
 def test_a_level_is_never_taken_for_granted(read):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import AsyncGenerator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 from google.adk.agents import LlmAgent
 from google.adk.cli.service_registry import get_service_registry, load_services_module
@@ -22,7 +24,7 @@ from google.adk.tools import load_memory
 from google.genai.types import Content, FunctionCall, Part
 
 import muniment
-from muniment import Classification, SessionClient
+from muniment import Classification, HostClient, ImportCounts, NewPassage, SessionClient
 from muniment.adk import MunimentMemoryService, MunimentSharedMemoryService
 from tests.clients.frameworks.isolated.readme import block, names_of
 from tests.clients.frameworks.worlds import Calls, leaking, seen_below
@@ -47,6 +49,10 @@ def conversation(*texts: str, id: str = "one", user_id: str = "ada") -> Session:
 
 def failing(*_: object, **__: object) -> None:
     raise ConnectionError
+
+
+def unavailable(*_: object, **__: object) -> None:
+    raise muniment.Unavailable(grpc.StatusCode.UNAVAILABLE)
 
 
 async def found(service: BaseMemoryService, query: str, **whose: str) -> list[str]:
@@ -135,6 +141,27 @@ async def test_at_two_taints(opened):
     with pytest.raises(muniment.WriteLevelMismatch):
         await high.delete_memory(**ADA, memory_id=tea.id)
     assert await found(low, "Assam") == ["She likes Assam."]
+
+
+async def test_a_raise_in_the_middle_of_an_import_starts_it_over_at_the_new_taint(owner, opened, monkeypatch):
+    """What was deleted at the new taint stays deleted."""
+    low, high = opened(PUBLIC), MunimentMemoryService(opened(CONFIDENTIAL))
+    await high.add_session_to_memory(conversation("", "Assam at nine."))
+    for entry in (await high.search_memory(query="nine", **ADA)).memories:
+        await high.delete_memory(**ADA, memory_id=entry.id)
+    import_passages = SessionClient.import_passages
+
+    def raised(session: SessionClient, passages: list[NewPassage], **options: Any) -> ImportCounts:
+        monkeypatch.undo()
+        import_passages(session, passages[:1], **options)
+        owner.raise_taint(session, CONFIDENTIAL, reason="read the payroll")
+        raise muniment.TaintChanged(grpc.StatusCode.ABORTED, "TAINT_CHANGED")
+
+    monkeypatch.setattr(SessionClient, "import_passages", raised)
+    await MunimentMemoryService(low).add_session_to_memory(conversation("No sugar.", "Assam at nine.", "Assam, ever."))
+
+    assert [each.content for each in opened(PUBLIC).list_passages()] == ["No sugar."]
+    assert sorted(each.content for each in low.list_passages()) == ["Assam, ever.", "No sugar."]
 
 
 def test_every_language_stores_the_same(opened):
@@ -277,6 +304,37 @@ async def test_without_code(owner, tmp_path: Path):
     with owner.open_session(mine.agent_id, PUBLIC) as below:
         assert list(below.list_passages()) == []
     assert await found(service, "tea", app_name="tea", user_id="somebody else") == []
+    await service.close()
+
+
+async def test_a_user_who_is_known_is_served_when_no_more_agents_may_be_created(monkeypatch):
+    """A tenant's limits are checked before the id of a new agent."""
+    service, user_id = MunimentSharedMemoryService("muniment://internal"), str(uuid.uuid4())
+    await service.add_session_to_memory(conversation("Assam", user_id=user_id))
+    monkeypatch.setattr(HostClient, "create_agent", failing)
+
+    await service.add_session_to_memory(conversation("Assam at nine.", id="two", user_id=user_id))
+
+    assert await found(service, "Assam", app_name="tea", user_id=user_id) == ["Assam", "Assam at nine."]
+    with pytest.raises(ConnectionError):
+        await service.add_session_to_memory(conversation("Assam", user_id=str(uuid.uuid4())))
+    await service.close()
+
+
+async def test_what_was_done_is_no_failure_if_its_session_cannot_be_closed(owner, monkeypatch):
+    service, user_id = MunimentSharedMemoryService("muniment://internal"), str(uuid.uuid4())
+    with monkeypatch.context() as patch:
+        patch.setattr(SessionClient, "close", unavailable)
+        await service.add_session_to_memory(conversation("Assam", user_id=user_id))
+        assert await found(service, "Assam", app_name="tea", user_id=user_id) == ["Assam"]
+        patch.setattr(SessionClient, "search_passages", failing)
+        with pytest.raises(ConnectionError):
+            await found(service, "Assam", app_name="tea", user_id=user_id)
+
+    left_open = list(owner.list_sessions(agent_of(user_id)))
+    assert [each.expire_time - each.create_time for each in left_open] == [timedelta(minutes=5)] * 3
+    await service.add_session_to_memory(conversation("Assam at nine.", id="two", user_id=user_id))
+    assert len(list(owner.list_sessions(agent_of(user_id)))) == 3
     await service.close()
 
 

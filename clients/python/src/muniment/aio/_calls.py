@@ -87,10 +87,10 @@ class Calls:
         call = method(timeout=self._seconds(timeout), metadata=self._metadata)
         try:
             async for request in requests:
-                if not await _sent(call, request):
+                if not await _sent(call.write(request)):
                     break
             else:
-                await call.done_writing()
+                await _sent(call.done_writing())
             return await answer(call)
         except Unavailable as error:
             raise await self._explained(error) from error.__cause__
@@ -116,28 +116,34 @@ class Calls:
 
 
 async def answer(call: Awaitable[Response]) -> Response:
-    """The response of a call, or a MunimentError.
-
-    gRPC cancels the task whose call ends because the channel is closed. Here, that is an error like any other.
-    """
+    """The response of a call, or a MunimentError."""
     try:
         return await call
     except grpc.RpcError as failure:
         raise error_of(failure) from failure
     except asyncio.CancelledError:
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
+        if _is_canceled():
             raise
         raise MunimentError(grpc.StatusCode.CANCELLED, message="this client was closed during the call") from None
 
 
-async def _sent(call: aio.StreamUnaryCall[Request, Response], request: Request) -> bool:
-    """Whether *request* was sent. False if the call is over; awaiting it gives the reason."""
+async def _sent(sending: Awaitable[None]) -> bool:
+    """Whether it was sent. False if the call is over; awaiting it gives the reason."""
     try:
-        await call.write(request)
-    except (aio.AioRpcError, asyncio.InvalidStateError):
+        await sending
+    except (aio.AioRpcError, aio.InternalError, asyncio.InvalidStateError):
+        return False
+    except asyncio.CancelledError:
+        if _is_canceled():
+            raise
         return False
     return True
+
+
+def _is_canceled() -> bool:
+    """Whether a CancelledError is about this task. gRPC raises it, too, when the channel of a call is closed."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
 
 
 async def pages(fetch: Callable[[str], Awaitable[Page]]) -> AsyncIterator[Page]:

@@ -90,7 +90,10 @@ class Fields:
         moment = time_of(self.text(name))
         if moment is None or (zone and moment.tzinfo is None):
             raise Unreadable(self.where, f"{name} must be a time, such as 2026-11-22T09:30:00Z")
-        return in_utc(moment)
+        moment = in_utc(moment)
+        if moment.utcoffset():
+            raise Unreadable(self.where, f"{name} must be a time from year 1 to 9999 in UTC")
+        return moment
 
     def refuse_others(self) -> None:
         """Raise Unreadable if the object has a field that was not read, whose value would be lost."""

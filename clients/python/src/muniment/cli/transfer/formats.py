@@ -77,7 +77,8 @@ def _guessed(content: bytes) -> str:
         return "mcp"
     if langgraph.is_line(first):
         return "langgraph"
-    document = loaded("the file", content) if content.lstrip()[:1] in (b"{", b"[", b'"') else None
+    is_json = content.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[", b'"')
+    document = loaded("the file", content) if is_json else None
     if mem0.is_document(document):
         return "mem0"
     if letta.is_document(loaded("the file", document) if isinstance(document, str) else document):

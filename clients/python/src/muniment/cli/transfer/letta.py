@@ -3,7 +3,8 @@
 There are three forms. The current one has `agents`, each with its `block_ids`, and `blocks` of {id, label, value}. The
 first one has a single agent with its blocks in `core_memory`. Either may also be a JSON string in JSON. Letta's export
 does not contain passages yet. They are read from `passages` (or `archival_passages`, `archival_memory`) of the file or
-the agent, and from the list that Letta's API returns for an agent's archival memory.
+the agent, and from the list that Letta's API returns for an agent's archival memory. If a file has
+several agents, a passage outside of them is imported only if its `agent_id` is that of the chosen one.
 
 In Letta, a block's label may be a path. Here `/` becomes `.`, and a leading `/` is dropped.
 """
@@ -46,14 +47,16 @@ def read(source: bytes | str, level: Classification, *, agent_id: str, from_agen
         return read(document, level, agent_id=agent_id, from_agent=from_agent)
     purpose = _Purpose(agent_id, level)
     if isinstance(document, list):
-        return Reading(checked(_passages("", document, purpose)))
+        return Reading(checked(_passages(_listed("", document), purpose)))
     file = Fields("the file", document)
     if not is_document(document):
         raise Unreadable("", _FORM)
     agent = _agent(file, from_agent) if "agents" in file else file
     blocks, remarks = _blocks(file, agent)
-    passages = [each for holder in _once(file, agent) for name in _PASSAGES for each in _listed(holder, name, purpose)]
-    return Reading((*checked(_block_items(blocks, level)), *checked(passages)), remarks)
+    passages, others = _archived(file, agent)
+    if others:
+        remarks = (*remarks, f"omitted passages that name another agent, or none: {others}")
+    return Reading((*checked(_block_items(blocks, level)), *checked(_passages(passages, purpose))), remarks)
 
 
 def _agent(file: Fields, wanted: str | None) -> Fields:
@@ -100,18 +103,30 @@ def _block_items(blocks: list[Fields], level: Classification) -> Iterator[BlockI
         yield BlockItem(block.where, level, label=label, content=block.text("value", default=""))
 
 
-def _once(file: Fields, agent: Fields) -> tuple[Fields, ...]:
-    return (file,) if agent is file else (file, agent)
+def _archived(file: Fields, agent: Fields) -> tuple[list[Fields], int]:
+    """The agent's passages, and the number of those in the file that may be another agent's."""
+    outside = _of_holder(file)
+    if agent is file:
+        return outside, 0
+    agent_id = agent.text("id", default="")
+    several = len(file.list("agents")) > 1
+    own = [each for each in outside if not several or (agent_id and each.text("agent_id", default="") == agent_id)]
+    return [*own, *_of_holder(agent)], len(outside) - len(own)
 
 
-def _listed(holder: Fields, name: str, purpose: _Purpose) -> Iterator[PassageItem]:
-    place = name if holder.where == "the file" else f"{holder.where}.{name}"
-    return _passages(place, holder.list(name), purpose)
+def _of_holder(holder: Fields) -> list[Fields]:
+    """The passages that the file or an agent has."""
+    above = "" if holder.where == "the file" else f"{holder.where}."
+    return [each for name in _PASSAGES for each in _listed(f"{above}{name}", holder.list(name))]
 
 
-def _passages(place: str, passages: list[object], purpose: _Purpose) -> Iterator[PassageItem]:
+def _listed(place: str, passages: list[object]) -> list[Fields]:
+    return [Fields(f"{place}[{index}]", each) for index, each in enumerate(passages)]
+
+
+def _passages(passages: list[Fields], purpose: _Purpose) -> Iterator[PassageItem]:
     """The passages, oldest first; those with equal times keep their order."""
-    read = [_passage(Fields(f"{place}[{index}]", each), purpose) for index, each in enumerate(passages)]
+    read = [_passage(each, purpose) for each in passages]
     return iter(sorted(read, key=lambda item: item.event_time.timestamp() if item.event_time else float("inf")))
 
 
