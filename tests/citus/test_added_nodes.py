@@ -49,6 +49,9 @@ class Grown:
         return migrate(self.home, self.url, self.passfile)
 
     def differences(self) -> list[str]:
+        """Those that are found once Citus has dropped the old copies of shards that were moved, which it does later."""
+        with self.cluster.admin(self.cluster.coordinator, _DATABASE) as admin:
+            admin.execute("CALL citus_cleanup_orphaned_resources()")
         with psycopg.connect(self.url, user=roles.CONTROL, passfile=str(self.passfile), autocommit=True) as connection:
             return cluster_grants.differences(connection)
 

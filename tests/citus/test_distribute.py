@@ -172,7 +172,7 @@ def _is_refused(done: Done, *texts: str) -> None:
 def test_a_worker_does_not_distribute(kept: Kept) -> None:
     refused = kept.distribute(port=kept.cluster.workers[0])
 
-    _is_refused(refused, "this is a worker of a Citus cluster: name the database of the coordinator")
+    _is_refused(refused, "this is a worker of a Citus cluster", "name the database of the coordinator")
 
 
 def test_a_database_that_is_served_is_refused(kept: Kept) -> None:

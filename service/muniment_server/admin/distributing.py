@@ -131,8 +131,6 @@ def _refusal(connection: psycopg.Connection[Any]) -> str | None:
     """Why the tables cannot be distributed, even if no server uses them. None if they can be, or have been."""
     if not citus.is_cluster(connection):
         return "the database does not have the extension citus: create it on each node, and add the nodes"
-    if not citus.is_coordinator(connection):
-        return citus.refusal(connection)
     if lacking := citus.unprepared(connection):
         return lacking
     found, needed = max(migrations.applied_versions(connection), default=0), migrations.newest_version()

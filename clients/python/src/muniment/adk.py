@@ -208,10 +208,7 @@ class MunimentSharedMemoryService(MunimentMemoryService):
                 session.close()
 
     def _open(self, agent_id: str, app_name: str) -> SessionClient:
-        """A session of the agent, which is created only if it does not exist.
-
-        A tenant that may have no more agents is refused CreateAgent for one that exists, too.
-        """
+        """A session of the agent, which is created only if it does not exist: CreateAgent locks the tenant's limits."""
         with suppress(AgentNotFound):
             return self._host.open_session(agent_id, self._level, ttl=TTL)
         with suppress(AgentExists):
