@@ -276,6 +276,16 @@ def test_a_chunk_that_the_server_refuses_gets_zeros_while_it_answers_for_others(
     assert "launch" not in caplog.text
 
 
+def test_an_empty_text_is_not_sent_and_gets_zeros(server):
+    model = server.model()
+    before = len(server.requests)
+    assert [any(vector) for vector in model.embed_chunks(["", ""], PUBLIC)] == [False, False]
+    assert len(server.requests) == before
+    assert [any(vector) for vector in model.embed_chunks(["", "a cat", ""], PUBLIC)] == [False, True, False]
+
+    assert server.texts == ["a cat"]
+
+
 def test_a_refused_chunk_is_not_to_blame_if_the_probe_fails_and_there_is_one_probe(server):
     """A second one could be answered, and the chunk be blamed for what the first one showed."""
     model = server.model()

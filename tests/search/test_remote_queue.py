@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -15,8 +16,8 @@ from muniment_server.runtime.remote_client import RemoteModelError
 from muniment_server.runtime.remote_queue import RemoteQueue
 from muniment_server.runtime.stop_signal import StopSignal
 from muniment_server.search.embedding_queue import NothingStored
-from tests.support.answers import PUBLIC
-from tests.support.clock import StoppedClock
+from tests.support.answers import PUBLIC, in_future
+from tests.support.clock import Clock, StoppedClock
 from tests.support.embedders import quick
 from tests.support.services import serving
 
@@ -40,9 +41,13 @@ class Queue:
     def backoff(self):
         return self._queue.backoff
 
-    def save(self, agent: str, **contents: str) -> None:
+    def save(self, agent: str, *, expire_time: Any = None, **contents: str) -> None:
         for key, content in contents.items():
-            self._service.session(PUBLIC, agent_id=agent).save_memory(key=key, content=content)
+            self._service.session(PUBLIC, agent_id=agent).save_memory(key=key, content=content, expire_time=expire_time)
+        self.embed_built_in()
+
+    def embed_built_in(self) -> None:
+        """Embed with the built-in model, which queues what it has embedded."""
         roles = RoleDatabase(self._database.conninfo, pool_sizes=SINGLE)
         schedule = EmbeddingSchedule(Databases.of_one(roles), lambda text, _: quick(text), next_model=lambda _: MODEL)
         embed_queued_chunks(schedule, Disk(None), StopSignal())
@@ -180,3 +185,39 @@ def test_chunks_that_are_locked_stop_no_other_agent(queue):
     queue.embed_all()
 
     assert queue.waiting() == []
+
+
+def test_of_what_has_expired_no_text_is_given_and_no_agent_waits_for_it(queue, database):
+    """More of it than a batch, before and after a chunk that is sent."""
+    for agent in ("alice", "bob"):
+        queue.save(agent, **{f"{agent}{number:02}": "a cat" for number in range(40)}, expire_time=in_future(hours=1))
+        queue.save(agent, **{f"{agent}20x": "a dog"})
+    Clock(database).advance(hours=2)
+    queue.embed_all()
+
+    assert sorted(text for texts in queue.sent for text in texts if text) == ["alice20x: a dog", "bob20x: a dog"]
+    assert queue.waiting() == []
+
+
+def test_what_expires_while_it_is_left_out_waits_no_longer(queue, database):
+    """Otherwise its agent would be searched with the built-in model until its next turn, up to a day later."""
+    queue.save("alice", key="launch", expire_time=in_future(hours=1))
+    for _ in range(2):
+        queue.embed_all()
+    before = queue.waiting()
+    queue.sent.clear()
+    Clock(database).advance(hours=2)
+    queue.embed_all()
+
+    assert (before, queue.waiting(), queue.sent) == (["key"], [], [[""]])
+
+
+def test_what_gets_another_expire_time_is_embedded_again(queue, database):
+    """It has new chunks, so that the zeros of the old ones stay behind."""
+    queue.save("alice", key="a cat", expire_time=in_future(hours=1))
+    Clock(database).advance(hours=2)
+    queue.embed_all()
+    queue.save("alice", key="a cat", expire_time=in_future(hours=5))
+    queue.embed_all()
+
+    assert queue.sent == [[""], ["key: a cat"]]

@@ -43,8 +43,8 @@ from muniment_server.search.embedding_queue import (
 from muniment_server.search.embeddings import model_number
 from tests.noninterference.mutants.damage import as_restricted
 from tests.noninterference.mutants.scheme import HOSTS, ITEMS, Mutant, Patch, applied, edit, setting
-from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, keys
-from tests.support.clock import StoppedClock
+from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, in_future, keys
+from tests.support.clock import Clock, StoppedClock
 from tests.support.embedders import quick
 from tests.support.embedding_server import EmbeddingServer, answer_well, answer_with, embedding_server
 from tests.support.erasing import erase_all
@@ -359,6 +359,25 @@ def test_what_was_stored_before_is_embedded_and_the_built_in_model_searches_unti
 
     assert while_growing == (["dog"], [])
     assert afterwards == ([], 10)
+
+
+def test_what_has_expired_is_sent_neither_later_nor_to_another_model(database, tmp_path, server):
+    """And keeps its agent from no model: there is no vector that it could wait for."""
+    with serving(database, embed=quick) as service:
+        service.session(PUBLIC).save_memory(key="old", content="an old cat", expire_time=in_future(hours=1))
+        service.session(PUBLIC).save_memory(key="cat", content="a cat")
+        Clock(database).advance(hours=2)
+        schedule = RoleDatabase(database.conninfo, pool_sizes=SINGLE)
+        embed_queued_chunks(
+            EmbeddingSchedule(Databases.of_one(schedule), lambda text, _: quick(text)), Disk(None), StopSignal()
+        )
+        schedule.close()
+    with world_of(database, tmp_path, server, PUBLIC) as world:
+        world.embed()
+        found = world.found(PUBLIC, "feline")
+
+    assert found == ["cat"]
+    assert server.texts == ["cat: a cat", "feline"]
 
 
 def what_is_missing_above_changes_nothing_below(world):

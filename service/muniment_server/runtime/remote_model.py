@@ -94,16 +94,18 @@ class RemoteModel:
         """The embeddings of chunks of *level*.
 
         A chunk that the server refuses, while it answers for others, gets a vector of zeros, which is similar to
-        nothing. Raises RemoteModelError: with `may_be_the_text` if the server embeds the probe sentence, so that the
-        chunks may be the cause. No probe is sent if the server asked for a pause.
+        nothing. So does an empty one, which is not sent. Raises RemoteModelError: with `may_be_the_text` if the server
+        embeds the probe sentence, so that the chunks may be the cause. No probe is sent if the server asked for a
+        pause.
         """
         try:
-            return self._embed_or_split([readable(text) for text in texts], level)
+            made = iter(self._embed_or_split([readable(text) for text in texts if text], level))
         except RemoteModelError as error:
             if error.retry_after or isinstance(error, ProbeFailedError):
                 raise
             self.probe(_CHUNKS_SECONDS)
             raise RemoteModelError(str(error), may_be_the_text=True) from None
+        return [next(made) if text else self._zeros for text in texts]
 
     def probe(self, seconds: float) -> None:
         """Ask for the embedding of a constant sentence. Raises ProbeFailedError if there is none within *seconds*."""
@@ -124,6 +126,8 @@ class RemoteModel:
         return vectors
 
     def _embed_or_split(self, texts: Sequence[str], level: Classification) -> Sequence[Vector]:
+        if not texts:
+            return []
         try:
             return self._embed(texts, level, "chunk", _CHUNKS_SECONDS)
         except RemoteModelError as error:
@@ -150,6 +154,10 @@ class RemoteModel:
             else:
                 return vector
         _LOG.error("skipping a chunk that the model at %s refuses: it is not found by that model", self._config.address)
+        return self._zeros
+
+    @property
+    def _zeros(self) -> Vector:
         return [0] * len(self._calibrated.mean)
 
     @property

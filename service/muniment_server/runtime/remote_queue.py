@@ -99,14 +99,19 @@ class RemoteQueue:
         return stored
 
     def _next_batch(self, connection: psycopg.Connection[Any], model: int) -> Sequence[QueuedChunk] | None:
-        """The next chunks to send, without those that are left out. None: no agent after the last one has any."""
+        """The next chunks to embed, without those that are left out. None: no agent after the last one has any.
+
+        A chunk that has expired is not left out: it is not sent, and while it waits, its agent may not be searched with
+        the model.
+        """
         now = self._clock()
         left_out = self._deferred | {chunk for chunk, failure in self._failures.items() if now < failure.until}
         most = self._size.texts + len(left_out)
         queued = read_remote_batch(connection, self._position, most=most, model=model, is_missing=self._is_missing)
         if not queued:
             return None
-        chunks = [chunk for chunk in queued if chunk.position not in left_out][: self._size.texts]
+        ready = [chunk for chunk in queued if not chunk.text or chunk.position not in left_out]
+        chunks = ready[: self._size.texts]
         last = (chunks or queued)[-1]
         self._position = last.tenant, last.agent  # the next agent has its turn, even if nothing can be stored
         return chunks

@@ -99,6 +99,7 @@ class QueuedChunk:
     before_name: str | None
     before_change: UUID | None
     text: str
+    """Empty if it may not be sent to an address, because the item has expired."""
 
     @property
     def position(self) -> ChunkPosition:
