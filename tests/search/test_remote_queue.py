@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from muniment_server.search.embedding_queue import NothingStored
 from tests.support.answers import PUBLIC, in_future
 from tests.support.clock import Clock, StoppedClock
 from tests.support.embedders import quick
+from tests.support.searches import passages
 from tests.support.services import serving
 
 MODEL = 7
@@ -33,6 +35,10 @@ class Queue:
         self.fails_for_all = False
         self.works_for_all = False
         self.retry_after = 0.0
+        self.meanwhile: Callable[[], object] = lambda: None
+        """What happens when texts have been sent."""
+        self.wait: list[tuple[str, bool]] = []
+        """The texts sent last, and whether each of them could be sent again then."""
         self._database = database
         self._service = service
         self._queue = RemoteQueue(is_missing=False, clock=self.clock)
@@ -79,8 +85,10 @@ class Queue:
         while self.embed() is not None:
             pass
 
-    def _answer(self, texts: Sequence[str]):
+    def _answer(self, texts: Sequence[str], is_waiting: Callable[[int], bool]):
         self.sent.append(list(texts))
+        self.meanwhile()
+        self.wait = [(text, is_waiting(place)) for place, text in enumerate(texts)]
         if self.retry_after:
             raise RemoteModelError("failed", retry_after=self.retry_after)
         if any("launch" in text for text in texts) and not self.works_for_all:
@@ -221,3 +229,39 @@ def test_what_gets_another_expire_time_is_embedded_again(queue, database):
     queue.embed_all()
 
     assert queue.sent == [[""], ["key: a cat"]]
+
+
+@pytest.mark.parametrize(
+    ("what", "waiting"),
+    [
+        ("nothing", ["first", "first\nsecond", "key: a cat"]),
+        ("a memory is deleted", ["first", "first\nsecond"]),
+        ("a memory expires", ["first", "first\nsecond"]),
+        ("the turn before is deleted", ["key: a cat"]),
+        ("all is embedded", []),
+    ],
+)
+def test_a_text_may_be_sent_again_unless_it_was_deleted_expired_or_embedded_meanwhile(queue, database, what, waiting):
+    session = queue._service.session(PUBLIC, agent_id="alice")
+    first, _ = passages(session, "t", "first", "second")
+    queue.save("alice", key="a cat", expire_time=in_future(hours=1))
+    end = {
+        "nothing": lambda: None,
+        "a memory is deleted": lambda: session.delete_memory(key="key"),
+        "a memory expires": lambda: Clock(database).advance(minutes=61),
+        "the turn before is deleted": lambda: session.delete_passage(passage_id=first),
+        "all is embedded": lambda: execute(
+            database, "UPDATE muniment_public.remote_embedding SET signs = B'1', vector = '{1}'"
+        ),
+    }
+    queue.meanwhile = end[what]
+    with suppress(NothingStored):
+        queue.embed()
+
+    assert sorted(text for text, _ in queue.wait) == ["first", "first\nsecond", "key: a cat"]
+    assert sorted(text for text, waits in queue.wait if waits) == waiting
+
+
+def execute(database, statement: str) -> None:
+    with database.as_owner() as owner:
+        owner.execute(statement.encode())

@@ -556,6 +556,27 @@ def test_a_vector_whose_text_is_deleted_while_it_is_made_is_not_stored(world):
     assert dict(made) == {first: True, second: False}
 
 
+def test_a_text_that_is_deleted_while_it_is_refused_is_not_sent_again(world):
+    sent = []
+
+    def answer(handler, texts):
+        if not any("launch" in text for text in texts):
+            return answer_well(handler, texts)
+        sent.append(texts)
+        if len(sent) == 1:
+            world.at(PUBLIC).delete_memory(key="code")
+        return answer_body(handler, b"", 403)
+
+    world.server.answer = answer
+    world.at(PUBLIC).save_memory(key="code", content="the launch code")
+    world.embed(waits=False)
+    wait_until(lambda: sent)
+    world.at(PUBLIC).save_memory(key="cat", content="a cat")
+    world.embed()  # so the batch before has ended
+
+    assert sent == [["code: the launch code"]]
+
+
 def test_chunks_that_others_have_locked_are_not_sent_again_at_once(world):
     """They are sent after a pause."""
     sent = []
