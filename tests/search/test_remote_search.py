@@ -767,14 +767,48 @@ def test_pauses_become_longer_up_to_a_minute_and_end_with_a_success():
     assert backoff.begin() == 1
 
 
-def test_reindexing_embeds_again(world):
+def test_a_reindexed_agent_is_searched_with_the_built_in_model_until_all_is_embedded_again(world):
     fill(world)
+    world.at(PUBLIC, "bob").save_memory(key="cat-bob", content="a cat")
+    world.embed()
+    go_on = threading.Event()
+
+    def answer(handler, texts):
+        if any("cat-PUBLIC" in text for text in texts):
+            go_on.wait(25)
+        answer_well(handler, texts)
+
+    world.server.answer = answer
     with connect_operator(world.service.database.admin) as operator:
-        list(operator.reindex())
-    assert world.rows() == []
+        list(operator.reindex(agent_id="alice"))
+    world.embed(waits=False)
+    wait_until(lambda: len(world.rows("WHERE signs IS NOT NULL")) == 3)  # of bob, and at INTERNAL
+    meanwhile = [world.found(level, query) for level in (PUBLIC, INTERNAL) for query in ("hound", "feline")]
+    of_bob = world.found(PUBLIC, "feline", "bob")
+    above = world.rows("WHERE level > 2")
+    go_on.set()
     world.embed()
 
-    assert world.found(PUBLIC, "feline") == ["cat-PUBLIC"]
+    assert meanwhile == [["dog-PUBLIC"], [], ["dog-INTERNAL", "dog-PUBLIC"], []]
+    assert of_bob == ["cat-bob"]
+    assert above == []
+    assert world.found(INTERNAL, "feline") == ["cat-INTERNAL", "cat-PUBLIC"]
+
+
+def test_what_a_reindex_rebuilds_is_queued_for_each_model_that_had_it(world):
+    """The model that servers use, and the one that they will use next."""
+    fill(world)
+    with world.service.database.connect(PUBLIC.role) as connection:
+        queue_missing(connection, FIRST, model=7)
+    with connect_operator(world.service.database.admin) as operator:
+        list(operator.reindex())
+
+    assert set(world.rows("WHERE is_missing", "name, model")) == {
+        (f"{animal}-{level}", model)
+        for animal in ("cat", "dog")
+        for level, models in (("PUBLIC", (MODEL, 7)), ("INTERNAL", (MODEL,)))
+        for model in models
+    }
 
 
 def test_doctor_tells_of_what_is_queued(world):
