@@ -199,10 +199,10 @@ def test_what_would_be_sent_to_a_model_is_erased_first_of_all_deleted_agents(ser
     save_some(service, "alice", "bob", "carol")
     for agent_id in ("alice", "bob", "carol"):
         service.host().delete_agent(agent_id=agent_id)
-    seen = []
+    seen: list[tuple[int, list[int]]] = []
     with service.database.as_owner() as owner:
 
-        def look() -> bool:
+        def look():
             chunks, *others = owner.execute(_LEFT.encode()).fetchone()
             seen.append((chunks, others))
             return others == seen[0][1]
@@ -217,10 +217,10 @@ def test_the_chunks_of_an_agent_that_is_deleted_later_do_not_wait_for_the_rest_o
     monkeypatch.setattr(eraser, "_BATCH_ROWS", 1)
     save_some(service, "alice", "bob")
     service.host().delete_agent(agent_id="alice")
-    seen = []
+    seen: list[tuple[int, int]] = []
     with service.database.as_owner() as owner:
 
-        def look() -> bool:
+        def look():
             chunks, *_, items = owner.execute(_LEFT.encode()).fetchone()
             if items == 11 and chunks == 6 and not seen:
                 service.host().delete_agent(agent_id="bob")
