@@ -178,7 +178,63 @@ def test_erasing_goes_on_where_it_was_interrupted_and_doctor_sees_no_damage(serv
     assert [rows for _, rows in left] == sorted((rows for _, rows in left), reverse=True)
 
 
-@pytest.mark.parametrize(("schema", "query"), eraser._STEPS[:-1])
+_LEFT = """
+SELECT (SELECT count(*) FROM muniment_public.chunk) AS chunks, (SELECT count(*) FROM vault.session) AS sessions,
+       (SELECT count(*) FROM vault.conversation) AS conversations, (SELECT count(*) FROM muniment_public.stat) AS stats,
+       (SELECT count(*) FROM muniment_public.item) AS items
+"""
+
+
+def save_some(service, *agent_ids: str) -> None:
+    """Six memories of each agent."""
+    for agent_id in agent_ids:
+        session = service.session(PUBLIC, agent_id=agent_id)
+        for number in range(6):
+            session.save_memory(key=f"key{number}", content="a cat")
+
+
+def test_what_would_be_sent_to_a_model_is_erased_first_of_all_deleted_agents(service, monkeypatch):
+    """Chunks, with which the queue goes: before the sessions, the statistics and the items of any agent."""
+    monkeypatch.setattr(eraser, "_BATCH_ROWS", 2)
+    save_some(service, "alice", "bob", "carol")
+    for agent_id in ("alice", "bob", "carol"):
+        service.host().delete_agent(agent_id=agent_id)
+    seen: list[tuple[int, list[int]]] = []
+    with service.database.as_owner() as owner:
+
+        def look():
+            chunks, *others = owner.execute(_LEFT.encode()).fetchone()
+            seen.append((chunks, others))
+            return others == seen[0][1]
+
+        with eraser_of(service.database, look) as some, pytest.raises(_Interrupted):
+            some.erase_all()
+
+    assert (seen[0][0], seen[-1][0]) == (18, 0)
+
+
+def test_the_chunks_of_an_agent_that_is_deleted_later_do_not_wait_for_the_rest_of_another(service, monkeypatch):
+    monkeypatch.setattr(eraser, "_BATCH_ROWS", 1)
+    save_some(service, "alice", "bob")
+    service.host().delete_agent(agent_id="alice")
+    seen: list[tuple[int, int]] = []
+    with service.database.as_owner() as owner:
+
+        def look():
+            chunks, *_, items = owner.execute(_LEFT.encode()).fetchone()
+            if items == 11 and chunks == 6 and not seen:
+                service.host().delete_agent(agent_id="bob")
+            if items < 12:
+                seen.append((chunks, items))
+            return chunks > 0
+
+        with eraser_of(service.database, look) as some, pytest.raises(_Interrupted):
+            some.erase_all()
+
+    assert (seen[0], seen[-1]) == ((6, 11), (0, 11))
+
+
+@pytest.mark.parametrize(("schema", "query"), [*eraser._CHUNK_STEPS, *eraser._STEPS[:-1]])
 def test_a_batch_is_found_by_an_index_and_looks_at_no_other_rows(service, schema, query):
     """Otherwise the time of all batches grows with the square of the rows."""
     with service.database.connect(roles.ERASER) as connection, connection.transaction():

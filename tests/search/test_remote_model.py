@@ -276,6 +276,43 @@ def test_a_chunk_that_the_server_refuses_gets_zeros_while_it_answers_for_others(
     assert "launch" not in caplog.text
 
 
+def test_a_text_of_a_refused_batch_is_sent_again_only_while_it_waits(server):
+    """Each is asked about where it stands in the batch, of which empty texts are a part."""
+
+    def answer(handler, texts):
+        return answer_body(handler, b"", 403) if len(texts) > 1 else answer_well(handler, texts)
+
+    model = server.model()
+    server.answer = answer
+    vectors = model.embed_chunks(["", "a cat", "a ship", "a dog"], PUBLIC, lambda place: place != 2)
+
+    assert [any(vector) for vector in vectors] == [False, True, False, True]
+    assert server.texts == ["a cat", "a ship", "a dog", "a cat", "a dog"]
+
+
+def test_a_refused_text_is_sent_again_only_while_it_waits(server, caplog):
+    model = server.model()
+    server.answer = lambda handler, texts: (
+        answer_well(handler, texts) if set(texts) & set(SENTENCES) else answer_body(handler, b"", 403)
+    )
+    waits = iter([True, True, False])
+    (vector,) = model.embed_chunks(["the launch code"], PUBLIC, lambda _: next(waits))
+
+    assert not any(vector)
+    assert server.texts == ["the launch code"] * 3
+    assert "skipping a chunk" not in caplog.text
+
+
+def test_an_empty_text_is_not_sent_and_gets_zeros(server):
+    model = server.model()
+    before = len(server.requests)
+    assert [any(vector) for vector in model.embed_chunks(["", ""], PUBLIC)] == [False, False]
+    assert len(server.requests) == before
+    assert [any(vector) for vector in model.embed_chunks(["", "a cat", ""], PUBLIC)] == [False, True, False]
+
+    assert server.texts == ["a cat"]
+
+
 def test_a_refused_chunk_is_not_to_blame_if_the_probe_fails_and_there_is_one_probe(server):
     """A second one could be answered, and the chunk be blamed for what the first one showed."""
     model = server.model()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
 
 import pytest
 
@@ -15,9 +17,10 @@ from muniment_server.runtime.remote_client import RemoteModelError
 from muniment_server.runtime.remote_queue import RemoteQueue
 from muniment_server.runtime.stop_signal import StopSignal
 from muniment_server.search.embedding_queue import NothingStored
-from tests.support.answers import PUBLIC
-from tests.support.clock import StoppedClock
+from tests.support.answers import PUBLIC, in_future
+from tests.support.clock import Clock, StoppedClock
 from tests.support.embedders import quick
+from tests.support.searches import passages
 from tests.support.services import serving
 
 MODEL = 7
@@ -32,6 +35,10 @@ class Queue:
         self.fails_for_all = False
         self.works_for_all = False
         self.retry_after = 0.0
+        self.meanwhile: Callable[[], object] = lambda: None
+        """What happens when texts have been sent."""
+        self.wait: list[tuple[str, bool]] = []
+        """The texts sent last, and whether each of them could be sent again then."""
         self._database = database
         self._service = service
         self._queue = RemoteQueue(is_missing=False, clock=self.clock)
@@ -40,9 +47,13 @@ class Queue:
     def backoff(self):
         return self._queue.backoff
 
-    def save(self, agent: str, **contents: str) -> None:
+    def save(self, agent: str, *, expire_time: Any = None, **contents: str) -> None:
         for key, content in contents.items():
-            self._service.session(PUBLIC, agent_id=agent).save_memory(key=key, content=content)
+            self._service.session(PUBLIC, agent_id=agent).save_memory(key=key, content=content, expire_time=expire_time)
+        self.embed_built_in()
+
+    def embed_built_in(self) -> None:
+        """Embed with the built-in model, which queues what it has embedded."""
         roles = RoleDatabase(self._database.conninfo, pool_sizes=SINGLE)
         schedule = EmbeddingSchedule(Databases.of_one(roles), lambda text, _: quick(text), next_model=lambda _: MODEL)
         embed_queued_chunks(schedule, Disk(None), StopSignal())
@@ -74,8 +85,10 @@ class Queue:
         while self.embed() is not None:
             pass
 
-    def _answer(self, texts: Sequence[str]):
+    def _answer(self, texts: Sequence[str], is_waiting: Callable[[int], bool]):
         self.sent.append(list(texts))
+        self.meanwhile()
+        self.wait = [(text, is_waiting(place)) for place, text in enumerate(texts)]
         if self.retry_after:
             raise RemoteModelError("failed", retry_after=self.retry_after)
         if any("launch" in text for text in texts) and not self.works_for_all:
@@ -180,3 +193,75 @@ def test_chunks_that_are_locked_stop_no_other_agent(queue):
     queue.embed_all()
 
     assert queue.waiting() == []
+
+
+def test_of_what_has_expired_no_text_is_given_and_no_agent_waits_for_it(queue, database):
+    """More of it than a batch, before and after a chunk that is sent."""
+    for agent in ("alice", "bob"):
+        queue.save(agent, **{f"{agent}{number:02}": "a cat" for number in range(40)}, expire_time=in_future(hours=1))
+        queue.save(agent, **{f"{agent}20x": "a dog"})
+    Clock(database).advance(hours=2)
+    queue.embed_all()
+
+    assert sorted(text for texts in queue.sent for text in texts if text) == ["alice20x: a dog", "bob20x: a dog"]
+    assert queue.waiting() == []
+
+
+def test_what_expires_while_it_is_left_out_waits_no_longer(queue, database):
+    """Otherwise its agent would be searched with the built-in model until its next turn, up to a day later."""
+    queue.save("alice", key="launch", expire_time=in_future(hours=1))
+    for _ in range(2):
+        queue.embed_all()
+    before = queue.waiting()
+    queue.sent.clear()
+    Clock(database).advance(hours=2)
+    queue.embed_all()
+
+    assert (before, queue.waiting(), queue.sent) == (["key"], [], [[""]])
+
+
+def test_what_gets_another_expire_time_is_embedded_again(queue, database):
+    """It has new chunks, so that the zeros of the old ones stay behind."""
+    queue.save("alice", key="a cat", expire_time=in_future(hours=1))
+    Clock(database).advance(hours=2)
+    queue.embed_all()
+    queue.save("alice", key="a cat", expire_time=in_future(hours=5))
+    queue.embed_all()
+
+    assert queue.sent == [[""], ["key: a cat"]]
+
+
+@pytest.mark.parametrize(
+    ("what", "waiting"),
+    [
+        ("nothing", ["first", "first\nsecond", "key: a cat"]),
+        ("a memory is deleted", ["first", "first\nsecond"]),
+        ("a memory expires", ["first", "first\nsecond"]),
+        ("the turn before is deleted", ["key: a cat"]),
+        ("all is embedded", []),
+    ],
+)
+def test_a_text_may_be_sent_again_unless_it_was_deleted_expired_or_embedded_meanwhile(queue, database, what, waiting):
+    session = queue._service.session(PUBLIC, agent_id="alice")
+    first, _ = passages(session, "t", "first", "second")
+    queue.save("alice", key="a cat", expire_time=in_future(hours=1))
+    end = {
+        "nothing": lambda: None,
+        "a memory is deleted": lambda: session.delete_memory(key="key"),
+        "a memory expires": lambda: Clock(database).advance(minutes=61),
+        "the turn before is deleted": lambda: session.delete_passage(passage_id=first),
+        "all is embedded": lambda: execute(
+            database, "UPDATE muniment_public.remote_embedding SET signs = B'1', vector = '{1}'"
+        ),
+    }
+    queue.meanwhile = end[what]
+    with suppress(NothingStored):
+        queue.embed()
+
+    assert sorted(text for text, _ in queue.wait) == ["first", "first\nsecond", "key: a cat"]
+    assert sorted(text for text, waits in queue.wait if waits) == waiting
+
+
+def execute(database, statement: str) -> None:
+    with database.as_owner() as owner:
+        owner.execute(statement.encode())

@@ -43,8 +43,8 @@ from muniment_server.search.embedding_queue import (
 from muniment_server.search.embeddings import model_number
 from tests.noninterference.mutants.damage import as_restricted
 from tests.noninterference.mutants.scheme import HOSTS, ITEMS, Mutant, Patch, applied, edit, setting
-from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, keys
-from tests.support.clock import StoppedClock
+from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, in_future, keys
+from tests.support.clock import Clock, StoppedClock
 from tests.support.embedders import quick
 from tests.support.embedding_server import EmbeddingServer, answer_well, answer_with, embedding_server
 from tests.support.erasing import erase_all
@@ -361,6 +361,25 @@ def test_what_was_stored_before_is_embedded_and_the_built_in_model_searches_unti
     assert afterwards == ([], 10)
 
 
+def test_what_has_expired_is_sent_neither_later_nor_to_another_model(database, tmp_path, server):
+    """And keeps its agent from no model: there is no vector that it could wait for."""
+    with serving(database, embed=quick) as service:
+        service.session(PUBLIC).save_memory(key="old", content="an old cat", expire_time=in_future(hours=1))
+        service.session(PUBLIC).save_memory(key="cat", content="a cat")
+        Clock(database).advance(hours=2)
+        schedule = RoleDatabase(database.conninfo, pool_sizes=SINGLE)
+        embed_queued_chunks(
+            EmbeddingSchedule(Databases.of_one(schedule), lambda text, _: quick(text)), Disk(None), StopSignal()
+        )
+        schedule.close()
+    with world_of(database, tmp_path, server, PUBLIC) as world:
+        world.embed()
+        found = world.found(PUBLIC, "feline")
+
+    assert found == ["cat"]
+    assert server.texts == ["cat: a cat", "feline"]
+
+
 def what_is_missing_above_changes_nothing_below(world):
     fill(world)
 
@@ -535,6 +554,27 @@ def test_a_vector_whose_text_is_deleted_while_it_is_made_is_not_stored(world):
         ).fetchall()
 
     assert dict(made) == {first: True, second: False}
+
+
+def test_a_text_that_is_deleted_while_it_is_refused_is_not_sent_again(world):
+    sent = []
+
+    def answer(handler, texts):
+        if not any("launch" in text for text in texts):
+            return answer_well(handler, texts)
+        sent.append(texts)
+        if len(sent) == 1:
+            world.at(PUBLIC).delete_memory(key="code")
+        return answer_body(handler, b"", 403)
+
+    world.server.answer = answer
+    world.at(PUBLIC).save_memory(key="code", content="the launch code")
+    world.embed(waits=False)
+    wait_until(lambda: sent)
+    world.at(PUBLIC).save_memory(key="cat", content="a cat")
+    world.embed()  # so the batch before has ended
+
+    assert sent == [["code: the launch code"]]
 
 
 def test_chunks_that_others_have_locked_are_not_sent_again_at_once(world):
@@ -727,14 +767,48 @@ def test_pauses_become_longer_up_to_a_minute_and_end_with_a_success():
     assert backoff.begin() == 1
 
 
-def test_reindexing_embeds_again(world):
+def test_a_reindexed_agent_is_searched_with_the_built_in_model_until_all_is_embedded_again(world):
     fill(world)
+    world.at(PUBLIC, "bob").save_memory(key="cat-bob", content="a cat")
+    world.embed()
+    go_on = threading.Event()
+
+    def answer(handler, texts):
+        if any("cat-PUBLIC" in text for text in texts):
+            go_on.wait(25)
+        answer_well(handler, texts)
+
+    world.server.answer = answer
     with connect_operator(world.service.database.admin) as operator:
-        list(operator.reindex())
-    assert world.rows() == []
+        list(operator.reindex(agent_id="alice"))
+    world.embed(waits=False)
+    wait_until(lambda: len(world.rows("WHERE signs IS NOT NULL")) == 3)  # of bob, and at INTERNAL
+    meanwhile = [world.found(level, query) for level in (PUBLIC, INTERNAL) for query in ("hound", "feline")]
+    of_bob = world.found(PUBLIC, "feline", "bob")
+    above = world.rows("WHERE level > 2")
+    go_on.set()
     world.embed()
 
-    assert world.found(PUBLIC, "feline") == ["cat-PUBLIC"]
+    assert meanwhile == [["dog-PUBLIC"], [], ["dog-INTERNAL", "dog-PUBLIC"], []]
+    assert of_bob == ["cat-bob"]
+    assert above == []
+    assert world.found(INTERNAL, "feline") == ["cat-INTERNAL", "cat-PUBLIC"]
+
+
+def test_what_a_reindex_rebuilds_is_queued_for_each_model_that_had_it(world):
+    """The model that servers use, and the one that they will use next."""
+    fill(world)
+    with world.service.database.connect(PUBLIC.role) as connection:
+        queue_missing(connection, FIRST, model=7)
+    with connect_operator(world.service.database.admin) as operator:
+        list(operator.reindex())
+
+    assert set(world.rows("WHERE is_missing", "name, model")) == {
+        (f"{animal}-{level}", model)
+        for animal in ("cat", "dog")
+        for level, models in (("PUBLIC", (MODEL, 7)), ("INTERNAL", (MODEL,)))
+        for model in models
+    }
 
 
 def test_doctor_tells_of_what_is_queued(world):

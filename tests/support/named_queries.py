@@ -104,7 +104,7 @@ LITERALS = {
     "max_sampled": "1000", "few_sampled": "250", "max_stems_counted": "1000", "max_grams_counted": "100",
     "wanted_stems": "'whale'", "wanted_grams": "'_wha'", "damping": "0.3", "stem_slope": "0.1", "gram_slope": "0.1",
     "after_label": "''", "after_owner": "''", "overhead": "512", "labels": "'{l}'", "contents": "'{text}'",
-    "embedder": "1", "model": "7", "is_missing": "true",
+    "embedder": "1", "model": "7", "models": "'{7}'", "is_missing": "true",
     "signs": "repeat('1', 384)", "vector": "array_fill(1, '{384}')", "bound": "1000", "most": "200", "percent": "15",
     "least": "20000", "size": "500", "growth": "4", "last": "0", "last_agent": "5::bigint",
     "last_kind": "1", "last_name": "'plan'", "last_number": "1", "wanted": "40", "stride": "10", "numbers": "'{1}'",

@@ -2,6 +2,8 @@
 
 DeleteAgent only marks an agent. Every worker has an eraser; of all servers, one erases at a time. All that it knows is
 in the database, so after a restart whichever server is first goes on.
+
+Chunks go first, with what waits to be embedded: a model at an address is sent their texts until then.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -27,17 +29,20 @@ _LOCK = 0x65726173  # "eras"
 _INTERVAL = 1.0
 _BATCH_ROWS = 500
 _BATCH_SECONDS = 10.0
+_MOST_AGENTS = 1000
+"""How many deleted agents the eraser looks at. Those after them wait until one of these is erased."""
+_CHUNK_STEPS = tuple((level.role, "erase_chunks") for level in Classification)
 _STEPS = (
     (roles.ERASER, "erase_sessions"),
     (roles.ERASER, "erase_conversations"),
     *(
         (level.role, query)
-        for query in ("erase_chunks", "erase_stats", "erase_items", "erase_revisions", "erase_storage")
+        for query in ("erase_stats", "erase_items", "erase_revisions", "erase_storage")
         for level in Classification
     ),
     (roles.ERASER, "erase_agent"),
 )
-"""The statements in their order, each with the schema of its names. Items go before their ledgers, which stay whole."""
+"""What follows, in this order, each with the schema of its names. Items go before their ledgers, which stay whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +77,34 @@ class Eraser:
             time.sleep(_INTERVAL)
 
     def erase_all(self) -> None:
-        """Erase until no deleted agent is left. Raises _Interrupted or MunimentError."""
-        while (agent := self._next_agent()) is not None:
-            for schema, query in _STEPS:
-                while self._erase_batch(agent, schema, query) == _BATCH_ROWS:
-                    pass
+        """Erase until no deleted agent is left: first the chunks of all, then the rest of one after the other.
 
-    def _next_agent(self) -> _Agent | None:
+        Raises _Interrupted or MunimentError.
+        """
+        cleared: set[_Agent] = set()
+        while agents := self._clear_chunks(cleared):
+            for schema, query in _STEPS:
+                while self._erase_batch(agents[0], schema, query) == _BATCH_ROWS:
+                    self._clear_chunks(cleared)  # of agents that have been deleted meanwhile
+
+    def _clear_chunks(self, cleared: set[_Agent]) -> Sequence[_Agent]:
+        """Erase the chunks of the deleted agents that are not among *cleared*, to which it adds them.
+
+        Returns the deleted agents. None of them gets new chunks: DeleteAgent has waited for their writers.
+        """
+        agents = self._deleted_agents()
+        for agent in agents:
+            if agent not in cleared:
+                for schema, query in _CHUNK_STEPS:
+                    while self._erase_batch(agent, schema, query) == _BATCH_ROWS:
+                        pass
+                cleared.add(agent)
+        return agents
+
+    def _deleted_agents(self) -> Sequence[_Agent]:
         with self._turn() as connection:
-            return connection.cursor(row_factory=class_row(_Agent)).execute(_QUERIES["next_agent"]).fetchone()
+            cursor = connection.cursor(row_factory=class_row(_Agent))
+            return cursor.execute(_QUERIES["deleted_agents"], {"most": _MOST_AGENTS}).fetchall()
 
     def _erase_batch(self, agent: _Agent, schema: str, query: str) -> int:
         """Erase up to `_BATCH_ROWS` rows and return how many. Pauses as long afterwards, for the sake of callers."""

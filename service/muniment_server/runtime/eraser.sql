@@ -12,11 +12,11 @@ SELECT set_config('search_path', %(schema)s, true) AS search_path,
        set_config('enable_seqscan', 'off', true) AS enable_seqscan,
        set_config('enable_bitmapscan', 'off', true) AS enable_bitmapscan;
 
--- name: next_agent
+-- name: deleted_agents
 SELECT agent.tenant, agent.agent
   FROM agent
  ORDER BY agent.tenant, agent.agent
- LIMIT 1;
+ LIMIT %(most)s;
 
 -- name: erase_sessions
 DELETE FROM session AS erased

@@ -26,7 +26,7 @@ from muniment_server.runtime.embedder_socket import serve_queries
 from muniment_server.runtime.error_backoff import FIRST_PAUSE, ErrorBackoff
 from muniment_server.runtime.remote_client import RemoteModelError
 from muniment_server.runtime.remote_configuration import RemoteConfig, remote_socket
-from muniment_server.runtime.remote_model import RemoteModel
+from muniment_server.runtime.remote_model import IsWaiting, RemoteModel
 from muniment_server.runtime.remote_queue import RemoteQueue
 from muniment_server.runtime.stop_signal import StopSignal
 from muniment_server.search.embedding_queue import (
@@ -169,8 +169,7 @@ class RemoteEmbedding:
             return False
         try:
             with database.connection(level.role, Deadline()) as connection:
-                embed = partial(self._model.embed_chunks, level=level)
-                return queue.embed_batch(connection, embed, self._number) is not None
+                return queue.embed_batch(connection, partial(self._embed_chunks, level), self._number) is not None
         except RemoteModelError as error:
             seconds = queue.backoff.begin(error.retry_after)
             _LOG.warning("chunks wait for %s, trying again in %d s: %s", self._address, seconds, error)
@@ -184,6 +183,9 @@ class RemoteEmbedding:
             _LOG.error("chunks stay queued: %s\n%s", type(error).__name__, location_of(error))
             queue.backoff.begin(_SECONDS_AFTER_ERROR)
         return False
+
+    def _embed_chunks(self, level: Classification, texts: Sequence[str], is_waiting: IsWaiting) -> Sequence[Vector]:
+        return self._model.embed_chunks(texts, level, is_waiting)
 
     @property
     def _number(self) -> int:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 from muniment_server.domain.classification import Classification
 from muniment_server.runtime.batch_size import BatchSize
@@ -41,6 +42,8 @@ _ATTEMPTS = 2
 """How often a chunk that is refused alone is sent again whole."""
 _HALVINGS = 3
 """How often a chunk that is refused alone is shortened by half, because it may be too long for the model."""
+IsWaiting: TypeAlias = Callable[[int], bool]
+"""Whether the chunk at a place of a batch may be sent again: not if it has been deleted or has expired meanwhile."""
 
 
 def batch_size() -> BatchSize:
@@ -90,20 +93,26 @@ class RemoteModel:
         (vector,) = self._embed([readable(text)], level, "query", seconds)
         return vector
 
-    def embed_chunks(self, texts: Sequence[str], level: Classification) -> Sequence[Vector]:
+    def embed_chunks(
+        self, texts: Sequence[str], level: Classification, is_waiting: IsWaiting = lambda _: True
+    ) -> Sequence[Vector]:
         """The embeddings of chunks of *level*.
 
         A chunk that the server refuses, while it answers for others, gets a vector of zeros, which is similar to
-        nothing. Raises RemoteModelError: with `may_be_the_text` if the server embeds the probe sentence, so that the
-        chunks may be the cause. No probe is sent if the server asked for a pause.
+        nothing. So does an empty one, which is not sent, and one that waits no longer when it would be sent again.
+        Raises RemoteModelError: with `may_be_the_text` if the server embeds the probe sentence, so that the chunks may
+        be the cause. No probe is sent if the server asked for a pause.
         """
+        places = [place for place, text in enumerate(texts) if text]
+        given = [readable(texts[place]) for place in places]
         try:
-            return self._embed_or_split([readable(text) for text in texts], level)
+            made = iter(self._embed_or_split(given, level, lambda number: is_waiting(places[number])))
         except RemoteModelError as error:
             if error.retry_after or isinstance(error, ProbeFailedError):
                 raise
             self.probe(_CHUNKS_SECONDS)
             raise RemoteModelError(str(error), may_be_the_text=True) from None
+        return [next(made) if text else self._zeros for text in texts]
 
     def probe(self, seconds: float) -> None:
         """Ask for the embedding of a constant sentence. Raises ProbeFailedError if there is none within *seconds*."""
@@ -123,23 +132,34 @@ class RemoteModel:
             vectors += self._ask(sentences, _CHUNKS_SECONDS, dimensions=len(vectors[0]) if vectors else None)
         return vectors
 
-    def _embed_or_split(self, texts: Sequence[str], level: Classification) -> Sequence[Vector]:
+    def _embed_or_split(self, texts: Sequence[str], level: Classification, is_waiting: IsWaiting) -> Sequence[Vector]:
+        if not texts:
+            return []
         try:
             return self._embed(texts, level, "chunk", _CHUNKS_SECONDS)
         except RemoteModelError as error:
             if not error.may_be_the_text:
                 raise
             if len(texts) > 1:
-                return [vector for text in texts for vector in self._embed_or_split([text], level)]
-            return [self._embed_refused(texts[0], level)]
+                return [self._embed_alone(text, level, partial(is_waiting, n)) for n, text in enumerate(texts)]
+            return [self._embed_refused(texts[0], level, partial(is_waiting, 0))]
 
-    def _embed_refused(self, text: str, level: Classification) -> Vector:
+    def _embed_alone(self, text: str, level: Classification, waits: Callable[[], bool]) -> Vector:
+        """The embedding of a chunk of a batch that was refused."""
+        if not waits():
+            return self._zeros
+        (vector,) = self._embed_or_split([text], level, lambda _: waits())
+        return vector
+
+    def _embed_refused(self, text: str, level: Classification, waits: Callable[[], bool]) -> Vector:
         """The embedding of a chunk that was refused, or of its end, where a turn stands after the one before it.
 
         The whole chunk is sent again first: what looks like a refusal may have been a failure that has passed.
         """
         for attempt in range(_ATTEMPTS + _HALVINGS):
             self.probe(_CHUNKS_SECONDS)
+            if not waits():
+                return self._zeros
             if attempt >= _ATTEMPTS:
                 text = text[len(text) // 2 :]
             try:
@@ -150,6 +170,10 @@ class RemoteModel:
             else:
                 return vector
         _LOG.error("skipping a chunk that the model at %s refuses: it is not found by that model", self._config.address)
+        return self._zeros
+
+    @property
+    def _zeros(self) -> Vector:
         return [0] * len(self._calibrated.mean)
 
     @property

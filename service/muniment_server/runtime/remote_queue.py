@@ -13,11 +13,12 @@ import psycopg
 
 from muniment_server.runtime.error_backoff import ErrorBackoff
 from muniment_server.runtime.remote_client import RemoteModelError
-from muniment_server.runtime.remote_model import batch_size
+from muniment_server.runtime.remote_model import IsWaiting, batch_size
 from muniment_server.search.embedding_queue import (
     START,
     ChunkPosition,
     QueuedChunk,
+    is_waiting,
     read_remote_batch,
     store_remote_batch,
 )
@@ -68,9 +69,12 @@ class RemoteQueue:
         return len(self._failures)
 
     def embed_batch(
-        self, connection: psycopg.Connection[Any], embed: Callable[[Sequence[str]], Sequence[Vector]], model: int
+        self,
+        connection: psycopg.Connection[Any],
+        embed: Callable[[Sequence[str], IsWaiting], Sequence[Vector]],
+        model: int,
     ) -> int | None:
-        """Embed the next batch with *embed*.
+        """Embed the next batch with *embed*, which asks before it sends a text again.
 
         Returns how many embeddings were stored, or None if there is nothing to do for now.
         Raises NothingStored, and RemoteModelError if the model answers for no text.
@@ -81,8 +85,12 @@ class RemoteQueue:
             return self._start_over()
         if not chunks:
             return 0
+
+        def waits(place: int) -> bool:
+            return is_waiting(connection, chunks[place], model=model)
+
         try:
-            vectors = self._size.run(len(chunks), lambda: embed([chunk.text for chunk in chunks]))
+            vectors = self._size.run(len(chunks), lambda: embed([chunk.text for chunk in chunks], waits))
         except RemoteModelError as error:
             if len(chunks) > 1 or error.retry_after:
                 self._position = begin  # again, perhaps with fewer
@@ -99,14 +107,19 @@ class RemoteQueue:
         return stored
 
     def _next_batch(self, connection: psycopg.Connection[Any], model: int) -> Sequence[QueuedChunk] | None:
-        """The next chunks to send, without those that are left out. None: no agent after the last one has any."""
+        """The next chunks to embed, without those that are left out. None: no agent after the last one has any.
+
+        A chunk that has expired is not left out: it is not sent, and while it waits, its agent may not be searched with
+        the model.
+        """
         now = self._clock()
         left_out = self._deferred | {chunk for chunk, failure in self._failures.items() if now < failure.until}
         most = self._size.texts + len(left_out)
         queued = read_remote_batch(connection, self._position, most=most, model=model, is_missing=self._is_missing)
         if not queued:
             return None
-        chunks = [chunk for chunk in queued if chunk.position not in left_out][: self._size.texts]
+        ready = [chunk for chunk in queued if not chunk.text or chunk.position not in left_out]
+        chunks = ready[: self._size.texts]
         last = (chunks or queued)[-1]
         self._position = last.tenant, last.agent  # the next agent has its turn, even if nothing can be stored
         return chunks

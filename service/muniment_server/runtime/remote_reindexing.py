@@ -15,7 +15,6 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from functools import partial
 from typing import Any, TypeVar
 
 import psycopg
@@ -27,7 +26,7 @@ from muniment_server.runtime.error_backoff import ErrorBackoff
 from muniment_server.runtime.hardening import forbid_core_dumps
 from muniment_server.runtime.remote_client import RemoteModelError
 from muniment_server.runtime.remote_configuration import RemoteConfig, RemoteConfigError
-from muniment_server.runtime.remote_model import RemoteModel
+from muniment_server.runtime.remote_model import IsWaiting, RemoteModel
 from muniment_server.runtime.remote_queue import MAX_FAILED, RemoteQueue
 from muniment_server.search.embedding_queue import (
     FIRST,
@@ -127,9 +126,13 @@ def _embedded(
     while last is not None:
         last = queue_missing(connection, last, model=number)
     embedded, failed, reported = 0, 0, 0.0
+
+    def embed(texts: Sequence[str], is_waiting: IsWaiting) -> Sequence[Vector]:
+        return model.embed_chunks(texts, level, is_waiting)
+
     for is_missing in (True, False):
         queue = RemoteQueue(is_missing=is_missing, tries_again=False)
-        for stored in _batches(queue, connection, partial(model.embed_chunks, level=level), number):
+        for stored in _batches(queue, connection, embed, number):
             embedded += stored
             if time.monotonic() > reported + _REPORT_SECONDS:
                 yield _step(connection, number, level, embedded)
@@ -148,7 +151,7 @@ def _step(
 def _batches(
     queue: RemoteQueue,
     connection: psycopg.Connection[Any],
-    embed: Callable[[Sequence[str]], Sequence[Vector]],
+    embed: Callable[[Sequence[str], IsWaiting], Sequence[Vector]],
     number: int,
 ) -> Iterator[int]:
     """Embed what is queued: how many embeddings each batch stored. Raises the last of `_MAX_FAILURES` in a row."""

@@ -99,6 +99,7 @@ class QueuedChunk:
     before_name: str | None
     before_change: UUID | None
     text: str
+    """Empty if it may not be sent to an address, because the item has expired."""
 
     @property
     def position(self) -> ChunkPosition:
@@ -169,6 +170,12 @@ def read_remote_batch(
     *is_missing* takes chunks that were found without an embedding by that model, instead of those written since.
     """
     return _waiting(connection, position, most, model=model, is_missing=is_missing)
+
+
+def is_waiting(connection: psycopg.Connection[Any], chunk: QueuedChunk, *, model: int) -> bool:
+    """Whether *chunk* still waits for the *model* at an address, and its text may still be sent as it was read."""
+    identity = {**asdict(chunk.position), "prior": chunk.prior, "model": model}
+    return connection.execute(_QUERIES["is_waiting"], identity).fetchone() == (True,)
 
 
 def store_remote_batch(

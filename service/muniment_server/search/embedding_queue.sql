@@ -32,6 +32,8 @@ SELECT count(*)
 -- A batch of queued chunks, with the text to embed: the passage before and the chunk itself, each after its author or key.
 -- The batch begins after a given agent, so that agents take turns. model: null for the built-in one. is_missing: of the queue of
 -- a model at an address, the part to take. before_name and before_change: the passage before, if its text is included.
+-- For a model at an address, the text of an expired item is empty, so that it is not sent. The chunk is returned all the same: a
+-- batch without chunks is the end of the queue.
 WITH waiting AS MATERIALIZED ( -- computed first: a plan that joins all queued chunks takes half a second for 1,500
     (
         SELECT meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece
@@ -69,9 +71,10 @@ WITH waiting AS MATERIALIZED ( -- computed first: a plan that joins all queued c
 )
 SELECT waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change_id, waiting.piece AS number, meaning.prior,
        before.name AS before_name, before.change_id AS before_change,
-       concat_ws(E'\n', nullif(concat_ws(': ', before.author, before.content), ''),
-                 concat_ws(': ', CASE WHEN item.kind = 1 THEN item.name ELSE item.author END,
-                           substr(item.content, chunk.start + 1, chunk.size))) AS text
+       CASE WHEN expiry.is_over AND %(model)s::integer IS NOT NULL THEN ''
+            ELSE concat_ws(E'\n', nullif(concat_ws(': ', before.author, before.content), ''),
+                           concat_ws(': ', CASE WHEN item.kind = 1 THEN item.name ELSE item.author END,
+                                     substr(item.content, chunk.start + 1, chunk.size))) END AS text
   FROM waiting
        JOIN meaning
             ON (meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece)
@@ -83,6 +86,7 @@ SELECT waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change
             ON (item.tenant, item.agent, item.kind, item.name, item.change_id)
                = (chunk.tenant, chunk.agent, chunk.kind, chunk.name, chunk.change_id)
            AND item.delete_time IS NULL
+       CROSS JOIN LATERAL (SELECT item.expire_time <= vault.clock() AS is_over) AS expiry
        LEFT JOIN LATERAL (
            SELECT earlier.tenant, earlier.agent, earlier.kind, earlier.name, earlier.change_id
              FROM chunk AS earlier
@@ -97,6 +101,25 @@ SELECT waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change
                = (prior.tenant, prior.agent, prior.kind, prior.name, prior.change_id)
            AND before.delete_time IS NULL
  ORDER BY waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change_id, waiting.piece;
+
+-- name: is_waiting
+-- Whether a chunk still waits for a model at an address, and its text may be sent again as it was read: the item has not expired, and
+-- the passage before is the same. The chunk of a deleted item is gone.
+SELECT EXISTS (
+           SELECT
+             FROM remote_embedding AS waiting
+                  JOIN meaning
+                       ON (meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece)
+                          = (waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change_id, waiting.number)
+                  JOIN item
+                       ON (item.tenant, item.agent, item.kind, item.name, item.change_id)
+                          = (waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change_id)
+            WHERE (waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change_id, waiting.number, waiting.model)
+                  = (%(tenant)s, %(agent)s, %(kind)s, %(name)s, %(change_id)s, %(number)s, %(model)s)
+              AND waiting.signs IS NULL
+              AND meaning.prior IS NOT DISTINCT FROM %(prior)s
+              AND (item.expire_time IS NULL OR item.expire_time > vault.clock())
+       ) AS waits;
 
 -- name: keep_vectors
 -- Store embeddings of one tenant, each in the nearest list, if there are lists. Returns the chunks that got one: not those that

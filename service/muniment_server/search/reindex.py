@@ -107,12 +107,14 @@ class _Rebuild:
         if not self._execute("open_reindexing", {"number": self._level}):  # the agent has been deleted
             return 0
         self._execute("lock_all_items", {})
+        models = [number for (number,) in self._connection.execute(_QUERIES["remote_models"], self._identity)]
         self._execute("clear_index", {})
         self._execute("count_storage", {})
         indexed = list(self._index_items())
         for kind, entries in indexed:  # after indexing: a passage is embedded together with the one before it
             statement = index.queue_statement(kind, entries)
             self._execute(statement.name, statement.parameters)
+            self._execute("queue_rebuilt", {**statement.parameters, "models": models})
         self._execute("close_reindexing", {})
         return sum(len(entries) for _, entries in indexed)
 

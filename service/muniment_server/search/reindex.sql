@@ -81,6 +81,27 @@ SELECT %(tenant)s, %(agent)s, delta.kind, delta.language, %(session_id)s, sum(de
  GROUP BY delta.kind, delta.language
 HAVING (sum(delta.chunks), sum(delta.stems), sum(delta.grams)) <> (0, 0, 0);
 
+-- name: remote_models
+-- The models at addresses by which the agent has embeddings, or chunks that wait for them. Before clear_index, which deletes these.
+SELECT DISTINCT remote.model AS number
+  FROM remote_embedding AS remote
+ WHERE remote.tenant = %(tenant)s
+   AND remote.agent = %(agent)s;
+
+-- name: queue_rebuilt
+-- Queue chunks of some names for models at addresses, after queue_chunks. As missing, so that the agent is searched with the
+-- built-in model until all have an embedding again.
+INSERT INTO remote_embedding AS queued (tenant, agent, kind, name, change_id, number, model, is_missing)
+SELECT %(tenant)s, own.agent, own.kind, own.name, own.change_id, own.piece, model.number, TRUE
+  FROM meaning AS own
+       CROSS JOIN unnest(%(models)s::integer[]) AS model (number)
+ WHERE own.tenant = %(tenant)s
+   AND own.agent = %(agent)s
+   AND own.kind = %(kind)s
+   AND own.name = ANY(%(names)s)
+   AND own.change_id = ANY(%(changes)s::uuid[]) -- only chunks of this transaction: others may delete the rest meanwhile
+    ON CONFLICT DO NOTHING;
+
 -- name: count_storage
 -- Adjust the counts of what one agent stores to its rows. The counts are not deleted, for the same reason.
 WITH delta AS (
