@@ -63,12 +63,7 @@ func NewMemoryService(session *muniment.Session) *MemoryService {
 // own by [NewMemoryService].
 func NewSharedMemoryService(host *muniment.Host, level munimentv1.Classification) *MemoryService {
 	return &MemoryService{func(ctx context.Context, whose owner, call func(*muniment.Session) error) error {
-		agent := &munimentv1.CreateAgentRequest{AgentId: whose.agent(), DisplayName: whose.app}
-		if _, err := host.CreateAgent(ctx, agent); err != nil &&
-			muniment.ReasonOf(err) != munimentv1.ErrorReason_ERROR_REASON_AGENT_EXISTS {
-			return err
-		}
-		opened, err := host.OpenSession(ctx, &munimentv1.OpenSessionRequest{AgentId: agent.GetAgentId(), Taint: level})
+		opened, err := openFor(ctx, host, whose, level)
 		if err != nil {
 			return err
 		}
@@ -76,6 +71,24 @@ func NewSharedMemoryService(host *muniment.Host, level munimentv1.Classification
 		_, closing := opened.CloseSession(context.WithoutCancel(ctx), &munimentv1.CloseSessionRequest{})
 		return errors.Join(err, closing)
 	}}
+}
+
+// openFor opens a session of the owner's agent, and creates the agent only if there is none: a tenant that has as many
+// agents as its limits allow is refused even one that exists.
+func openFor(
+	ctx context.Context, host *muniment.Host, whose owner, level munimentv1.Classification,
+) (*muniment.Session, error) {
+	request := &munimentv1.OpenSessionRequest{AgentId: whose.agent(), Taint: level}
+	opened, err := host.OpenSession(ctx, request)
+	if muniment.ReasonOf(err) != munimentv1.ErrorReason_ERROR_REASON_AGENT_NOT_FOUND {
+		return opened, err
+	}
+	agent := &munimentv1.CreateAgentRequest{AgentId: whose.agent(), DisplayName: whose.app}
+	if _, err := host.CreateAgent(ctx, agent); err != nil &&
+		muniment.ReasonOf(err) != munimentv1.ErrorReason_ERROR_REASON_AGENT_EXISTS { // created meanwhile
+		return nil, err
+	}
+	return host.OpenSession(ctx, request)
 }
 
 // AddSessionToMemory stores the events of an ADK session that have text and are not stored yet. If some have more than

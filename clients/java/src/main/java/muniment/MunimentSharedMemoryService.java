@@ -24,15 +24,36 @@ public final class MunimentSharedMemoryService extends AdkMemory {
 
   @Override
   <T> T with(Owner owner, Function<SessionClient, T> call) {
+    try (var session = open(owner)) {
+      return call.apply(session);
+    }
+  }
+
+  /**
+   * Creates the agent only if there is none: a tenant that has as many agents as its limits allow
+   * is refused even one that exists.
+   */
+  private SessionClient open(Owner owner) {
+    try {
+      return openSession(owner);
+    } catch (MunimentException error) {
+      throwUnless(error, ErrorReason.ERROR_REASON_AGENT_NOT_FOUND);
+    }
     try {
       host.createAgent(r -> r.setAgentId(owner.agent()).setDisplayName(owner.app()));
-    } catch (MunimentException error) {
-      if (error.reason() != ErrorReason.ERROR_REASON_AGENT_EXISTS) {
-        throw error;
-      }
+    } catch (MunimentException error) { // created meanwhile
+      throwUnless(error, ErrorReason.ERROR_REASON_AGENT_EXISTS);
     }
-    try (var session = host.openSession(r -> r.setAgentId(owner.agent()).setTaint(level))) {
-      return call.apply(session);
+    return openSession(owner);
+  }
+
+  private SessionClient openSession(Owner owner) {
+    return host.openSession(r -> r.setAgentId(owner.agent()).setTaint(level));
+  }
+
+  private static void throwUnless(MunimentException error, ErrorReason expected) {
+    if (error.reason() != expected) {
+      throw error;
     }
   }
 }
