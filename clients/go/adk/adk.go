@@ -12,15 +12,16 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"google.golang.org/adk/v2/memory"
 	"google.golang.org/adk/v2/session"
 	"google.golang.org/genai"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	muniment "muniment.example/clients/go"
@@ -33,6 +34,8 @@ const (
 	maxQueryChars  = 1024
 	maxAuthorChars = 256
 	maxPassageSize = 256 * 1024 // in bytes
+	// Of a session for one call: longer than any import takes, even with a deadline of minutes and when it is repeated.
+	sessionTTL = time.Hour
 	// The key of the memory that records a deletion begins with it.
 	deletedPrefix = "adk-deleted/"
 )
@@ -68,8 +71,9 @@ func NewSharedMemoryService(host *muniment.Host, level munimentv1.Classification
 			return err
 		}
 		err = call(opened)
-		_, closing := opened.CloseSession(context.WithoutCancel(ctx), &munimentv1.CloseSessionRequest{})
-		return errors.Join(err, closing)
+		// What the call has done stays done, even if the session stays open until it expires.
+		_, _ = opened.CloseSession(context.WithoutCancel(ctx), &munimentv1.CloseSessionRequest{})
+		return err
 	}}
 }
 
@@ -78,7 +82,7 @@ func NewSharedMemoryService(host *muniment.Host, level munimentv1.Classification
 func openFor(
 	ctx context.Context, host *muniment.Host, whose owner, level munimentv1.Classification,
 ) (*muniment.Session, error) {
-	request := &munimentv1.OpenSessionRequest{AgentId: whose.agent(), Taint: level}
+	request := &munimentv1.OpenSessionRequest{AgentId: whose.agent(), Taint: level, Ttl: durationpb.New(sessionTTL)}
 	opened, err := host.OpenSession(ctx, request)
 	if muniment.ReasonOf(err) != munimentv1.ErrorReason_ERROR_REASON_AGENT_NOT_FOUND {
 		return opened, err

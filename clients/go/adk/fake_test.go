@@ -29,13 +29,15 @@ type fake struct {
 	munimentv1.UnimplementedSessionServiceServer
 	failures map[string][]error
 	heard    []string
+	ttl      time.Duration // of the last session
 }
 
 func (*fake) CreateAgent(context.Context, *munimentv1.CreateAgentRequest) (*munimentv1.CreateAgentResponse, error) {
 	return &munimentv1.CreateAgentResponse{}, nil
 }
 
-func (*fake) OpenSession(context.Context, *munimentv1.OpenSessionRequest) (*munimentv1.OpenSessionResponse, error) {
+func (f *fake) OpenSession(_ context.Context, request *munimentv1.OpenSessionRequest) (*munimentv1.OpenSessionResponse, error) {
+	f.ttl = request.GetTtl().AsDuration()
 	return &munimentv1.OpenSessionResponse{Token: "mun_s_1_token"}, nil
 }
 
@@ -174,4 +176,29 @@ func TestNoAgentIsCreatedIfASessionIsRefusedForAnotherReason(t *testing.T) {
 
 	equal(t, muniment.ReasonOf(err), munimentv1.ErrorReason_ERROR_REASON_CEILING_EXCEEDED)
 	equal(t, service.heard, []string{"OpenSession"})
+}
+
+func TestACallThatSucceededSucceedsEvenIfItsSessionCannotBeClosed(t *testing.T) {
+	for _, closing := range []error{
+		refused(codes.Unavailable, "UNAVAILABLE"),
+		refused(codes.Unauthenticated, "CREDENTIAL_INVALID"), // closed by its host meanwhile
+	} {
+		service, conn := serve(t)
+		service.fails("CloseSession", closing)
+
+		equal(t, search(t, ofApplication(conn)), nil)
+		equal(t, service.heard, []string{"OpenSession", "SearchPassages", "CloseSession"})
+		equal(t, service.ttl, time.Hour) // and not a day
+	}
+}
+
+func TestTheFailureOfACallIsNotThatOfClosingItsSession(t *testing.T) {
+	service, conn := serve(t)
+	service.fails("SearchPassages", refused(codes.InvalidArgument, "FIELD_INVALID"))
+	service.fails("CloseSession", refused(codes.Unavailable, "UNAVAILABLE"))
+
+	err := search(t, ofApplication(conn))
+
+	equal(t, err, "muniment: FIELD_INVALID: it is so")
+	equal(t, service.heard, []string{"OpenSession", "SearchPassages", "CloseSession"})
 }

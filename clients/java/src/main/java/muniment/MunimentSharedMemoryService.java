@@ -1,5 +1,6 @@
 package muniment;
 
+import com.google.protobuf.Duration;
 import java.util.function.Function;
 import muniment.v1.Classification;
 import muniment.v1.ErrorReason;
@@ -13,6 +14,12 @@ import muniment.v1.ErrorReason;
  * conversation may rise, give each a {@link MunimentMemoryService}. It does not close the client.
  */
 public final class MunimentSharedMemoryService extends AdkMemory {
+  /**
+   * Of a session for one call: longer than any import takes, even with a deadline of minutes and
+   * when it is repeated.
+   */
+  private static final Duration TTL = Duration.newBuilder().setSeconds(60 * 60).build();
+
   private final HostClient host;
   private final Classification level;
 
@@ -24,8 +31,20 @@ public final class MunimentSharedMemoryService extends AdkMemory {
 
   @Override
   <T> T with(Owner owner, Function<SessionClient, T> call) {
-    try (var session = open(owner)) {
+    var session = open(owner);
+    try {
       return call.apply(session);
+    } finally {
+      close(session);
+    }
+  }
+
+  /** What the call has done stays done, even if the session stays open until it expires. */
+  private static void close(SessionClient session) {
+    try {
+      session.close();
+    } catch (MunimentException ignored) {
+      // It says nothing of the call.
     }
   }
 
@@ -48,7 +67,7 @@ public final class MunimentSharedMemoryService extends AdkMemory {
   }
 
   private SessionClient openSession(Owner owner) {
-    return host.openSession(r -> r.setAgentId(owner.agent()).setTaint(level));
+    return host.openSession(r -> r.setAgentId(owner.agent()).setTaint(level).setTtl(TTL));
   }
 
   private static void throwUnless(MunimentException error, ErrorReason expected) {

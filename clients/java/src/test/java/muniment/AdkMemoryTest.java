@@ -14,6 +14,7 @@ import java.time.Duration;
 import java.util.List;
 import muniment.v1.CreateAgentResponse;
 import muniment.v1.ErrorReason;
+import muniment.v1.OpenSessionRequest;
 import muniment.v1.OpenSessionResponse;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -139,5 +140,29 @@ class AdkMemoryTest {
 
     assertEquals(ErrorReason.ERROR_REASON_CEILING_EXCEEDED, error.reason());
     assertEquals(List.of(1, 0), counts("OpenSession", "CreateAgent"));
+  }
+
+  @Test
+  void aCallThatSucceededSucceedsEvenIfItsSessionCannotBeClosed() {
+    server.script("OpenSession", OPENED);
+    server.script("CloseSession", unavailable());
+
+    search();
+
+    assertEquals(List.of(1, 1), counts("SearchPassages", "CloseSession"));
+    var opened = (OpenSessionRequest) server.calls("OpenSession").get(0).requests().get(0);
+    assertEquals(60 * 60, opened.getTtl().getSeconds()); // and not a day
+  }
+
+  @Test
+  void theFailureOfACallIsNotThatOfClosingItsSession() {
+    server.script("OpenSession", OPENED);
+    server.script("SearchPassages", failure(Code.INVALID_ARGUMENT, "FIELD_INVALID"));
+    server.script("CloseSession", unavailable());
+
+    var error = assertThrows(MunimentException.class, this::search);
+
+    assertEquals(ErrorReason.ERROR_REASON_FIELD_INVALID, error.reason());
+    assertEquals(1, server.calls("CloseSession").size());
   }
 }
