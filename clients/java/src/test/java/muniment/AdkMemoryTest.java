@@ -65,12 +65,16 @@ class AdkMemoryTest {
 
   @Test
   void anAddIsMadeAgain() {
-    server.script("ImportPassages", overloaded(Duration.ofMillis(1)), unavailable());
+    server.script(
+        "ImportPassages",
+        overloaded(Duration.ofMillis(1)),
+        unavailable(),
+        failure(Code.CANCELLED, ""));
 
     add(Options.DEFAULT);
 
     var sent = server.calls("ImportPassages").stream().map(FakeServer.Call::requests).toList();
-    assertEquals(3, sent.size());
+    assertEquals(4, sent.size());
     assertEquals(1, sent.get(0).size());
     assertEquals(1, sent.stream().distinct().count());
   }
