@@ -34,6 +34,8 @@ const (
 	maxQueryChars  = 1024
 	maxAuthorChars = 256
 	maxPassageSize = 256 * 1024 // in bytes
+	// How often the taint can rise: there are four levels, and it never falls.
+	mostRaises = 3
 	// Of a session for one call: longer than any import takes, even with a deadline of minutes and when it is repeated.
 	sessionTTL = time.Hour
 	// The key of the memory that records a deletion begins with it.
@@ -123,15 +125,27 @@ func (m *MemoryService) add(ctx context.Context, whose owner, passages []*munime
 		return nil
 	}
 	return m.with(ctx, whose, func(session *muniment.Session) error {
-		deleted, err := deletedFrom(ctx, session)
-		if err != nil {
-			return err
+		for restarts := 0; ; restarts++ {
+			// They have ids: if the taint is raised meanwhile, those that are stored already are not stored again.
+			err := addOnce(ctx, session, passages)
+			raised := muniment.ReasonOf(err) == munimentv1.ErrorReason_ERROR_REASON_TAINT_CHANGED
+			if !raised || restarts == mostRaises {
+				return err
+			}
 		}
-		_, err = session.ImportAll(ctx, slices.DeleteFunc(passages, func(passage *munimentv1.StorePassageRequest) bool {
-			return deleted[passage.GetPassageId()]
-		}))
-		return err
 	})
+}
+
+func addOnce(ctx context.Context, session *muniment.Session, passages []*munimentv1.StorePassageRequest) error {
+	deleted, err := deletedFrom(ctx, session)
+	if err != nil {
+		return err
+	}
+	wanted := slices.DeleteFunc(slices.Clone(passages), func(passage *munimentv1.StorePassageRequest) bool {
+		return deleted[passage.GetPassageId()]
+	})
+	_, err = session.ImportAll(ctx, wanted)
+	return err
 }
 
 // SearchMemory returns the ten memories that match best.

@@ -2,7 +2,10 @@ package adk_test
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,7 +32,9 @@ type fake struct {
 	munimentv1.UnimplementedSessionServiceServer
 	failures map[string][]error
 	heard    []string
+	memories []*munimentv1.Memory
 	ttl      time.Duration // of the last session
+	imported []string      // the ids of the last import
 }
 
 func (*fake) CreateAgent(context.Context, *munimentv1.CreateAgentRequest) (*munimentv1.CreateAgentResponse, error) {
@@ -45,18 +50,27 @@ func (*fake) CloseSession(context.Context, *munimentv1.CloseSessionRequest) (*mu
 	return &munimentv1.CloseSessionResponse{}, nil
 }
 
-func (*fake) ListMemories(context.Context, *munimentv1.ListMemoriesRequest) (*munimentv1.ListMemoriesResponse, error) {
-	return &munimentv1.ListMemoriesResponse{}, nil
+func (f *fake) ListMemories(context.Context, *munimentv1.ListMemoriesRequest) (*munimentv1.ListMemoriesResponse, error) {
+	return &munimentv1.ListMemoriesResponse{Memories: f.memories}, nil
 }
 
 func (*fake) SearchPassages(context.Context, *munimentv1.SearchPassagesRequest) (*munimentv1.SearchPassagesResponse, error) {
 	return &munimentv1.SearchPassagesResponse{}, nil
 }
 
-func (*fake) ImportPassages(
+func (f *fake) ImportPassages(
 	stream grpc.ClientStreamingServer[munimentv1.ImportPassagesRequest, munimentv1.ImportPassagesResponse],
 ) error {
-	return stream.SendAndClose(&munimentv1.ImportPassagesResponse{})
+	f.imported = nil
+	for {
+		request, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return stream.SendAndClose(&munimentv1.ImportPassagesResponse{})
+		} else if err != nil {
+			return err
+		}
+		f.imported = append(f.imported, request.GetPassage().GetPassageId())
+	}
 }
 
 // fails makes the next calls of a method fail, one after the other.
@@ -135,6 +149,45 @@ func TestAnAddIsMadeAgain(t *testing.T) {
 	add(t, ofConversation(conn), conversation("one", "ada", "She likes Assam"))
 
 	equal(t, service.heard, []string{"ListMemories", "ImportPassages", "ImportPassages", "ImportPassages"})
+}
+
+func TestAnAddIsMadeAgainIfTheTaintIsRaisedMeanwhile(t *testing.T) {
+	raised := refused(codes.Aborted, "TAINT_CHANGED")
+	for raises := range 5 {
+		service, conn := serve(t)
+		service.fails("ImportPassages", slices.Repeat([]error{raised}, raises)...)
+
+		err := ofConversation(conn).AddSessionToMemory(t.Context(), conversation("one", "ada", "She likes Assam"))
+
+		// What the new taint reveals may say that more is deleted.
+		equal(t, service.heard, slices.Repeat([]string{"ListMemories", "ImportPassages"}, min(raises, 3)+1))
+		if fails := raises > 3; fails != (muniment.ReasonOf(err) == munimentv1.ErrorReason_ERROR_REASON_TAINT_CHANGED) {
+			t.Errorf("%d raises: %v", raises, err)
+		}
+	}
+}
+
+func TestAnAddThatIsRefusedIsMadeOnce(t *testing.T) {
+	service, conn := serve(t)
+	service.fails("ImportPassages", refused(codes.ResourceExhausted, "QUOTA_EXCEEDED"))
+
+	err := ofConversation(conn).AddSessionToMemory(t.Context(), conversation("one", "ada", "She likes Assam"))
+
+	equal(t, muniment.ReasonOf(err), munimentv1.ErrorReason_ERROR_REASON_QUOTA_EXCEEDED)
+	equal(t, service.heard, []string{"ListMemories", "ImportPassages"})
+}
+
+func TestAnAddThatIsMadeAgainStoresTheSame(t *testing.T) {
+	service, conn := serve(t)
+	talk := conversation("one", "ada", "She likes Assam", "No sugar")
+	add(t, ofConversation(conn), talk)
+	first, second := service.imported[0], service.imported[1]
+
+	service.memories = []*munimentv1.Memory{{Key: "adk-deleted/" + first}}
+	service.fails("ImportPassages", refused(codes.Aborted, "TAINT_CHANGED"))
+	add(t, ofConversation(conn), talk)
+
+	equal(t, service.imported, []string{second})
 }
 
 // Nor does it count the agents of the tenant, as CreateAgent does.

@@ -88,6 +88,28 @@ class AdkMemoryTest {
     assertEquals(1, server.calls("ImportPassages").size());
   }
 
+  @Test
+  void anAddIsMadeAgainIfTheTaintIsRaisedMeanwhile() {
+    var raised = failure(Code.ABORTED, "TAINT_CHANGED");
+    server.script("ImportPassages", raised, raised, raised);
+
+    add(Options.DEFAULT);
+
+    // What the new taint reveals may say that more is deleted.
+    assertEquals(List.of(4, 4), counts("ListMemories", "ImportPassages"));
+  }
+
+  @Test
+  void anAddIsMadeAgainAtMostThreeTimesIfTheTaintIsRaised() {
+    var raised = failure(Code.ABORTED, "TAINT_CHANGED");
+    server.script("ImportPassages", raised, raised, raised, raised);
+
+    var error = assertThrows(MunimentException.class, () -> add(Options.DEFAULT));
+
+    assertEquals(ErrorReason.ERROR_REASON_TAINT_CHANGED, error.reason());
+    assertEquals(4, server.calls("ImportPassages").size());
+  }
+
   /** Nor does it count the agents of the tenant, as CreateAgent does. */
   @Test
   void aUserWhoHasAnAgentNeedsNoRoomForAnother() {
