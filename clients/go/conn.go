@@ -81,7 +81,7 @@ func (c *Conn) NewStream(
 		cancel()
 		return nil, errorOf(err, nil)
 	}
-	return &clientStream{ClientStream: stream, oneAnswer: !desc.ServerStreams, cancel: cancel}, nil
+	return &clientStream{ClientStream: stream, oneAnswer: !desc.ServerStreams, ended: ctx.Err, cancel: cancel}, nil
 }
 
 func (c *Conn) withDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -102,6 +102,7 @@ func (c *Conn) with(options []grpc.CallOption) []grpc.CallOption {
 type clientStream struct {
 	grpc.ClientStream
 	oneAnswer bool
+	ended     func() error // why the context ended, which that of ClientStream also does at the end of the stream
 	cancel    context.CancelFunc
 	refused   error // why SendMsg gave the stream up
 }
@@ -120,6 +121,9 @@ func (s *clientStream) RecvMsg(message any) error {
 		return s.refused
 	}
 	err := s.ClientStream.RecvMsg(message)
+	if s.ended() == nil {
+		err = brokenOff(err)
+	}
 	if err != nil || s.oneAnswer {
 		s.cancel()
 	}

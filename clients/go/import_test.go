@@ -65,9 +65,21 @@ func TestAnImportIsMadeOnce(t *testing.T) {
 	}
 }
 
+// It has not been canceled here.
+func TestAnImportThatTheServerBreaksOffIsUnavailable(t *testing.T) {
+	f := serve(t)
+	f.fails("ImportPassages", failure(codes.Canceled, ""))
+
+	_, err := importAll(t.Context(), sessionOf(t, connect(t, f)), "a")
+
+	if made := len(f.calls("ImportPassages")); made != 1 || status.Code(err) != codes.Unavailable {
+		t.Error(made, err)
+	}
+}
+
 func TestAnImportOfPassagesWithIDsIsMadeAgain(t *testing.T) {
 	f := serve(t)
-	f.fails("ImportPassages", overloaded, unavailable)
+	f.fails("ImportPassages", overloaded, unavailable, failure(codes.Canceled, ""))
 	f.replies["ImportPassages"] = &munimentv1.ImportPassagesResponse{StoredCount: 1}
 	passage := &munimentv1.StorePassageRequest{PassageId: noteID, Content: "a"}
 
@@ -77,7 +89,7 @@ func TestAnImportOfPassagesWithIDsIsMadeAgain(t *testing.T) {
 		t.Fatal(stored, err)
 	}
 	made := f.calls("ImportPassages")
-	if len(made) != 3 {
+	if len(made) != 4 {
 		t.Fatal(len(made))
 	}
 	for _, heard := range made {

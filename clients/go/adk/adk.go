@@ -12,15 +12,16 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"google.golang.org/adk/v2/memory"
 	"google.golang.org/adk/v2/session"
 	"google.golang.org/genai"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	muniment "muniment.example/clients/go"
@@ -33,6 +34,10 @@ const (
 	maxQueryChars  = 1024
 	maxAuthorChars = 256
 	maxPassageSize = 256 * 1024 // in bytes
+	// How often the taint can rise: there are four levels, and it never falls.
+	mostRaises = 3
+	// Of a session for one call: longer than any import takes, even with a deadline of minutes and when it is repeated.
+	sessionTTL = time.Hour
 	// The key of the memory that records a deletion begins with it.
 	deletedPrefix = "adk-deleted/"
 )
@@ -63,19 +68,33 @@ func NewMemoryService(session *muniment.Session) *MemoryService {
 // own by [NewMemoryService].
 func NewSharedMemoryService(host *muniment.Host, level munimentv1.Classification) *MemoryService {
 	return &MemoryService{func(ctx context.Context, whose owner, call func(*muniment.Session) error) error {
-		agent := &munimentv1.CreateAgentRequest{AgentId: whose.agent(), DisplayName: whose.app}
-		if _, err := host.CreateAgent(ctx, agent); err != nil &&
-			muniment.ReasonOf(err) != munimentv1.ErrorReason_ERROR_REASON_AGENT_EXISTS {
-			return err
-		}
-		opened, err := host.OpenSession(ctx, &munimentv1.OpenSessionRequest{AgentId: agent.GetAgentId(), Taint: level})
+		opened, err := openFor(ctx, host, whose, level)
 		if err != nil {
 			return err
 		}
 		err = call(opened)
-		_, closing := opened.CloseSession(context.WithoutCancel(ctx), &munimentv1.CloseSessionRequest{})
-		return errors.Join(err, closing)
+		// What the call has done stays done, even if the session stays open until it expires.
+		_, _ = opened.CloseSession(context.WithoutCancel(ctx), &munimentv1.CloseSessionRequest{})
+		return err
 	}}
+}
+
+// openFor opens a session of the owner's agent, and creates the agent only if there is none: a tenant that has as many
+// agents as its limits allow is refused even one that exists.
+func openFor(
+	ctx context.Context, host *muniment.Host, whose owner, level munimentv1.Classification,
+) (*muniment.Session, error) {
+	request := &munimentv1.OpenSessionRequest{AgentId: whose.agent(), Taint: level, Ttl: durationpb.New(sessionTTL)}
+	opened, err := host.OpenSession(ctx, request)
+	if muniment.ReasonOf(err) != munimentv1.ErrorReason_ERROR_REASON_AGENT_NOT_FOUND {
+		return opened, err
+	}
+	agent := &munimentv1.CreateAgentRequest{AgentId: whose.agent(), DisplayName: whose.app}
+	if _, err := host.CreateAgent(ctx, agent); err != nil &&
+		muniment.ReasonOf(err) != munimentv1.ErrorReason_ERROR_REASON_AGENT_EXISTS { // created meanwhile
+		return nil, err
+	}
+	return host.OpenSession(ctx, request)
 }
 
 // AddSessionToMemory stores the events of an ADK session that have text and are not stored yet. If some have more than
@@ -106,15 +125,27 @@ func (m *MemoryService) add(ctx context.Context, whose owner, passages []*munime
 		return nil
 	}
 	return m.with(ctx, whose, func(session *muniment.Session) error {
-		deleted, err := deletedFrom(ctx, session)
-		if err != nil {
-			return err
+		for restarts := 0; ; restarts++ {
+			// They have ids: if the taint is raised meanwhile, those that are stored already are not stored again.
+			err := addOnce(ctx, session, passages)
+			raised := muniment.ReasonOf(err) == munimentv1.ErrorReason_ERROR_REASON_TAINT_CHANGED
+			if !raised || restarts == mostRaises {
+				return err
+			}
 		}
-		_, err = session.ImportAll(ctx, slices.DeleteFunc(passages, func(passage *munimentv1.StorePassageRequest) bool {
-			return deleted[passage.GetPassageId()]
-		}))
-		return err
 	})
+}
+
+func addOnce(ctx context.Context, session *muniment.Session, passages []*munimentv1.StorePassageRequest) error {
+	deleted, err := deletedFrom(ctx, session)
+	if err != nil {
+		return err
+	}
+	wanted := slices.DeleteFunc(slices.Clone(passages), func(passage *munimentv1.StorePassageRequest) bool {
+		return deleted[passage.GetPassageId()]
+	})
+	_, err = session.ImportAll(ctx, wanted)
+	return err
 }
 
 // SearchMemory returns the ten memories that match best.

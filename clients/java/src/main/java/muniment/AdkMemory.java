@@ -26,6 +26,7 @@ import java.util.function.Function;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import muniment.v1.ImportPassagesResponse;
 import muniment.v1.ListMemoriesResponse;
 import muniment.v1.Passage;
 import muniment.v1.StorePassageRequest;
@@ -85,7 +86,7 @@ abstract class AdkMemory implements BaseMemoryService {
             .filter(each -> each.getContentBytes().size() <= MAX_PASSAGE_BYTES)
             .toList();
     if (!fitting.isEmpty()) {
-      with(owner, opened -> opened.importAgain(withoutDeleted(opened, fitting)));
+      with(owner, opened -> imported(opened, fitting));
     }
     if (fitting.size() < passages.size()) {
       throw new IllegalArgumentException(
@@ -93,6 +94,13 @@ abstract class AdkMemory implements BaseMemoryService {
               + (passages.size() - fitting.size())
               + ". All others were");
     }
+  }
+
+  /** They have ids: if the taint is raised meanwhile, those that are stored already stay so. */
+  private static ImportPassagesResponse imported(
+      SessionClient session, List<StorePassageRequest> passages) {
+    return Pages.undisturbed(
+        Pages.RAISES, () -> session.importAgain(withoutDeleted(session, passages)));
   }
 
   private static List<StorePassageRequest> withoutDeleted(

@@ -88,16 +88,17 @@ final class Calls {
   }
 
   /** A call that is canceled, though not here, was broken off by a server that stops. */
-  private static StatusRuntimeException brokenOff(StatusRuntimeException failure) {
+  private static Exception brokenOff(Exception failure) {
+    Status status = Status.fromThrowable(failure);
     boolean canceledHere =
         Thread.currentThread().isInterrupted() || Context.current().isCancelled();
-    if (failure.getStatus().getCode() != Status.Code.CANCELLED || canceledHere) {
+    if (status.getCode() != Status.Code.CANCELLED || canceledHere) {
       return failure;
     }
     return Status.UNAVAILABLE
-        .withDescription(failure.getStatus().getDescription())
+        .withDescription(status.getDescription())
         .withCause(failure)
-        .asRuntimeException(failure.getTrailers());
+        .asRuntimeException(Status.trailersFromThrowable(failure));
   }
 
   private boolean mayRetry(MunimentException error, boolean safe) {
@@ -142,7 +143,7 @@ final class Calls {
       call.read(); // what ends the call: nothing, or its status
       return response;
     } catch (StatusException failure) {
-      throw MunimentException.of(failure);
+      throw MunimentException.of(brokenOff(failure));
     } catch (InterruptedException interrupted) {
       Thread.currentThread().interrupt();
       throw canceled(interrupted);

@@ -1,5 +1,6 @@
 package muniment;
 
+import com.google.protobuf.Duration;
 import java.util.function.Function;
 import muniment.v1.Classification;
 import muniment.v1.ErrorReason;
@@ -13,6 +14,12 @@ import muniment.v1.ErrorReason;
  * conversation may rise, give each a {@link MunimentMemoryService}. It does not close the client.
  */
 public final class MunimentSharedMemoryService extends AdkMemory {
+  /**
+   * Of a session for one call: longer than any import takes, even with a deadline of minutes and
+   * when it is repeated.
+   */
+  private static final Duration TTL = Duration.newBuilder().setSeconds(60 * 60).build();
+
   private final HostClient host;
   private final Classification level;
 
@@ -24,15 +31,48 @@ public final class MunimentSharedMemoryService extends AdkMemory {
 
   @Override
   <T> T with(Owner owner, Function<SessionClient, T> call) {
+    var session = open(owner);
+    try {
+      return call.apply(session);
+    } finally {
+      close(session);
+    }
+  }
+
+  /** What the call has done stays done, even if the session stays open until it expires. */
+  private static void close(SessionClient session) {
+    try {
+      session.close();
+    } catch (MunimentException ignored) {
+      // It says nothing of the call.
+    }
+  }
+
+  /**
+   * Creates the agent only if there is none: a tenant that has as many agents as its limits allow
+   * is refused even one that exists.
+   */
+  private SessionClient open(Owner owner) {
+    try {
+      return openSession(owner);
+    } catch (MunimentException error) {
+      throwUnless(error, ErrorReason.ERROR_REASON_AGENT_NOT_FOUND);
+    }
     try {
       host.createAgent(r -> r.setAgentId(owner.agent()).setDisplayName(owner.app()));
-    } catch (MunimentException error) {
-      if (error.reason() != ErrorReason.ERROR_REASON_AGENT_EXISTS) {
-        throw error;
-      }
+    } catch (MunimentException error) { // created meanwhile
+      throwUnless(error, ErrorReason.ERROR_REASON_AGENT_EXISTS);
     }
-    try (var session = host.openSession(r -> r.setAgentId(owner.agent()).setTaint(level))) {
-      return call.apply(session);
+    return openSession(owner);
+  }
+
+  private SessionClient openSession(Owner owner) {
+    return host.openSession(r -> r.setAgentId(owner.agent()).setTaint(level).setTtl(TTL));
+  }
+
+  private static void throwUnless(MunimentException error, ErrorReason expected) {
+    if (error.reason() != expected) {
+      throw error;
     }
   }
 }

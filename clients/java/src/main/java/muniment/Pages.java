@@ -3,13 +3,14 @@ package muniment;
 import java.util.List;
 import java.util.Objects;
 import java.util.function.Function;
+import java.util.function.Supplier;
 import java.util.stream.Stream;
 import muniment.v1.ErrorReason;
 
 /** Follows the pages of a list. */
 public final class Pages {
   /** How often the taint of a conversation can rise: there are four levels. */
-  private static final int RAISES = 3;
+  static final int RAISES = 3;
 
   private Pages() {}
 
@@ -43,9 +44,14 @@ public final class Pages {
   public static <P> List<P> all(
       Function<String, P> fetch, Function<P, String> nextPageToken, ListOption... options) {
     boolean restart = List.of(options).contains(ListOption.RESTART_ON_TAINT_CHANGE);
-    for (int restarts = restart ? RAISES : 0; ; restarts--) {
+    return undisturbed(restart ? RAISES : 0, () -> of(fetch, nextPageToken).toList());
+  }
+
+  /** What a call returns, begun again at most so many times if the taint is raised meanwhile. */
+  static <T> T undisturbed(int mostRestarts, Supplier<T> call) {
+    for (int restarts = mostRestarts; ; restarts--) {
       try {
-        return of(fetch, nextPageToken).toList();
+        return call.get();
       } catch (MunimentException error) {
         if (restarts == 0 || error.reason() != ErrorReason.ERROR_REASON_TAINT_CHANGED) {
           throw error;

@@ -9,6 +9,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.google.protobuf.Message;
+import io.grpc.Context;
 import io.grpc.Status.Code;
 import io.grpc.StatusRuntimeException;
 import java.io.IOException;
@@ -436,6 +437,32 @@ class CallsTest {
     var error = assertThrows(MunimentException.class, () -> session.importPassages(() -> endless));
 
     assertEquals(progress, error.importProgress().orElseThrow());
+  }
+
+  /** It has not been canceled here. */
+  @Test
+  void anImportThatTheServerBreaksOffIsUnavailable() {
+    server.script("ImportPassages", failure(Code.CANCELLED, ""));
+
+    var error =
+        assertThrows(MunimentException.class, () -> session.importPassages(passages(1)::iterator));
+
+    assertEquals(Code.UNAVAILABLE, error.code());
+    assertEquals(1, server.calls("ImportPassages").size());
+  }
+
+  @Test
+  void anImportThatIsCanceledHereStaysCanceled() {
+    try (var context = Context.current().withCancellation()) {
+      Stream<StorePassageRequest> requests = passages(3).peek(passage -> context.cancel(null));
+
+      var error =
+          assertThrows(
+              MunimentException.class,
+              () -> context.run(() -> session.importPassages(requests::iterator)));
+
+      assertEquals(Code.CANCELLED, error.code());
+    }
   }
 
   @Test
