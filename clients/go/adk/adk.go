@@ -79,8 +79,8 @@ func NewSharedMemoryService(host *muniment.Host, level munimentv1.Classification
 	}}
 }
 
-// openFor opens a session of the owner's agent, and creates the agent only if there is none: a tenant that has as many
-// agents as its limits allow is refused even one that exists.
+// openFor opens a session of the owner's agent, and creates the agent only if there is none: CreateAgent locks the limits
+// of the tenant.
 func openFor(
 	ctx context.Context, host *muniment.Host, whose owner, level munimentv1.Classification,
 ) (*muniment.Session, error) {

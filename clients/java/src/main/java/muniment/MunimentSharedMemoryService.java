@@ -48,10 +48,7 @@ public final class MunimentSharedMemoryService extends AdkMemory {
     }
   }
 
-  /**
-   * Creates the agent only if there is none: a tenant that has as many agents as its limits allow
-   * is refused even one that exists.
-   */
+  /** Creates the agent only if there is none: CreateAgent locks the limits of the tenant. */
   private SessionClient open(Owner owner) {
     try {
       return openSession(owner);
