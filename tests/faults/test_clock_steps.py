@@ -23,11 +23,11 @@ _CHECKPOINT = 10
 _MAX_WRITES = 20
 """How many are acknowledged between two steps, at most."""
 _SET_BACK = """
-SELECT count(*) AS versions
-  FROM muniment_public.item
-       JOIN muniment_public.revision USING (tenant, agent, kind, name)
- WHERE revision.revision = item.revision - 1
-   AND revision.update_time > item.update_time
+SELECT count(*)::int AS versions
+  FROM {level}.revision AS earlier
+       JOIN {level}.revision AS later USING (tenant, agent, item_id)
+ WHERE later.revision = earlier.revision + 1
+   AND later.update_time < earlier.update_time
 """
 
 
@@ -37,7 +37,7 @@ def test_what_was_acknowledged_survives_every_step_of_the_clock(
 ) -> None:
     """And is there once; audit rows are the effects; no taint falls; no session ends; no answer is a surprise."""
     load = Load(service.address, new_host_key(database, "acme", Classification.RESTRICTED), conversations=5)
-    clock, dice, ahead, set_back = Clock(database), random.Random(5), timedelta(), 0
+    clock, dice, ahead = Clock(database), random.Random(5), timedelta()
     with load.running(), database.as_owner() as owner:
         for number in range(kills):
             _wait_for_writes(load, dice.randrange(1, _MAX_WRITES))
@@ -47,15 +47,17 @@ def test_what_was_acknowledged_survives_every_step_of_the_clock(
             if (number + 1) % _CHECKPOINT == 0:
                 with load.paused():
                     assert promises.broken(owner, load) == []
-                    set_back = sum(versions for (versions,) in owner.execute(_SET_BACK.encode()).fetchall())
 
     with database.as_owner() as owner:
         assert promises.broken(owner, load) == []
+        queries = [_SET_BACK.replace("{level}", level.role) for level in Classification]
+        set_back = [versions for query in queries for (versions,) in owner.execute(query.encode()).fetchall()]
     assert load.surprises == []
-    assert set_back, "no version is older than the one before it: the steps were not seen"
+    assert any(set_back), "no version is older than the one before it: the steps were not seen"
     acknowledged = dict(Counter(save.kind.name.lower() for save in load.acknowledged))
     raises = load.raiser.codes["OK"]
     print(f"\n{kills} steps: {acknowledged} acknowledged, {len(load.unknown)} not, {raises} raises, {dict(load.codes)}")
+    print(f"{sum(set_back)} versions are older than the one before")
 
 
 def _wait_for_writes(load: Load, more: int) -> None:
