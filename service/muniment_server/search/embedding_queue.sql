@@ -71,7 +71,7 @@ WITH waiting AS MATERIALIZED ( -- computed first: a plan that joins all queued c
 )
 SELECT waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change_id, waiting.piece AS number, meaning.prior,
        before.name AS before_name, before.change_id AS before_change,
-       CASE WHEN expiry.is_over AND %(model)s::integer IS NOT NULL THEN ''
+       CASE WHEN item.expire_time <= vault.clock() AND %(model)s::integer IS NOT NULL THEN ''
             ELSE concat_ws(E'\n', nullif(concat_ws(': ', before.author, before.content), ''),
                            concat_ws(': ', CASE WHEN item.kind = 1 THEN item.name ELSE item.author END,
                                      substr(item.content, chunk.start + 1, chunk.size))) END AS text
@@ -86,7 +86,6 @@ SELECT waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change
             ON (item.tenant, item.agent, item.kind, item.name, item.change_id)
                = (chunk.tenant, chunk.agent, chunk.kind, chunk.name, chunk.change_id)
            AND item.delete_time IS NULL
-       CROSS JOIN LATERAL (SELECT item.expire_time <= vault.clock() AS is_over) AS expiry
        LEFT JOIN LATERAL (
            SELECT earlier.tenant, earlier.agent, earlier.kind, earlier.name, earlier.change_id
              FROM chunk AS earlier
