@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -18,6 +20,7 @@ from muniment_server.runtime import cluster_grants
 from tests.citus.cluster import Cluster, folder_of_nodes, missing, running
 from tests.support.commands import run_process
 from tests.support.external_postgres import admin_url, migrate
+from tests.support.named_queries import EMBEDDER, LITERALS, Named, filled, named, parameters
 
 pytestmark = [
     pytest.mark.proof,
@@ -325,6 +328,16 @@ def test_large_objects_are_closed_on_each_node(cluster: Cluster, passfile: Path,
     for port in (cluster.coordinator, *cluster.workers):
         with login(cluster, passfile, role, port) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
             connection.execute("SELECT lo_create(0)")
+
+
+@pytest.mark.parametrize("query", [each for each in named(EMBEDDER) if each.role == "muniment_public"], ids=str)
+def test_citus_runs_what_the_embedder_asks(cluster: Cluster, passfile: Path, migrated: str, query: Named) -> None:
+    """It asks for all tenants, where Citus refuses more than for one."""
+    literals = {name: LITERALS.get(name, f"'{uuid.UUID(int=9)}'::uuid") for name in parameters(query.text)}
+    with login(cluster, passfile, query.role) as connection, connection.transaction(force_rollback=True):
+        connection.execute(f"SET LOCAL search_path = {query.role}".encode())
+        with suppress(psycopg.errors.ForeignKeyViolation):  # the agent of the literals does not exist
+            connection.execute(citus.for_cluster(filled(query.text, literals)).encode())
 
 
 @pytest.mark.parametrize("role", roles.SERVING)

@@ -13,7 +13,7 @@ from muniment_server.admin.operator import connect_operator
 from muniment_server.domain.errors import Unavailable
 from muniment_server.postgres import citus, roles
 from muniment_server.postgres.driver_errors import domain_error
-from tests.support.named_queries import ERASER, ERASING, OPERATORS, SERVED, named
+from tests.support.named_queries import EMBEDDER, ERASER, ERASING, OPERATORS, SERVED, named
 
 _VIEWS = ("deleted", "erasable", "erasing")
 _CHANGED = re.compile(r"\b(?:DELETE FROM|INSERT INTO|UPDATE) (\S+) AS")
@@ -32,6 +32,14 @@ def test_no_query_changes_rows_through_a_view_there(query):
 def test_the_eraser_names_the_agent_of_the_rows_that_it_deletes(query):
     """Where a row is, is not known to be the same row on another shard."""
     assert "(erased.tenant, erased.agent) = (%(tenant)s, %(agent)s)" in query.text
+
+
+@pytest.mark.parametrize("query", named(SERVED, ERASER, EMBEDDER, OPERATORS), ids=str)
+def test_no_subquery_without_from_asks_for_the_time(query):
+    """Citus refuses it in a query of several shards, such as those of the embedder."""
+    subqueries = re.findall(r"\(\s*SELECT\b[^()]*\)", query.text.replace("vault.clock()", "CLOCK"))
+
+    assert [text for text in subqueries if "CLOCK" in text and "FROM" not in text] == []
 
 
 @pytest.mark.parametrize("query", named(OPERATORS), ids=str)
