@@ -6,6 +6,7 @@ the messages are read here, as libpq writes them down. `tests/faults/test_partit
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -71,6 +72,21 @@ def _is_refused_at_once(connection: RoleConnection) -> None:
     with suppress(_Refused), transaction(connection):
         connection.execute("SELECT 1")
         raise _Refused
+
+
+@pytest.mark.parametrize("kind", [RoleConnection, TracedConnection])
+def test_a_statement_that_is_larger_than_all_buffers_is_sent_to_its_end(
+    kind: type[RoleConnection], migrated: Database
+) -> None:
+    """Otherwise the database waits for the rest, and the server for the answer, with what it has locked."""
+    with _connected(migrated, kind) as connection, migrated.as_admin() as admin:
+        ending = threading.Timer(10, admin.execute, ("SELECT pg_terminate_backend(%s)", [connection.backend()]))
+        ending.start()
+        try:
+            with transaction(connection):
+                assert connection.execute("SELECT length(%s)", ["x" * 20_000_000]).fetchone() == (20_000_000,)
+        finally:
+            ending.cancel()
 
 
 @pytest.mark.parametrize("kind", [RoleConnection, TracedConnection])

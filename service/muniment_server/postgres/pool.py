@@ -18,6 +18,7 @@ from typing import Any, Self, TypeVar
 
 import psycopg
 from psycopg import conninfo as libpq
+from psycopg.generators import send
 from psycopg.pq import TransactionStatus
 from psycopg.rows import RowMaker, class_row
 from psycopg_pool import ConnectionPool, PoolTimeout
@@ -132,6 +133,7 @@ class RoleCursor(psycopg.Cursor[Any]):
 
     def _end_section(self) -> None:
         if self.pgresult is None and self.connection.open_pipeline is not None:
+            self.connection.wait(send(self.connection.pgconn))  # `sync` need not send all of a large statement
             self.connection.open_pipeline.sync()  # it waits for the answers, and sends no Flush
 
 
