@@ -13,6 +13,7 @@ import muniment
 from muniment_server.admin.development import FILE
 from muniment_server.domain.classification import Classification
 from muniment_server.embedded_postgres import conninfo_of_running
+from muniment_server.postgres.pool import operator_conninfo
 from muniment_server.runtime import databases, remote_reindexing
 from muniment_server.runtime.everyday_sentences import SENTENCES
 from muniment_server.search.embeddings import model_number
@@ -49,8 +50,25 @@ def database(data_dir, serving):
         yield server, admin
 
 
+@pytest.fixture
+def without_pauses(monkeypatch):
+    """Between failures it pauses for a minute in all."""
+    monkeypatch.setattr("time.sleep", lambda _: None)
+
+
+def orders_to_embed(model, conninfo, *, name="stub", removes_others=False):
+    """What `muniment reindex --embeddings` gives to the process that embeds."""
+    remote = model.config(Classification.INTERNAL, name).to_json()
+    return {"conninfo": conninfo, "remote": remote, "removes_others": removes_others}
+
+
 def host_of(data_dir, server):
     return muniment.connect(server.address, host_key=json.loads((data_dir / FILE).read_text())["host_key"])
+
+
+def last_step(capsys):
+    """The last step that the process that embeds has reported."""
+    return json.loads(capsys.readouterr().out.splitlines()[-1])
 
 
 def built_in_embeddings(admin):
@@ -169,7 +187,7 @@ def test_chunks_for_which_the_model_fails_keep_no_other_waiting(database, model,
 
 
 @pytest.mark.parametrize("broken", ["model", "locks"])
-def test_nothing_is_removed_unless_all_is_embedded(database, model, folder, monkeypatch, broken):
+def test_nothing_is_removed_unless_all_is_embedded(database, model, folder, without_pauses, capsys, broken):
     """The model fails once it is known, or other transactions lock all that is queued."""
     _, admin = database
     objects(run(folder, *command_of(model)))
@@ -185,23 +203,21 @@ def test_nothing_is_removed_unless_all_is_embedded(database, model, folder, monk
         return answer_well(handler, texts)
 
     model.answer = answer
+    orders = orders_to_embed(model, operator_conninfo(admin.info.dsn), name="other", removes_others=True)
     with psycopg.connect(admin.info.dsn) as locking:
-        done = run(folder, *command_of(model, "--remove-others", name="other"))
+        remote_reindexing.embed(orders)
 
-    assert done.returncode != 0
-    assert "7 times in a row" in done.stderr
+    assert "7 times in a row" in last_step(capsys)["error"]
     assert counted(admin, Classification.PUBLIC, condition=f"model <> {new}") == _CATS
     assert counted(admin, Classification.PUBLIC, condition=f"model = {new} AND signs IS NOT NULL") == 0
 
 
-def test_it_gives_up_after_seven_failures_in_a_row(model, monkeypatch, capsys):
+def test_it_gives_up_after_seven_failures_in_a_row(model, without_pauses, capsys):
     model.answer = lambda handler, _: answer_body(handler, b"", 503)
-    orders = {"conninfo": "", "remote": model.config().to_json(), "removes_others": False}
-    monkeypatch.setattr("time.sleep", lambda _: None)
-    remote_reindexing.embed(orders)
+    remote_reindexing.embed(orders_to_embed(model, conninfo=""))
 
     assert len(model.requests) == 7
-    assert "failed 7 times in a row: it answered HTTP 503" in json.loads(capsys.readouterr().out)["error"]
+    assert "failed 7 times in a row: it answered HTTP 503" in last_step(capsys)["error"]
 
 
 def test_options_that_contradict_are_refused(dev, model):
