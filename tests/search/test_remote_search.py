@@ -581,10 +581,13 @@ def test_chunks_that_others_have_locked_are_not_sent_again_at_once(world):
     """They are sent after a pause."""
     sent = []
     with world.service.database.as_owner() as locking, locking.transaction():
+        world.service.agent()
+        (tenant,) = locking.execute("SELECT tenant FROM vault.tenant").fetchone()
 
         def answer(handler, texts):
             sent.append(texts)
-            locking.execute("SELECT FROM muniment_public.remote_embedding FOR UPDATE")
+            # A Citus cluster locks rows of one tenant.
+            locking.execute("SELECT FROM muniment_public.remote_embedding WHERE tenant = %s FOR UPDATE", [tenant])
             answer_well(handler, texts)
 
         world.server.answer = answer
