@@ -212,6 +212,21 @@ def test_nothing_is_removed_unless_all_is_embedded(database, model, folder, with
     assert counted(admin, Classification.PUBLIC, condition=f"model = {new} AND signs IS NOT NULL") == 0
 
 
+def test_a_text_that_no_longer_waits_is_not_sent_again(database, model, without_pauses):
+    _, admin = database
+
+    def answer(handler, texts):
+        if any("dog INTERNAL" in text for text in texts):
+            admin.execute("DELETE FROM muniment_internal.remote_embedding")
+            return answer_body(handler, b"", 400)
+        return answer_well(handler, texts)
+
+    model.answer = answer
+    remote_reindexing.embed(orders_to_embed(model, operator_conninfo(admin.info.dsn)))
+
+    assert sum("dog INTERNAL" in text for text in model.texts) == 1
+
+
 def test_it_gives_up_after_seven_failures_in_a_row(model, without_pauses, capsys):
     model.answer = lambda handler, _: answer_body(handler, b"", 503)
     remote_reindexing.embed(orders_to_embed(model, conninfo=""))

@@ -6,6 +6,7 @@ import contextlib
 import json
 import logging
 import socket
+import struct
 import threading
 import time
 from http.server import BaseHTTPRequestHandler
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from muniment_server.domain.classification import Classification
-from muniment_server.runtime import remote_model
+from muniment_server.runtime import remote_client, remote_model
 from muniment_server.runtime.batch_size import BatchSize
 from muniment_server.runtime.everyday_sentences import SENTENCES
 from muniment_server.runtime.remote_client import AboveCeilingError, RemoteModelError
@@ -32,6 +33,11 @@ from tests.support.embedding_server import answer_well, answer_with, embedding, 
 from tests.support.model_server import answer_body
 
 _SECRET = "the launch code"
+
+
+def still_waits(_):
+    """No chunk is deleted meanwhile."""
+    return True
 
 
 @pytest.fixture
@@ -55,7 +61,7 @@ def similarity(one, other):
 
 def test_texts_are_sent_in_the_form_of_the_interface(server):
     model = server.model()
-    model.embed_chunks(["one", "two"], PUBLIC)
+    model.embed_chunks(["one", "two"], still_waits, level=PUBLIC)
     path, headers, body = server.requests[-1]
 
     assert path == "/v1/embeddings"
@@ -81,10 +87,10 @@ def test_a_model_at_a_unix_socket_is_asked(tmp_path):
 def test_a_text_above_the_ceiling_is_not_sent(server, ceiling, above):
     model = server.model(ceiling)
     with pytest.raises(AboveCeilingError):
-        model.embed_chunks([_SECRET], above)
+        model.embed_chunks([_SECRET], still_waits, level=above)
     with pytest.raises(AboveCeilingError):
         model.embed_query(_SECRET, above, 5)
-    model.embed_chunks(["low"], ceiling)
+    model.embed_chunks(["low"], still_waits, level=ceiling)
 
     assert server.texts == ["low"]
 
@@ -163,12 +169,36 @@ def test_a_connection_that_was_closed_meanwhile_is_replaced(server):
     assert model.embed_query("text", PUBLIC, 5) == model.embed_query("text", PUBLIC, 5)
 
 
+@pytest.mark.parametrize("ends", ["late", "during its answer"])
+def test_a_text_is_not_sent_again_if_the_server_fails_while_it_works_on_it(server, monkeypatch, ends):
+    """Only a connection that was idle may have been closed before the text arrived."""
+    monkeypatch.setattr(remote_client, "_STALE_SECONDS", 0.1)
+    model = server.model()
+
+    def answer(handler, _):
+        if ends == "late":
+            time.sleep(0.3)
+        else:
+            handler.send_response(200)
+            handler.send_header("Content-Length", "100000")
+            handler.end_headers()
+            handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            handler.connection.close()  # a reset
+        handler.close_connection = True
+
+    server.answer = answer
+    text = failure(lambda: model.embed_query(_SECRET, PUBLIC, 5))
+
+    assert "closed the connection" in text
+    assert server.texts == [_SECRET]
+
+
 # What becomes of the answer.
 
 
 def test_vectors_are_integers_of_one_length_and_say_what_is_alike(server):
     model = server.model()
-    cat, feline, ship = model.embed_chunks(["a cat", "a feline", "a ship"], PUBLIC)
+    cat, feline, ship = model.embed_chunks(["a cat", "a feline", "a ship"], still_waits, level=PUBLIC)
 
     assert all(type(one) is int for one in cat)
     assert 990_000 < similarity(cat, cat) < 1_010_000
@@ -225,7 +255,7 @@ def test_what_all_texts_have_in_common_is_subtracted(server):
     server.answer = lambda handler, texts: answer_with(
         handler, [[5000.0 + one for one in embedding(text)] for text in texts]
     )
-    cat, ship = server.model().embed_chunks(["a cat", "some ship"], PUBLIC)
+    cat, ship = server.model().embed_chunks(["a cat", "some ship"], still_waits, level=PUBLIC)
 
     assert similarity(cat, ship) < 500_000
 
@@ -239,7 +269,7 @@ def test_a_chunk_that_is_too_long_is_embedded_by_its_end(server, status):
 
     server.answer = lambda handler, texts: answer(handler, [text if text not in SENTENCES else "x" for text in texts])
     model = server.model()
-    short, long = model.embed_chunks(["cat", "x" * 100 + " the cat"], PUBLIC)
+    short, long = model.embed_chunks(["cat", "x" * 100 + " the cat"], still_waits, level=PUBLIC)
 
     assert short == model.embed_query("cat", PUBLIC, 5)
     assert server.texts[-2] == ("x" * 100 + " the cat")[-27:]
@@ -256,10 +286,10 @@ def test_a_failure_that_passes_neither_shortens_a_chunk_nor_leaves_it_without_an
         return answer_body(handler, b"", status) if status == 500 else answer_well(handler, texts)
 
     server.answer = answer
-    vectors = model.embed_chunks(["a cat", "a ship"], PUBLIC)
+    vectors = model.embed_chunks(["a cat", "a ship"], still_waits, level=PUBLIC)
     server.answer = answer_well
 
-    assert vectors == model.embed_chunks(["a cat", "a ship"], PUBLIC)
+    assert vectors == model.embed_chunks(["a cat", "a ship"], still_waits, level=PUBLIC)
 
 
 def test_a_chunk_that_the_server_refuses_gets_zeros_while_it_answers_for_others(server, caplog):
@@ -269,7 +299,9 @@ def test_a_chunk_that_the_server_refuses_gets_zeros_while_it_answers_for_others(
         return answer_well(handler, texts)
 
     server.answer = answer
-    vectors = server.model().embed_chunks(["cat", "the launch code launch code launch code", "ship"], PUBLIC)
+    vectors = server.model().embed_chunks(
+        ["cat", "the launch code launch code launch code", "ship"], still_waits, level=PUBLIC
+    )
 
     assert [any(vector) for vector in vectors] == [True, False, True]
     assert "skipping a chunk" in caplog.text
@@ -284,7 +316,7 @@ def test_a_text_of_a_refused_batch_is_sent_again_only_while_it_waits(server):
 
     model = server.model()
     server.answer = answer
-    vectors = model.embed_chunks(["", "a cat", "a ship", "a dog"], PUBLIC, lambda place: place != 2)
+    vectors = model.embed_chunks(["", "a cat", "a ship", "a dog"], lambda place: place != 2, level=PUBLIC)
 
     assert [any(vector) for vector in vectors] == [False, True, False, True]
     assert server.texts == ["a cat", "a ship", "a dog", "a cat", "a dog"]
@@ -296,7 +328,7 @@ def test_a_refused_text_is_sent_again_only_while_it_waits(server, caplog):
         answer_well(handler, texts) if set(texts) & set(SENTENCES) else answer_body(handler, b"", 403)
     )
     waits = iter([True, True, False])
-    (vector,) = model.embed_chunks(["the launch code"], PUBLIC, lambda _: next(waits))
+    (vector,) = model.embed_chunks(["the launch code"], lambda _: next(waits), level=PUBLIC)
 
     assert not any(vector)
     assert server.texts == ["the launch code"] * 3
@@ -306,9 +338,13 @@ def test_a_refused_text_is_sent_again_only_while_it_waits(server, caplog):
 def test_an_empty_text_is_not_sent_and_gets_zeros(server):
     model = server.model()
     before = len(server.requests)
-    assert [any(vector) for vector in model.embed_chunks(["", ""], PUBLIC)] == [False, False]
+    assert [any(vector) for vector in model.embed_chunks(["", ""], still_waits, level=PUBLIC)] == [False, False]
     assert len(server.requests) == before
-    assert [any(vector) for vector in model.embed_chunks(["", "a cat", ""], PUBLIC)] == [False, True, False]
+    assert [any(vector) for vector in model.embed_chunks(["", "a cat", ""], still_waits, level=PUBLIC)] == [
+        False,
+        True,
+        False,
+    ]
 
     assert server.texts == ["a cat"]
 
@@ -326,7 +362,7 @@ def test_a_refused_chunk_is_not_to_blame_if_the_probe_fails_and_there_is_one_pro
 
     server.answer = answer
     with pytest.raises(RemoteModelError) as failed:
-        model.embed_chunks(["a cat"], PUBLIC)
+        model.embed_chunks(["a cat"], still_waits, level=PUBLIC)
 
     assert not failed.value.may_be_the_text
     assert len(probes) == 1
@@ -340,7 +376,7 @@ def test_no_chunk_is_skipped_for_a_status_of_a_busy_server(server, status):
         answer_well(handler, texts) if set(texts) & set(SENTENCES) else answer_body(handler, b"", status)
     )
 
-    assert f"HTTP {status}" in failure(lambda: model.embed_chunks(["a cat"], PUBLIC))
+    assert f"HTTP {status}" in failure(lambda: model.embed_chunks(["a cat"], still_waits, level=PUBLIC))
     assert server.texts == ["a cat"]
 
 
@@ -442,7 +478,7 @@ def test_no_chunk_is_skipped_by_a_server_that_answers_for_no_text(server, kind):
     model = server.model()
     server.answer = lambda handler, texts: answers(handler, texts, kind)
 
-    assert _HOSTILE[kind] in failure(lambda: model.embed_chunks(["one", "two", "three"], PUBLIC))
+    assert _HOSTILE[kind] in failure(lambda: model.embed_chunks(["one", "two", "three"], still_waits, level=PUBLIC))
     assert len(server.texts) < 10
 
 

@@ -207,6 +207,25 @@ def test_of_what_has_expired_no_text_is_given_and_no_agent_waits_for_it(queue, d
     assert queue.waiting() == []
 
 
+def test_chunks_that_are_not_sent_say_nothing_of_the_model(queue, database):
+    """A model that has failed for many texts would get as many again, and sooner."""
+    many = [f"{number:02}" for number in range(16)]
+    queue.save("alice", **{f"a{number}": "launch" for number in many}, expire_time=in_future(hours=1))
+    queue.save("alice", **{f"z{number}": "a cat" for number in many})
+    queue.fails_for_all = True
+    with pytest.raises(RemoteModelError):
+        queue.embed()
+    pauses = [queue.backoff.begin(), queue.backoff.begin()]
+    Clock(database).advance(hours=2)
+    while queue.waiting()[0] < "z":
+        queue.embed()
+    pauses.append(queue.backoff.begin())
+    queue.embed()
+
+    assert pauses == [1, 2, 4]
+    assert len(queue.sent[-1]) == len(many) // 2
+
+
 def test_what_expires_while_it_is_left_out_waits_no_longer(queue, database):
     """Otherwise its agent would be searched with the built-in model until its next turn, up to a day later."""
     queue.save("alice", key="launch", expire_time=in_future(hours=1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
 from unittest.mock import Mock
 
 import grpc
@@ -14,14 +15,18 @@ from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.placement import Databases
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
-from muniment_server.runtime import embedder
+from muniment_server.runtime import embedder, remote_embedding
 from muniment_server.runtime.embedder import EmbeddingSchedule, embed_queued_chunks, measure_level
+from muniment_server.runtime.remote_configuration import remote_socket
+from muniment_server.runtime.remote_embedding import RemoteEmbedding
 from muniment_server.runtime.stop_signal import StopSignal
 from muniment_server.search.embeddings import Vector
 from muniment_server.telemetry import embedder_metrics as metrics
 from muniment_server.telemetry.metrics import REGISTRY
 from tests.servers.conftest import Servers, session_of
+from tests.support.commands import wait_until
 from tests.support.embedders import quick
+from tests.support.embedding_server import embedding_server
 from tests.support.failures import embeddings_refused
 from tests.support.services import Caller
 
@@ -114,6 +119,33 @@ def test_a_full_disk_of_one_server_stops_no_other_server_and_is_reported(
     assert waiting(servers) == ["PUBLIC at b", "RESTRICTED at b"]
     assert "chunks of b stay queued: its disk is full" in caplog.messages
     assert not disk.is_full
+
+
+@pytest.mark.usefixtures("saved")
+def test_what_is_missing_at_a_server_that_was_away_at_the_start_is_found_when_it_is_back(
+    servers: Servers, embed: Callable[[Disk], list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until then, its tenants would find nothing with a new model."""
+    embed(Disk(None))
+    monkeypatch.setattr(remote_embedding, "_SECONDS_AFTER_ERROR", 0.1)
+    monkeypatch.setattr(remote_embedding, "_FIRST_MISSING_SECONDS", 600.0)
+    socket = tmp_path / "embedder"
+    with (
+        embedding_server() as server,
+        closing(RoleDatabase(servers.databases["a"].conninfo, pool_sizes=SINGLE)) as a,
+        closing(RoleDatabase(servers.databases["b"].conninfo, pool_sizes=SINGLE)) as b,
+        servers.databases["b"].as_admin() as admin,
+        ExitStack() as stack,
+    ):
+        admin.execute("ALTER ROLE muniment_public NOLOGIN")
+        databases = Databases(servers.placement({}), {"a": a, "b": b})
+        embedding = RemoteEmbedding(server.config(PUBLIC), server.new_model(), databases, Disk(None))
+        stack.enter_context(embedding.running(str(socket)))
+        wait_until(Path(remote_socket(str(socket), PUBLIC)).exists, "queries are served")
+        admin.execute("ALTER ROLE muniment_public LOGIN")
+        wait_until(lambda: len(server.texts) == 2, "the chunks of both are sent")
+
+    assert sorted(server.texts) == ["plan: PUBLIC at a", "plan: PUBLIC at b"]
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ import json
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
@@ -22,6 +23,8 @@ from muniment_server.runtime.remote_configuration import RemoteAddress
 _READ_BYTES = 64 * 1024
 _MAX_IDLE_CONNECTIONS = 8
 _MAX_RETRY_AFTER = 300.0
+_STALE_SECONDS = 1.0
+"""How soon a request fails on a connection that the server had closed while it was idle."""
 _REFUSES_TEXT = frozenset({400, 403, 413, 422, 451, 500})
 """Statuses with which servers refuse a text that is too long or that they cannot read, and filters one that they do not
 allow. llama.cpp uses 500. None with which a busy server answers: a higher level could cause that, and a chunk that is
@@ -57,13 +60,21 @@ class Connections:
         self._lock = threading.Lock()
 
     def post(self, body: bytes, key: str | None, seconds: float, most: int) -> bytes:
-        """The body of the answer to *body*, of at most *most* bytes, within *seconds*. Raises RemoteModelError."""
+        """The body of the answer to *body*, of at most *most* bytes, within *seconds*. Raises RemoteModelError.
+
+        *body* is sent again only if the server seems to have closed the connection while it was idle.
+        """
+        began = time.monotonic()
         with self._lock:
             used = self._idle.pop() if self._idle else None
-        if used is not None:
-            with contextlib.suppress(_Closed):  # by the server, while it was idle
-                return self._exchange(used, body, key, seconds, most)
         try:
+            if used is not None:
+                with contextlib.suppress(_Closed):
+                    return self._exchange(used, body, key, seconds, most)
+                elapsed = time.monotonic() - began
+                if elapsed > _STALE_SECONDS:
+                    raise _Closed
+                seconds -= elapsed
             return self._exchange(_Connection(self._address, self._tls, seconds), body, key, seconds, most)
         except _Closed:
             fail("it closed the connection without an answer")
@@ -133,15 +144,17 @@ class _Connection(http.client.HTTPConnection):
         headers = {"Content-Type": "application/json", "Accept": "application/json", "Accept-Encoding": "identity"}
         if key is not None:
             headers["Authorization"] = f"Bearer {key}"
+        has_begun = False
         try:
             with self._cut_off_after(seconds):
                 self.request("POST", self._address.path, body, headers)
                 with self.getresponse() as response:
+                    has_begun = True
                     answer = _body(response, most)
         except (OSError, http.client.HTTPException, ValueError) as error:
             if self._is_late or isinstance(error, TimeoutError):
                 _fail_late(seconds)
-            _fail_by(error)
+            _fail_by(error, has_begun=has_begun)
         if self._is_late:  # what was cut off may look complete
             _fail_late(seconds)
         return answer
@@ -213,10 +226,12 @@ def _refuse_constant(_: str) -> NoReturn:
     raise RemoteModelError("its answer has values that are no numbers, or too large", may_be_the_text=True)
 
 
-def _fail_by(error: Exception) -> NoReturn:
-    """Raise what *error* means, without what it says: that may quote an answer."""
+def _fail_by(error: Exception, *, has_begun: bool) -> NoReturn:
+    """Raise what *error* means, without what it says: that may quote an answer, if one *has_begun*."""
     match error:
         case http.client.RemoteDisconnected() | BrokenPipeError() | ConnectionResetError():
+            if has_begun:
+                fail("it closed the connection during its answer")
             raise _Closed from None
         case ssl.SSLError():
             fail(f"TLS failed ({error.reason or 'unknown reason'})")

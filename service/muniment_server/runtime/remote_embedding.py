@@ -26,7 +26,7 @@ from muniment_server.runtime.embedder_socket import serve_queries
 from muniment_server.runtime.error_backoff import FIRST_PAUSE, ErrorBackoff
 from muniment_server.runtime.remote_client import RemoteModelError
 from muniment_server.runtime.remote_configuration import RemoteConfig, remote_socket
-from muniment_server.runtime.remote_model import IsWaiting, RemoteModel
+from muniment_server.runtime.remote_model import RemoteModel
 from muniment_server.runtime.remote_queue import RemoteQueue
 from muniment_server.runtime.stop_signal import StopSignal
 from muniment_server.search.embedding_queue import (
@@ -47,6 +47,7 @@ _FIRST_MISSING_SECONDS = 10.0
 """When they are looked for again after the start. A batch that the built-in model began before this model was known is
 stored without being queued for it; no such batch takes this long."""
 _SECONDS_AFTER_ERROR = 5.0
+"""How long a thread pauses after an error, or until it looks again for what is missing in a database that is away."""
 _STOP_SECONDS = 1.0
 """How long stopping waits for the thread."""
 _QUERY_SECONDS = 0.9
@@ -100,15 +101,16 @@ class RemoteEmbedding:
             return
         with ExitStack() as stack:
             for level in self._config.levels:
-                for placed in self._databases:
-                    if not self._queue_missing(placed.database, level, stop):
-                        return
+                is_queued = {placed: self._queue_missing(placed.database, level, stop) for placed in self._databases}
+                if stop.is_set():
+                    return
                 socket = remote_socket(path, level)
                 Path(socket).unlink(missing_ok=True)  # left by an embedder that was killed
                 queries = RemoteQueries(self._model, level, self._address)
                 stack.enter_context(serve_queries(socket, queries.embed, at_once=_QUERIES_AT_ONCE))
-                for placed in self._databases:
-                    threading.Thread(target=self._embed_level, args=(placed.database, level, stop), daemon=True).start()
+                for placed, queued in is_queued.items():
+                    given = (placed.database, level, stop, queued)
+                    threading.Thread(target=self._embed_level, args=given, daemon=True).start()
             while not stop.wait(_POLL_SECONDS):
                 pass
 
@@ -126,9 +128,9 @@ class RemoteEmbedding:
         return False
 
     def _queue_missing(self, database: Database, level: Classification, stop: StopSignal) -> bool:
-        """Queue the chunks of *level* that have no embedding and wait for none. False if the server stops first.
+        """Queue the chunks of *level* that have no embedding and wait for none. Whether all are queued.
 
-        One of several database servers that does not answer is left for later: the others do not wait.
+        A database that does not answer is waited for if there is no other.
         """
         position: ChunkPosition | None = FIRST
         while position is not None:
@@ -139,19 +141,21 @@ class RemoteEmbedding:
                     position = queue_missing(connection, position, model=self._number)
             except MunimentError:  # the database is unavailable, or its disk is full
                 if len(self._databases.names) > 1:
-                    return True
+                    return False
                 stop.wait(FIRST_PAUSE)
             except Exception as error:  # noqa: BLE001 - the thread goes on, as the embedder does
                 _LOG.error("looking for missing embeddings failed: %s\n%s", type(error).__name__, location_of(error))
-                return True
+                return False
         return True
 
-    def _embed_level(self, database: Database, level: Classification, stop: StopSignal) -> None:
+    def _embed_level(self, database: Database, level: Classification, stop: StopSignal, is_queued: bool) -> None:
+        """Embed what is queued in one database. *is_queued*: whether all that was missing at the start is."""
         queues = [RemoteQueue(is_missing=each) for each in (False, True)]
-        next_search = time.monotonic() + _FIRST_MISSING_SECONDS
+        next_search = time.monotonic() + (_FIRST_MISSING_SECONDS if is_queued else _SECONDS_AFTER_ERROR)
         while not stop.wait(_POLL_SECONDS):
-            if time.monotonic() > next_search and self._queue_missing(database, level, stop):
-                next_search = time.monotonic() + _MISSING_SECONDS
+            if time.monotonic() > next_search:
+                is_queued = self._queue_missing(database, level, stop)
+                next_search = time.monotonic() + (_MISSING_SECONDS if is_queued else _SECONDS_AFTER_ERROR)
             self._embed_queued(database, level, queues, stop)
 
     def _embed_queued(
@@ -169,7 +173,8 @@ class RemoteEmbedding:
             return False
         try:
             with database.connection(level.role, Deadline()) as connection:
-                return queue.embed_batch(connection, partial(self._embed_chunks, level), self._number) is not None
+                embed = partial(self._model.embed_chunks, level=level)
+                return queue.embed_batch(connection, embed, self._number) is not None
         except RemoteModelError as error:
             seconds = queue.backoff.begin(error.retry_after)
             _LOG.warning("chunks wait for %s, trying again in %d s: %s", self._address, seconds, error)
@@ -183,9 +188,6 @@ class RemoteEmbedding:
             _LOG.error("chunks stay queued: %s\n%s", type(error).__name__, location_of(error))
             queue.backoff.begin(_SECONDS_AFTER_ERROR)
         return False
-
-    def _embed_chunks(self, level: Classification, texts: Sequence[str], is_waiting: IsWaiting) -> Sequence[Vector]:
-        return self._model.embed_chunks(texts, level, is_waiting)
 
     @property
     def _number(self) -> int:

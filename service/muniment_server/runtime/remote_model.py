@@ -43,7 +43,8 @@ _ATTEMPTS = 2
 _HALVINGS = 3
 """How often a chunk that is refused alone is shortened by half, because it may be too long for the model."""
 IsWaiting: TypeAlias = Callable[[int], bool]
-"""Whether the chunk at a place of a batch may be sent again: not if it has been deleted or has expired meanwhile."""
+"""Whether the chunk at an index of a batch may be sent again: not if it was deleted, has expired or was embedded
+meanwhile."""
 
 
 def batch_size() -> BatchSize:
@@ -93,20 +94,19 @@ class RemoteModel:
         (vector,) = self._embed([readable(text)], level, "query", seconds)
         return vector
 
-    def embed_chunks(
-        self, texts: Sequence[str], level: Classification, is_waiting: IsWaiting = lambda _: True
-    ) -> Sequence[Vector]:
+    def embed_chunks(self, texts: Sequence[str], is_waiting: IsWaiting, *, level: Classification) -> Sequence[Vector]:
         """The embeddings of chunks of *level*.
 
         A chunk that the server refuses, while it answers for others, gets a vector of zeros, which is similar to
-        nothing. So does an empty one, which is not sent, and one that waits no longer when it would be sent again.
+        nothing. So does an empty text, which is not sent, and a text that is no longer queued when it would be sent
+        again.
         Raises RemoteModelError: with `may_be_the_text` if the server embeds the probe sentence, so that the chunks may
         be the cause. No probe is sent if the server asked for a pause.
         """
-        places = [place for place, text in enumerate(texts) if text]
-        given = [readable(texts[place]) for place in places]
+        indexes = [index for index, text in enumerate(texts) if text]
+        given = [readable(texts[index]) for index in indexes]
         try:
-            made = iter(self._embed_or_split(given, level, lambda number: is_waiting(places[number])))
+            made = iter(self._embed_or_split(given, level, lambda number: is_waiting(indexes[number])))
         except RemoteModelError as error:
             if error.retry_after or isinstance(error, ProbeFailedError):
                 raise
@@ -141,24 +141,24 @@ class RemoteModel:
             if not error.may_be_the_text:
                 raise
             if len(texts) > 1:
-                return [self._embed_alone(text, level, partial(is_waiting, n)) for n, text in enumerate(texts)]
+                return [self._embed_alone(text, level, partial(is_waiting, index)) for index, text in enumerate(texts)]
             return [self._embed_refused(texts[0], level, partial(is_waiting, 0))]
 
-    def _embed_alone(self, text: str, level: Classification, waits: Callable[[], bool]) -> Vector:
+    def _embed_alone(self, text: str, level: Classification, is_waiting: Callable[[], bool]) -> Vector:
         """The embedding of a chunk of a batch that was refused."""
-        if not waits():
+        if not is_waiting():
             return self._zeros
-        (vector,) = self._embed_or_split([text], level, lambda _: waits())
+        (vector,) = self._embed_or_split([text], level, lambda _: is_waiting())
         return vector
 
-    def _embed_refused(self, text: str, level: Classification, waits: Callable[[], bool]) -> Vector:
+    def _embed_refused(self, text: str, level: Classification, is_waiting: Callable[[], bool]) -> Vector:
         """The embedding of a chunk that was refused, or of its end, where a turn stands after the one before it.
 
         The whole chunk is sent again first: what looks like a refusal may have been a failure that has passed.
         """
         for attempt in range(_ATTEMPTS + _HALVINGS):
             self.probe(_CHUNKS_SECONDS)
-            if not waits():
+            if not is_waiting():
                 return self._zeros
             if attempt >= _ATTEMPTS:
                 text = text[len(text) // 2 :]

@@ -86,16 +86,20 @@ class RemoteQueue:
         if not chunks:
             return 0
 
-        def waits(place: int) -> bool:
-            return is_waiting(connection, chunks[place], model=model)
+        def still_waits(index: int) -> bool:
+            return is_waiting(connection, chunks[index], model=model)
 
+        def send() -> Sequence[Vector]:
+            return embed([chunk.text for chunk in chunks], still_waits)
+
+        sent = [chunk.position for chunk in chunks if chunk.text]
         try:
-            vectors = self._size.run(len(chunks), lambda: embed([chunk.text for chunk in chunks], waits))
+            vectors = self._size.run(len(sent), send) if sent else send()
         except RemoteModelError as error:
-            if len(chunks) > 1 or error.retry_after:
+            if len(sent) > 1 or error.retry_after:
                 self._position = begin  # again, perhaps with fewer
             else:
-                self._leave_out(chunks[0].position, error)
+                self._leave_out(sent[0], error)
             if error.may_be_the_text:
                 return 0
             raise
@@ -103,7 +107,8 @@ class RemoteQueue:
         for chunk in chunks:
             self._failures.pop(chunk.position, None)
         self._has_advanced = True
-        self.backoff.reset()
+        if sent:
+            self.backoff.reset()
         return stored
 
     def _next_batch(self, connection: psycopg.Connection[Any], model: int) -> Sequence[QueuedChunk] | None:

@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import psycopg
@@ -127,9 +128,7 @@ def _embedded(
         last = queue_missing(connection, last, model=number)
     embedded, failed, reported = 0, 0, 0.0
 
-    def embed(texts: Sequence[str], is_waiting: IsWaiting) -> Sequence[Vector]:
-        return model.embed_chunks(texts, level, is_waiting)
-
+    embed = partial(model.embed_chunks, level=level)
     for is_missing in (True, False):
         queue = RemoteQueue(is_missing=is_missing, tries_again=False)
         for stored in _batches(queue, connection, embed, number):
