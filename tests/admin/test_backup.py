@@ -509,7 +509,7 @@ def test_a_backup_of_another_postgres_is_restored_into_it_and_into_the_embedded_
     again = {"MUNIMENT_DATABASE_URL": admin_url(url.replace("/kept", "/again"))}
     refused = run_process(folder, "restore", str(newer), "--passfile", str(passfile), **again)
     assert refused.returncode == 1
-    assert "restore it into the same version, or a newer one; nothing was changed" in refused.stderr
+    assert "restore it into the same version, or a newer one" in refused.stderr
     with psycopg.connect(admin_url(url.replace("/kept", "/again"))) as admin:
         assert admin.execute("SELECT FROM pg_namespace WHERE nspname = 'vault'").fetchall() == []
 

@@ -198,6 +198,7 @@ def test_a_worker_is_not_served_and_its_epoch_is_not_kept(served: ServedCluster,
             ("migrate", "--rotate", "--passfile", str(home / "passfile")),
             ("host-key", "list"),
             ("backup", "-"),
+            ("database", "adopt", "--yes", "--state-dir", str(state)),
         ):
             done = run_process(home, *command, **as_admin)
             assert (done.returncode, done.stdout) == (1, "")

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 from unittest import mock
 
+import psycopg
 import pytest
+from psycopg import conninfo as libpq
 
+from muniment_server.admin import paused_writes
+from muniment_server.admin.distributing import distribution
 from muniment_server.domain.errors import Unavailable
 from muniment_server.postgres import pool, roles
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.pool import Database as RoleDatabase
+from muniment_server.postgres.pool import operator_conninfo
 from tests.support.commands import wait_until
 from tests.support.databases import Database
 
@@ -74,3 +80,23 @@ def test_an_idle_pool_becomes_empty(database: Database) -> None:
         wait_until(lambda: backends(database) == 0, "idle connections stay open")
 
         ask(connections, PUBLIC)
+
+
+def through_operator(admin: str) -> psycopg.Connection[Any]:
+    return psycopg.connect(operator_conninfo(admin))
+
+
+@contextmanager
+def through_distribution(admin: str) -> Iterator[psycopg.Connection[Any]]:
+    with distribution(admin, None) as distributing:
+        yield distributing._connection
+
+
+@pytest.mark.parametrize("connect", [through_operator, paused_writes._connect, through_distribution])
+@pytest.mark.parametrize(("options", "seed"), [("-c geqo_seed=0.5", "0.5"), ("", "0.25")])
+def test_operators_connections_keep_the_options_of_their_url_or_of_pgoptions(
+    database: Database, monkeypatch: pytest.MonkeyPatch, connect: Any, options: str, seed: str
+) -> None:
+    monkeypatch.setenv("PGOPTIONS", "-c geqo_seed=0.25")
+    with connect(libpq.make_conninfo(database.admin, options=options) if options else database.admin) as connection:
+        assert connection.execute("SELECT current_setting('geqo_seed')").fetchone() == (seed,)

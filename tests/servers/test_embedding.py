@@ -15,8 +15,9 @@ from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.placement import Databases
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
-from muniment_server.runtime import embedder, remote_embedding
-from muniment_server.runtime.embedder import EmbeddingSchedule, embed_queued_chunks, measure_level
+from muniment_server.runtime import queue_metrics, remote_embedding
+from muniment_server.runtime.embedder import EmbeddingSchedule, embed_queued_chunks
+from muniment_server.runtime.queue_metrics import measure_level
 from muniment_server.runtime.remote_configuration import remote_socket
 from muniment_server.runtime.remote_embedding import RemoteEmbedding
 from muniment_server.runtime.stop_signal import StopSignal
@@ -197,7 +198,7 @@ def test_a_queue_that_cannot_be_measured_is_logged_and_measured_later(
     """The thread ended, and the metrics stayed as they were until the embedder was restarted."""
     metrics.EMBEDDING_QUEUE.labels(PUBLIC.name).set(5)
     with monkeypatch.context() as patched:
-        patched.setattr(embedder, "queue_length", Mock(side_effect=ValueError))
+        patched.setattr(queue_metrics, "queue_length", Mock(side_effect=ValueError))
         measure({"a": (0, 0)})
     assert measured("muniment_embedding_queue") == 5
     assert [line.split("\n")[0] for line in caplog.messages if "queue" in line] == [

@@ -15,6 +15,7 @@ from muniment_server.admin.database import (
     database_url_option,
     existing_database,
     report_database_errors,
+    require_coordinator,
     state_dir_option,
 )
 from muniment_server.admin.operator import connect_operator
@@ -60,6 +61,7 @@ def adopt(output: Output, data_dir: Path, database_url: str | None, state_dir: P
     with report_database_errors(), existing_database(config) as admin, connect_operator(admin) as operator:
         if config.epoch_directory is None:
             raise Failure("the state directory is missing", "give the --state-dir that `muniment serve` uses")
+        require_coordinator(admin)
         epoch = operator.epoch()
         print_note(f"System {epoch.system} on timeline {epoch.timeline} will be used from now on.")
         for group, node in epoch.nodes.items():

@@ -137,9 +137,7 @@ def restore(
     with report_database_errors(), file.open("rb"):
         if given is not None and given.database != dumps.first_migration(file):
             raise Failure(f"{journal} and {file} are of different databases", "give the journal of the same database")
-        if config.url is not None:
-            dumps.require_restorable(config.url, file)  # before the migration, which takes a minute on a cluster
-        with _migrated_database(config) as admin, _working("Restoring"):
+        with _migrated_database(config, file) as admin, _working("Restoring"):
             closed, repeated = _restore(admin, file, () if given is None else given.entries)
     print_note(f"The database is ready. {closed} open {'session was' if closed == 1 else 'sessions were'} closed.")
     if given is not None:
@@ -234,14 +232,15 @@ def _restore(admin: str, file: Path, entries: Sequence[Entry]) -> tuple[int, int
 
 
 @contextmanager
-def _migrated_database(config: DatabaseConfig) -> Iterator[str]:
-    """The administrator's conninfo of a migrated database; an embedded one is made if it does not exist."""
+def _migrated_database(config: DatabaseConfig, file: Path) -> Iterator[str]:
+    """The administrator's conninfo of a migrated database for the dump *file*; an embedded one is made if needed."""
     if config.url is None:
         with databases.operators_database(config) as admin:
             require_newest_server(admin, config)
             yield admin
         return
     require_newest_server(config.url, config)
+    dumps.require_restorable(config.url, file)  # before the migration, which takes a minute on a cluster
     if config.passfile is None:
         schema.migrate(config.url)
     else:

@@ -323,8 +323,9 @@ def _check_ledgers(admin: str | None) -> Iterator[Finding]:
     yield _check_embeddings(waiting, outdated)
     if remote_waiting or remote_made:
         yield _good(
-            f"{remote_made:,} embeddings are by models at addresses, {remote_waiting:,} more are queued: "
-            "`muniment status` tells whether the model answers"
+            f"{remote_made:,} embeddings are by models at addresses, {remote_waiting:,} more are queued, including any "
+            "for models that no server uses: `muniment status` tells whether the model answers, and `muniment reindex "
+            "--embeddings --remove-others` removes those of other models"
         )
     yield from _check_counts(miscounted)
     yield from _check_limits(nearly_full)

@@ -224,13 +224,19 @@ def require_newest_server(admin: str, config: DatabaseConfig) -> None:
     """Raise WrongEpoch if `serve` would refuse the server of the conninfo *admin*, and Failure for a cluster's worker.
 
     Every command calls it before it uses the database, except `doctor`, which reports the refusal, and `database
-    adopt`, which lifts it. On a server that was overtaken, a revoked key would stay valid on the new one, and the audit
-    rows of what was read would be missing there.
+    adopt`, which lifts that of the epoch. On a server that was overtaken, a revoked key would stay valid on the new
+    one, and the audit rows of what was read would be missing there.
     """
+    require_coordinator(admin)
+    with psycopg.connect(admin, autocommit=True) as connection:
+        EpochGuard(config.epoch_directory).check(epoch_of(connection))
+
+
+def require_coordinator(admin: str) -> None:
+    """Raise Failure if the conninfo *admin* is of a cluster's worker."""
     with psycopg.connect(admin, autocommit=True) as connection:
         if citus.is_cluster(connection) and not citus.is_coordinator(connection):
             raise Failure("this is a worker of a Citus cluster", "name the database of the coordinator")
-        EpochGuard(config.epoch_directory).check(epoch_of(connection))
 
 
 def has_cluster(data_dir: Path) -> bool:

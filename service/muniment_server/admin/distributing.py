@@ -19,7 +19,7 @@ from psycopg import sql
 
 from muniment_server.postgres import citus, roles
 from muniment_server.postgres import migrate as migrations
-from muniment_server.postgres.pool import SETTINGS_BETWEEN_NODES, NotCommitted
+from muniment_server.postgres.pool import SETTINGS_BETWEEN_NODES, NotCommitted, with_settings
 from muniment_server.runtime import cluster_grants, schema
 from muniment_server.runtime.passfile import passwords_of_roles
 
@@ -121,8 +121,7 @@ class Distribution:
 @contextmanager
 def distribution(admin: str, passfile: Path | None) -> Iterator[Distribution]:
     """The distribution of the database of the conninfo *admin*, whose schema no other command changes meanwhile."""
-    options = " ".join(f"-c {name}={value}" for name, value in _SETTINGS.items())
-    with psycopg.connect(admin, options=options) as connection:
+    with psycopg.connect(with_settings(admin, _SETTINGS)) as connection:
         connection.execute("SELECT pg_advisory_lock(%s)", [migrations.LOCK])
         yield Distribution(connection, admin, passfile)
 

@@ -29,6 +29,7 @@ from muniment.cli.failures import Failure
 from muniment_server.admin.paused_writes import paused_writes
 from muniment_server.embedded_postgres import find_bindir
 from muniment_server.postgres import citus, migrate, queries, roles
+from muniment_server.postgres.pool import with_settings
 from muniment_server.runtime import restoring
 
 _QUERIES = queries.load(__package__, "operator.sql")
@@ -70,8 +71,7 @@ def without_rows_in_log(admin: str) -> str:
     with psycopg.connect(admin) as connection:
         if connection.execute(_MAY_SET_VERBOSITY).fetchone() is None:
             return admin
-    given = libpq.conninfo_to_dict(admin).get("options") or os.environ.get("PGOPTIONS", "")
-    return libpq.make_conninfo(admin, options=f"{given} -c log_error_verbosity=terse".strip())
+    return with_settings(admin, {"log_error_verbosity": "terse"})
 
 
 def require_restorable(admin: str, file: Path) -> None:
@@ -275,7 +275,7 @@ def _require_same_or_newer(connection: psycopg.Connection[Any], entries: bytes) 
     if found is not None and int(found[1]) > major:
         raise Failure(
             f"the backup is of PostgreSQL {int(found[1])}, and the database is of {major}",
-            "restore it into the same version, or a newer one; nothing was changed",
+            "restore it into the same version, or a newer one",
         )
 
 

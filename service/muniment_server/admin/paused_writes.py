@@ -15,6 +15,7 @@ from psycopg import errors
 
 from muniment.cli.failures import Failure
 from muniment_server.postgres import citus
+from muniment_server.postgres.pool import with_settings
 
 _SETTINGS = {
     "lock_timeout": "500ms",
@@ -48,8 +49,7 @@ def paused_writes(admin: str) -> Iterator[None]:
 
 
 def _connect(admin: str, *, autocommit: bool = False) -> psycopg.Connection:
-    options = " ".join(f"-c {name}={value}" for name, value in _SETTINGS.items())
-    return psycopg.connect(admin, autocommit=autocommit, options=options)
+    return psycopg.connect(with_settings(admin, _SETTINGS), autocommit=autocommit)
 
 
 def _lock(connection: psycopg.Connection) -> None:

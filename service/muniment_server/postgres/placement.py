@@ -44,6 +44,11 @@ class PlacedDatabase:
     tenants: Collection[TenantNumber] = ()
     """Those that it had when it could last be asked."""
 
+    @property
+    def suffix(self) -> str:
+        """What a log line says of the server: nothing if it is the only one."""
+        return f" of {self.name}" if self.name else ""
+
 
 class Databases:
     """The databases of all servers."""

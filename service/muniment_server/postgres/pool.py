@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -503,11 +504,13 @@ def epoch_of(connection: psycopg.Connection[Any], *, asks_nodes: bool = True) ->
 def operator_conninfo(admin: str) -> str:
     """The conninfo of an operator: the administrator's own login, acting as the owner.
 
-    It has the settings of a cluster even where there is none, since that is not known before it connects. Options that
-    *admin* has stay: some addresses need them.
+    It has the settings of a cluster even where there is none, since that is not known before it connects.
     """
-    settings = {**SETTINGS, **SETTINGS_ON_CLUSTER, "role": roles.OWNER}
-    given = libpq.conninfo_to_dict(admin).get("options", "")
-    return libpq.make_conninfo(
-        admin, options=" ".join([str(given), *(f"-c {name}={value}" for name, value in settings.items())]).strip()
-    )
+    return with_settings(admin, {**SETTINGS, **SETTINGS_ON_CLUSTER, "role": roles.OWNER})
+
+
+def with_settings(conninfo: str, settings: Mapping[str, str]) -> str:
+    """*conninfo* with *settings*, after the options that it has, or else PGOPTIONS: some addresses need them."""
+    given = libpq.conninfo_to_dict(conninfo).get("options") or os.environ.get("PGOPTIONS", "")
+    added = " ".join(f"-c {name}={value}" for name, value in settings.items())
+    return libpq.make_conninfo(conninfo, options=f"{given} {added}".strip())

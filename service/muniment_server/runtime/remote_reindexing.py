@@ -19,10 +19,10 @@ from functools import partial
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg import conninfo as libpq
 
 from muniment_server.domain.classification import Classification
 from muniment_server.postgres.driver_errors import sqlstate_of
+from muniment_server.postgres.pool import with_settings
 from muniment_server.runtime.error_backoff import ErrorBackoff
 from muniment_server.runtime.hardening import forbid_core_dumps
 from muniment_server.runtime.remote_client import RemoteModelError
@@ -114,8 +114,7 @@ def _acting_at(conninfo: str, level: Classification) -> Iterator[psycopg.Connect
 
     No transaction is open while the model is waited for.
     """
-    options = f"{libpq.conninfo_to_dict(conninfo)['options']} -c search_path={level.role}"
-    with psycopg.connect(conninfo, options=options, autocommit=True) as connection:
+    with psycopg.connect(with_settings(conninfo, {"search_path": level.role}), autocommit=True) as connection:
         yield connection
 
 

@@ -102,8 +102,8 @@ SELECT waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change
  ORDER BY waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change_id, waiting.piece;
 
 -- name: is_waiting
--- Whether a chunk still waits for a model at an address, and its text may be sent again as it was read: the item has not expired, and
--- the passage before is the same. The chunk of a deleted item is gone.
+-- Whether a chunk still waits for a model at an address and may be sent again as it was read: its item has not expired, and the
+-- passage before it is still the same. If the item was deleted, there is no such row.
 SELECT EXISTS (
            SELECT
              FROM remote_embedding AS waiting
