@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from typing import Any
 from unittest import mock
 
@@ -80,6 +81,22 @@ def test_an_idle_pool_becomes_empty(database: Database) -> None:
         wait_until(lambda: backends(database) == 0, "idle connections stay open")
 
         ask(connections, PUBLIC)
+
+
+def test_callers_who_gave_up_while_the_database_was_away_are_forgotten(database: Database) -> None:
+    """Otherwise they would fill the memory until it is back, and the metrics would count them as waiting."""
+    away = RoleDatabase(lambda role: database.conninfo(role).replace("test_", "not_there_"), pool_sizes=pool.SINGLE)
+
+    def call() -> None:
+        with pytest.raises(Unavailable), away.connection(PUBLIC, Deadline(0.5)):
+            pass
+
+    with closing(away), ThreadPoolExecutor(10) as callers:
+        for called in [callers.submit(call) for _ in range(30)]:
+            called.result()
+        ((_, load),) = away.loads()
+
+    assert load.waiting <= 1
 
 
 def through_operator(admin: str) -> psycopg.Connection[Any]:

@@ -306,6 +306,22 @@ session. They are settings of the serving roles. The coordinator cancels what ex
 rows, which Citus uses between nodes: there, the keepalives notice within 40 seconds that the coordinator is gone."""
 
 
+class _Pool(ConnectionPool[RoleConnection]):
+    """A pool that forgets callers who have given up.
+
+    psycopg's pool keeps each of them until it has a connection: while the database is away, they would fill the memory.
+    """
+
+    def getconn(self, timeout: float | None = None) -> RoleConnection:
+        try:
+            return super().getconn(timeout)
+        except PoolTimeout:
+            with self._lock:
+                while self._waiting and self._waiting[0].error:
+                    self._waiting.popleft()
+            raise
+
+
 @dataclass(frozen=True, slots=True)
 class PoolLoad:
     """How many connections a pool has, and how many threads wait for one."""
@@ -330,7 +346,7 @@ class Database:
         self._pool_sizes = pool_sizes
         self._epochs = epochs or EpochGuard()
         self._connection_class = connection_class
-        self._pools: dict[str, ConnectionPool[RoleConnection]] = {}
+        self._pools: dict[str, _Pool] = {}
         self._broke_at = 0.0
         """When a connection was found broken last."""
         self._nodes_due = 0.0
@@ -374,14 +390,14 @@ class Database:
             for pool in self._pools.values():
                 pool.close()
 
-    def _open(self, role: str) -> ConnectionPool[RoleConnection]:
+    def _open(self, role: str) -> _Pool:
         with self._lock:
             if role not in self._pools:
                 self._pools[role] = self._pool(role)
             return self._pools[role]
 
-    def _pool(self, role: str) -> ConnectionPool[RoleConnection]:
-        return ConnectionPool(
+    def _pool(self, role: str) -> _Pool:
+        return _Pool(
             self._conninfo(role),
             connection_class=self._connection_class,
             kwargs={
@@ -399,7 +415,7 @@ class Database:
             name=role,
         )
 
-    def _check_out(self, pool: ConnectionPool[RoleConnection], seconds: float) -> RoleConnection:
+    def _check_out(self, pool: _Pool, seconds: float) -> RoleConnection:
         """A connection, within *seconds*. Asks repeatedly: each time the pool tries to connect again.
 
         Closes those that have broken since they were used, or whose server was overtaken.
@@ -461,7 +477,7 @@ class Database:
             connection.close()
             raise
 
-    def _give_back(self, pool: ConnectionPool[RoleConnection], connection: RoleConnection) -> None:
+    def _give_back(self, pool: _Pool, connection: RoleConnection) -> None:
         """Return it clean."""
         if connection.info.transaction_status in _OPEN_TRANSACTION:
             with contextlib.suppress(psycopg.Error):
