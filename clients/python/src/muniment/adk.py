@@ -183,7 +183,8 @@ class MunimentSharedMemoryService(MunimentMemoryService):
     and `adk web --memory_service_uri muniment://internal`. It connects as `muniment.connect()` does, with a host key.
     The host of the URI is the level: public, internal, confidential or restricted. It opens a session for each call,
     because ADK does not say to which conversation a call belongs. So it is right for an application all of whose
-    conversations are at that level; where a conversation may rise, give each a `MunimentMemoryService`.
+    conversations are at that level; where a conversation may rise, give each a `MunimentMemoryService`. A user's agent
+    is created when something is stored for the user for the first time.
     """
 
     def __init__(self, uri: str, **_: object) -> None:
@@ -199,7 +200,7 @@ class MunimentSharedMemoryService(MunimentMemoryService):
 
     @contextmanager
     def _session_of(self, app_name: str, user_id: str) -> Iterator[SessionClient]:
-        session = self._open(_agent_of(app_name, user_id), app_name)
+        session = self._host.open_session(_agent_of(app_name, user_id), self._level, ttl=TTL)
         try:
             yield session
         finally:
@@ -207,13 +208,23 @@ class MunimentSharedMemoryService(MunimentMemoryService):
             with suppress(MunimentError):
                 session.close()
 
-    def _open(self, agent_id: str, app_name: str) -> SessionClient:
-        """A session of the agent, which is created only if it does not exist: CreateAgent locks the tenant's limits."""
+    def _add_fitting(self, app_name: str, user_id: str, passages: Sequence[NewPassage]) -> None:
+        """Creates the agent only if it does not exist: CreateAgent locks the tenant's limits."""
+        try:
+            super()._add_fitting(app_name, user_id, passages)
+        except AgentNotFound:
+            with suppress(AgentExists):
+                self._host.create_agent(_agent_of(app_name, user_id), display_name=app_name)
+            super()._add_fitting(app_name, user_id, passages)
+
+    def _found(self, app_name: str, user_id: str, query: str) -> list[MemoryEntry]:
         with suppress(AgentNotFound):
-            return self._host.open_session(agent_id, self._level, ttl=TTL)
-        with suppress(AgentExists):
-            self._host.create_agent(agent_id, display_name=app_name)
-        return self._host.open_session(agent_id, self._level, ttl=TTL)
+            return super()._found(app_name, user_id, query)
+        return []
+
+    def _delete(self, app_name: str, user_id: str, memory_id: str) -> None:
+        with suppress(AgentNotFound):
+            super()._delete(app_name, user_id, memory_id)
 
 
 def _import_what_is_not_deleted(session: SessionClient, passages: Sequence[NewPassage]) -> None:

@@ -86,7 +86,7 @@ abstract class AdkMemory implements BaseMemoryService {
             .filter(each -> each.getContentBytes().size() <= MAX_PASSAGE_BYTES)
             .toList();
     if (!fitting.isEmpty()) {
-      with(owner, opened -> imported(opened, fitting));
+      store(owner, fitting);
     }
     if (fitting.size() < passages.size()) {
       throw new IllegalArgumentException(
@@ -94,6 +94,10 @@ abstract class AdkMemory implements BaseMemoryService {
               + (passages.size() - fitting.size())
               + ". All others were");
     }
+  }
+
+  void store(Owner owner, List<StorePassageRequest> passages) {
+    with(owner, opened -> imported(opened, passages));
   }
 
   /** They have ids: if the taint is raised meanwhile, those that are stored already stay so. */
@@ -120,7 +124,7 @@ abstract class AdkMemory implements BaseMemoryService {
     return passages.stream().filter(each -> !deleted.contains(each.getPassageId())).toList();
   }
 
-  private List<MemoryEntry> found(Owner owner, String query) {
+  List<MemoryEntry> found(Owner owner, String query) {
     var found =
         with(
             owner,
