@@ -36,7 +36,8 @@ const (
 	maxPassageSize = 256 * 1024 // in bytes
 	// How often the taint can rise: there are four levels, and it never falls.
 	mostRaises = 3
-	// Of a session for one call: longer than any import takes, even with a deadline of minutes and when it is repeated.
+	// How long a session for one call stays open if closing it fails: longer than any import takes, even when it is
+	// repeated.
 	sessionTTL = time.Hour
 	// The key of the memory that records a deletion begins with it.
 	deletedPrefix = "adk-deleted/"
@@ -84,7 +85,7 @@ func NewSharedMemoryService(host *muniment.Host, level munimentv1.Classification
 			return err
 		}
 		err = call(opened)
-		// What the call has done stays done, even if the session stays open until it expires.
+		// A failed close does not change the result of the call. The session expires by itself.
 		_, _ = opened.CloseSession(context.WithoutCancel(ctx), &munimentv1.CloseSessionRequest{})
 		return err
 	}}

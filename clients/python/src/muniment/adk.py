@@ -48,8 +48,9 @@ MAX_AUTHOR_CHARS = 256
 MAX_PASSAGE_BYTES = 256 * 1024
 DELETED = "adk-deleted/"
 """What the key of the memory that records a deletion begins with."""
-TTL = timedelta(minutes=5)
-"""How long a session for one call stays open if closing it fails. An import takes a minute at most."""
+TTL = timedelta(hours=1)
+"""How long a session for one call stays open if closing it fails: longer than any import takes, even when it is
+repeated."""
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _IDS = uuid.UUID("5f0c61a4-5b5c-4c9c-9d54-0d4a6c3f2b1e")
 """The namespace of the ids of events."""
@@ -204,7 +205,8 @@ class MunimentSharedMemoryService(MunimentMemoryService):
         try:
             yield session
         finally:
-            # An error here would make a success look like a failure, and ADK store the same again: the session expires.
+            # An error here would make a success look like a failure, and ADK would store the same again. The session
+            # expires by itself.
             with suppress(MunimentError):
                 session.close()
 
@@ -228,7 +230,10 @@ class MunimentSharedMemoryService(MunimentMemoryService):
 
 
 def _import_what_is_not_deleted(session: SessionClient, passages: Sequence[NewPassage]) -> None:
-    """Import *passages*, without those whose deletion is recorded. TaintChanged: there may be more records."""
+    """Import *passages*, without those whose deletion is recorded.
+
+    Raises TaintChanged if the taint is raised meanwhile: at the new taint, more deletions may be recorded.
+    """
     listed = session.list_memories(key_prefix=DELETED, page_size=250)
     deleted = {memory.key.removeprefix(DELETED) for memory in listed}
     import_all(session, [each for each in passages if each.passage_id not in deleted])

@@ -359,7 +359,7 @@ async def test_what_was_done_is_no_failure_if_its_session_cannot_be_closed(owner
             await found(service, "Assam", app_name="tea", user_id=user_id)
 
     left_open = list(owner.list_sessions(agent_of(user_id)))
-    assert [each.expire_time - each.create_time for each in left_open] == [timedelta(minutes=5)] * 3
+    assert [each.expire_time - each.create_time for each in left_open] == [timedelta(hours=1)] * 3
     await service.add_session_to_memory(conversation("Assam at nine.", id="two", user_id=user_id))
     assert len(list(owner.list_sessions(agent_of(user_id)))) == 3
     await service.close()

@@ -100,7 +100,10 @@ abstract class AdkMemory implements BaseMemoryService {
     with(owner, opened -> imported(opened, passages));
   }
 
-  /** They have ids: if the taint is raised meanwhile, those that are stored already stay so. */
+  /**
+   * Passages have ids: if the taint is raised meanwhile, those that are stored already are not
+   * stored again.
+   */
   private static ImportPassagesResponse imported(
       SessionClient session, List<StorePassageRequest> passages) {
     return Pages.undisturbed(

@@ -19,8 +19,8 @@ import muniment.v1.StorePassageRequest;
  */
 public final class MunimentSharedMemoryService extends AdkMemory {
   /**
-   * Of a session for one call: longer than any import takes, even with a deadline of minutes and
-   * when it is repeated.
+   * How long a session for one call stays open if closing it fails: longer than any import takes,
+   * even when it is repeated.
    */
   private static final Duration TTL = Duration.newBuilder().setSeconds(60 * 60).build();
 
@@ -43,12 +43,12 @@ public final class MunimentSharedMemoryService extends AdkMemory {
     }
   }
 
-  /** What the call has done stays done, even if the session stays open until it expires. */
+  /** A failed close does not change the result of the call. */
   private static void close(SessionClient session) {
     try {
       session.close();
     } catch (MunimentException ignored) {
-      // It says nothing of the call.
+      // The session expires by itself.
     }
   }
 
