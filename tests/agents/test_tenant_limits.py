@@ -47,7 +47,7 @@ def at_once(service, monkeypatch):
         yield create
 
 
-def test_in_a_full_tenant_a_taken_id_is_taken(service):
+def test_a_taken_id_is_reported_even_if_the_tenant_is_full(service):
     """Hosts that create an agent again, such as `muniment agent apply`, must learn that it is there."""
     host = service.host()
     host.create_agent(agent_id="amy")

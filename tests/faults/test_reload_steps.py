@@ -164,8 +164,10 @@ def test_a_worker_that_was_restarted_meanwhile_is_not_replaced(tmp_path, monkeyp
 
 
 @pytest.mark.parametrize("replace_children", [reload.replace_workers, reload.replace_embedder])
-def test_a_process_that_is_restarted_during_a_reload_has_the_servers_of_now(replace_children, tmp_path, monkeypatch):
-    """It kept those of before, also through later crashes: hosts of a tenant that had moved got UNAUTHENTICATED."""
+def test_a_process_that_is_restarted_during_a_reload_uses_the_reloaded_servers(replace_children, tmp_path, monkeypatch):
+    """Otherwise it would use the old ones, also after later crashes, and hosts of a moved tenant would get
+    UNAUTHENTICATED.
+    """
     with _echoing(tmp_path, monkeypatch) as old:
         monkeypatch.setattr(reload, "Child", Mock(return_value=Mock(**{"is_ready.return_value": False})))
         steps = replace_children([old], ServerConfig(DatabaseConfig(tmp_path)), _OF_TWO_SERVERS)

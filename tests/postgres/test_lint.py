@@ -16,8 +16,6 @@ from tests.support.query_lint import main_statement, problems, problems_of_hosts
 SERVED_ONCE = once(SERVED)
 SESSIONS = once(SESSION_FILES)
 HOSTS = once(HOST_FILES)
-NOT_FOR_CLUSTERS = {("muniment_server.admin", "moving.sql")}
-"""Moves between servers have not been adapted to a cluster: see ADR 14."""
 PREDICATE = (
     "SELECT session.*, vault.clock() AS time FROM session"
     " WHERE session.tenant = %(tenant)s AND session.session_id = %(session_id)s"
@@ -152,7 +150,7 @@ def test_what_passes_no_predicate_names_no_level_and_changes_vectors_only():
     assert [name for name, text in texts.items() if "DELETE" in text] == ["drop_lists"]
 
 
-@pytest.mark.parametrize("query", [query for query in once(FILES) if query.file not in NOT_FOR_CLUSTERS], ids=str)
+@pytest.mark.parametrize("query", once(FILES), ids=str)
 def test_a_select_that_locks_is_for_one_tenant(query):
     """Citus locks no rows of several tenants."""
     locking = re.compile(r"\bFOR (?:NO KEY )?UPDATE|\bFOR (?:KEY )?SHARE")

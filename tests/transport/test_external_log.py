@@ -366,9 +366,12 @@ def test_a_move_of_a_tenant_that_is_canceled_leaves_no_name_in_the_log(external,
     assert canary not in said()
 
 
-@pytest.mark.parametrize("table", ["muniment_restricted.item", "vault.session"])
-def test_a_restore_whose_copy_fails_logs_no_row(external, tmp_path, said, table):
-    """pg_restore copies the first; the command itself copies the second."""
+COPIED_IN_A_RESTORE = [("muniment_restricted.item", Failure), ("vault.session", psycopg.errors.CheckViolation)]
+"""A table of each way to copy, and the error if its copy fails: pg_restore copies the first, the command the second."""
+
+
+@pytest.mark.parametrize(("table", "error"), COPIED_IN_A_RESTORE)
+def test_a_restore_whose_copy_fails_logs_no_row(external, tmp_path, said, table, error):
     word = new_canary()
     with cloned(external) as source, serving(source) as service, (tmp_path / "muniment.dump").open("wb") as file:
         service.session(RESTRICTED, conversation_id=word).save_memory(key=word, content=word)
@@ -377,7 +380,7 @@ def test_a_restore_whose_copy_fails_logs_no_row(external, tmp_path, said, table)
         with restored.as_admin() as admin:
             for statement in REFUSE_ROWS:
                 admin.execute(statement.replace("{table}", table).encode())
-        with pytest.raises(Failure if table != "vault.session" else psycopg.errors.CheckViolation):
+        with pytest.raises(error):
             backup._restore(restored.admin, tmp_path / "muniment.dump", ())
 
     assert "refuses_rows" in said()
@@ -385,20 +388,20 @@ def test_a_restore_whose_copy_fails_logs_no_row(external, tmp_path, said, table)
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("table", ["muniment_restricted.item", "vault.session"])
-def test_as_the_database_logs_by_itself_that_test_fails(external, tmp_path, said, monkeypatch, table):
+@pytest.mark.parametrize(("table", "error"), COPIED_IN_A_RESTORE)
+def test_as_the_database_logs_by_itself_that_test_fails(external, tmp_path, said, monkeypatch, table, error):
     monkeypatch.setattr(dumps, "without_rows_in_log", lambda admin: admin)
     with pytest.raises(AssertionError, match="not in"):
-        test_a_restore_whose_copy_fails_logs_no_row(external, tmp_path, said, table)
+        test_a_restore_whose_copy_fails_logs_no_row(external, tmp_path, said, table, error)
 
 
-def test_a_login_that_may_not_choose_what_is_logged_restores_as_before(external):
+def test_the_conninfo_of_a_login_that_may_not_choose_what_is_logged_stays_as_it_is(external):
     """Connections with a setting that a login may not change are refused."""
     with cloned(external) as database:
         assert dumps.without_rows_in_log(database.conninfo(roles.CONTROL)) == database.conninfo(roles.CONTROL)
 
 
-def test_options_of_an_administrators_url_stay(external, monkeypatch):
+def test_the_options_of_a_url_or_of_pgoptions_stay(external, monkeypatch):
     with cloned(external) as database:
         monkeypatch.setenv("PGOPTIONS", "-c geqo_seed=0.25")
         named = libpq.make_conninfo(database.admin, options="-c geqo_seed=0.5")

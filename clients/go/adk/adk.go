@@ -36,7 +36,8 @@ const (
 	maxPassageSize = 256 * 1024 // in bytes
 	// How often the taint can rise: there are four levels, and it never falls.
 	mostRaises = 3
-	// Of a session for one call: longer than any import takes, even with a deadline of minutes and when it is repeated.
+	// How long a session for one call stays open if closing it fails: longer than any import takes, even when it is
+	// repeated.
 	sessionTTL = time.Hour
 	// The key of the memory that records a deletion begins with it.
 	deletedPrefix = "adk-deleted/"
@@ -47,8 +48,9 @@ var ids = uuid.MustParse("5f0c61a4-5b5c-4c9c-9d54-0d4a6c3f2b1e")
 
 // A MemoryService is a [memory.Service]. It may be used by several goroutines.
 type MemoryService struct {
-	// with makes a call with the session of an application's user.
-	with func(ctx context.Context, whose owner, call func(*muniment.Session) error) error
+	// with makes a call with the session of an application's user. If the user has no agent, it creates one for a call that
+	// stores, and does not make any other call.
+	with func(ctx context.Context, whose owner, stores bool, call func(*muniment.Session) error) error
 }
 
 var _ memory.Service = (*MemoryService)(nil)
@@ -56,7 +58,7 @@ var _ memory.Service = (*MemoryService)(nil)
 // NewMemoryService returns the memory of one conversation, whose taint the host raises as usual: that of its agent, up to
 // the session's taint. Memories of each application and user are kept apart. It does not close the session.
 func NewMemoryService(session *muniment.Session) *MemoryService {
-	return &MemoryService{func(_ context.Context, _ owner, call func(*muniment.Session) error) error {
+	return &MemoryService{func(_ context.Context, _ owner, _ bool, call func(*muniment.Session) error) error {
 		return call(session)
 	}}
 }
@@ -65,36 +67,38 @@ func NewMemoryService(session *muniment.Session) *MemoryService {
 //
 // It opens a session for each call, because ADK does not say to which conversation a call belongs. So it is right for an
 // application all of whose conversations are at that level; where a conversation may rise, give each a service of its
-// own by [NewMemoryService].
+// own by [NewMemoryService]. A user's agent is created when something is stored for the user for the first time.
 func NewSharedMemoryService(host *muniment.Host, level munimentv1.Classification) *MemoryService {
-	return &MemoryService{func(ctx context.Context, whose owner, call func(*muniment.Session) error) error {
-		opened, err := openFor(ctx, host, whose, level)
+	return &MemoryService{func(ctx context.Context, whose owner, stores bool, call func(*muniment.Session) error) error {
+		request := &munimentv1.OpenSessionRequest{AgentId: whose.agent(), Taint: level, Ttl: durationpb.New(sessionTTL)}
+		opened, err := host.OpenSession(ctx, request)
+		if muniment.ReasonOf(err) == munimentv1.ErrorReason_ERROR_REASON_AGENT_NOT_FOUND {
+			if !stores {
+				return nil
+			}
+			if err := create(ctx, host, whose); err != nil {
+				return err
+			}
+			opened, err = host.OpenSession(ctx, request)
+		}
 		if err != nil {
 			return err
 		}
 		err = call(opened)
-		// What the call has done stays done, even if the session stays open until it expires.
+		// A failed close does not change the result of the call. The session expires by itself.
 		_, _ = opened.CloseSession(context.WithoutCancel(ctx), &munimentv1.CloseSessionRequest{})
 		return err
 	}}
 }
 
-// openFor opens a session of the owner's agent, and creates the agent only if there is none: CreateAgent locks the limits
-// of the tenant.
-func openFor(
-	ctx context.Context, host *muniment.Host, whose owner, level munimentv1.Classification,
-) (*muniment.Session, error) {
-	request := &munimentv1.OpenSessionRequest{AgentId: whose.agent(), Taint: level, Ttl: durationpb.New(sessionTTL)}
-	opened, err := host.OpenSession(ctx, request)
-	if muniment.ReasonOf(err) != munimentv1.ErrorReason_ERROR_REASON_AGENT_NOT_FOUND {
-		return opened, err
+// create creates the owner's agent, unless it has been created meanwhile. It is only for a user who has no agent, because
+// CreateAgent locks the limits of the tenant.
+func create(ctx context.Context, host *muniment.Host, whose owner) error {
+	_, err := host.CreateAgent(ctx, &munimentv1.CreateAgentRequest{AgentId: whose.agent(), DisplayName: whose.app})
+	if muniment.ReasonOf(err) == munimentv1.ErrorReason_ERROR_REASON_AGENT_EXISTS {
+		return nil
 	}
-	agent := &munimentv1.CreateAgentRequest{AgentId: whose.agent(), DisplayName: whose.app}
-	if _, err := host.CreateAgent(ctx, agent); err != nil &&
-		muniment.ReasonOf(err) != munimentv1.ErrorReason_ERROR_REASON_AGENT_EXISTS { // created meanwhile
-		return nil, err
-	}
-	return host.OpenSession(ctx, request)
+	return err
 }
 
 // AddSessionToMemory stores the events of an ADK session that have text and are not stored yet. If some have more than
@@ -124,7 +128,7 @@ func (m *MemoryService) add(ctx context.Context, whose owner, passages []*munime
 	if len(passages) == 0 {
 		return nil
 	}
-	return m.with(ctx, whose, func(session *muniment.Session) error {
+	return m.with(ctx, whose, true, func(session *muniment.Session) error {
 		for restarts := 0; ; restarts++ {
 			// They have ids: if the taint is raised meanwhile, those that are stored already are not stored again.
 			err := addOnce(ctx, session, passages)
@@ -156,7 +160,7 @@ func (m *MemoryService) SearchMemory(ctx context.Context, request *memory.Search
 	if query == "" {
 		return response, nil
 	}
-	err := m.with(ctx, whose, func(session *muniment.Session) error {
+	err := m.with(ctx, whose, false, func(session *muniment.Session) error {
 		found, err := session.SearchPassages(ctx, &munimentv1.SearchPassagesRequest{
 			Query: query, Tags: []string{whose.tag()}, MaxResults: maxResults,
 		})

@@ -205,9 +205,19 @@ func TestANewUserGetsAnAgentWhoeverIsFirstToCreateIt(t *testing.T) {
 		service.fails("OpenSession", refused(codes.NotFound, "AGENT_NOT_FOUND"))
 		service.fails("CreateAgent", failures...)
 
-		equal(t, search(t, ofApplication(conn)), nil)
-		equal(t, service.heard, []string{"OpenSession", "CreateAgent", "OpenSession", "SearchPassages", "CloseSession"})
+		add(t, ofApplication(conn), conversation("one", "ada", "She likes Assam"))
+		equal(t, service.heard, []string{
+			"OpenSession", "CreateAgent", "OpenSession", "ListMemories", "ImportPassages", "CloseSession",
+		})
 	}
+}
+
+func TestASearchForANewUserFindsNothingAndCreatesNoAgent(t *testing.T) {
+	service, conn := serve(t)
+	service.fails("OpenSession", refused(codes.NotFound, "AGENT_NOT_FOUND"))
+
+	equal(t, found(t, ofApplication(conn), "Assam", "tea", "ada"), []string{})
+	equal(t, service.heard, []string{"OpenSession"})
 }
 
 func TestANewUserForWhomThereIsNoRoomIsRefused(t *testing.T) {
@@ -215,7 +225,7 @@ func TestANewUserForWhomThereIsNoRoomIsRefused(t *testing.T) {
 	service.fails("OpenSession", refused(codes.NotFound, "AGENT_NOT_FOUND"))
 	service.fails("CreateAgent", refused(codes.ResourceExhausted, "QUOTA_EXCEEDED"))
 
-	err := search(t, ofApplication(conn))
+	err := ofApplication(conn).AddSessionToMemory(t.Context(), conversation("one", "ada", "She likes Assam"))
 
 	equal(t, muniment.ReasonOf(err), munimentv1.ErrorReason_ERROR_REASON_QUOTA_EXCEEDED)
 	equal(t, service.heard, []string{"OpenSession", "CreateAgent"})
@@ -223,12 +233,19 @@ func TestANewUserForWhomThereIsNoRoomIsRefused(t *testing.T) {
 
 func TestNoAgentIsCreatedIfASessionIsRefusedForAnotherReason(t *testing.T) {
 	service, conn := serve(t)
-	service.fails("OpenSession", refused(codes.PermissionDenied, "CEILING_EXCEEDED"))
+	application := ofApplication(conn)
+	for _, call := range []func() error{
+		func() error { return search(t, application) },
+		func() error {
+			return application.AddSessionToMemory(t.Context(), conversation("one", "ada", "She likes Assam"))
+		},
+	} {
+		service.heard = nil
+		service.fails("OpenSession", refused(codes.PermissionDenied, "CEILING_EXCEEDED"))
 
-	err := search(t, ofApplication(conn))
-
-	equal(t, muniment.ReasonOf(err), munimentv1.ErrorReason_ERROR_REASON_CEILING_EXCEEDED)
-	equal(t, service.heard, []string{"OpenSession"})
+		equal(t, muniment.ReasonOf(call()), munimentv1.ErrorReason_ERROR_REASON_CEILING_EXCEEDED)
+		equal(t, service.heard, []string{"OpenSession"})
+	}
 }
 
 func TestACallThatSucceededSucceedsEvenIfItsSessionCannotBeClosed(t *testing.T) {

@@ -3,8 +3,8 @@
  *
  * A file is a keyed memory of the session's agent: the file `trips/graz.md` is the memory `files/trips/graz.md`, with
  * the same content. A directory exists as long as a file is below it. All adapters show the same files, also those of
- * other languages, and other memories are neither seen nor changed: also those whose key {@link normalized} would change,
- * such as `files/a/../b`.
+ * other languages, and other memories are neither seen nor changed. That includes memories whose key is not a
+ * normalized path, such as `files/a/../b`.
  *
  * The levels apply as everywhere: files above the session's taint do not exist; a write is made at the taint, and so
  * shadows a lower version; a file that exists only below the taint can be overwritten, but neither deleted nor renamed.
@@ -111,7 +111,7 @@ export class FileView {
     return this.#explained(directory, async () => {
       const all = await pages(this.#session.memories.listMemories, request).all({ restartOnTaintChange: true });
       const files = all.flatMap((page) => page.memories.map((memory) => this.#file(memory)));
-      // A call for any other path would be about another memory.
+      // Calls normalize their path, so with any other path they would reach another memory.
       return files.filter(({ path }) => isPath(path));
     });
   }

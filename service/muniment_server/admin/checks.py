@@ -24,7 +24,7 @@ from muniment_server.admin.database import (
     message_of,
     require_passfile,
 )
-from muniment_server.admin.operator import Moving, NearlyFull, connect_operator
+from muniment_server.admin.operator import MovingTenant, NearlyFull, connect_operator
 from muniment_server.domain.classification import Classification
 from muniment_server.embedded_postgres import EmbeddedPostgresError, conninfo_of_running, find_bindir
 from muniment_server.postgres import citus, roles
@@ -329,7 +329,7 @@ def _check_ledgers(admin: str | None) -> Iterator[Finding]:
         )
     yield from _check_counts(miscounted)
     yield from _check_limits(nearly_full)
-    yield from map(_moving, moving)
+    yield from map(_describe_move, moving)
     if agents:
         yield _good(f"{agents} deleted agents are being erased while a server runs: {rows} items and versions are left")
 
@@ -357,14 +357,15 @@ def _check_limits(nearly_full: Mapping[Classification, Sequence[NearlyFull]]) ->
         yield _good("no agent is nearly full")
 
 
-def _moving(found: Moving) -> Finding:
+def _describe_move(found: MovingTenant) -> Finding:
     if found.moving_to is not None:
         way, command = f"to {found.moving_to}", f"`muniment tenant move {found.tenant} --to {found.moving_to}`"
     else:
-        way, command = f"from {found.moving_from}", f"`muniment tenant move {found.tenant} --to` this server"
+        way = f"from {found.moving_from}"
+        command = f"`muniment tenant move {found.tenant} --to NAME` with the name of this server"
     return _worth_knowing(
-        f"the tenant {found.tenant} is moving {way}, and no server serves it until that has ended: if no command is "
-        f"moving it, run {command} again"
+        f"the tenant {found.tenant} is moving {way}, and no server serves it until the move has ended. If no command "
+        f"is moving it, run {command}"
     )
 
 

@@ -72,8 +72,11 @@ class TenantLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Moving:
-    """A tenant of which this server has everything until a move has ended, or what has arrived by a move."""
+class MovingTenant:
+    """A tenant whose move has not ended.
+
+    Seen at the server that it leaves (`moving_to` is set) or enters (`moving_from` is set).
+    """
 
     tenant: str
     moving_to: str | None
@@ -408,9 +411,9 @@ class Operator:
         """Set those *limits* of *tenant*, by name, that are not None; -1 removes a limit. Raises NoSuchTenant."""
         self._execute("set_tenant_limits", tenant=self._known_tenant(tenant), **limits)
 
-    def moving_tenants(self) -> list[Moving]:
+    def moving_tenants(self) -> list[MovingTenant]:
         """The tenants whose move to another server, or from one, has not ended."""
-        return self._rows("list_moving", Moving)
+        return self._rows("list_moving", MovingTenant)
 
     def nearly_full_agents(self) -> dict[Classification, list[NearlyFull]]:
         """The agents that have stored most of what they may, by level."""

@@ -22,7 +22,7 @@ class _Given:
     name: str
     most: int | None
     given: Decimal
-    """Sums may be larger than any limit."""
+    """A sum, which may exceed a bigint."""
     own: int
 
 

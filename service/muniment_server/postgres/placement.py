@@ -42,7 +42,7 @@ class PlacedDatabase:
     answers: bool = True
     """Whether it has answered within the last seconds."""
     tenants: Collection[TenantNumber] = ()
-    """Those that it had when it could last be asked."""
+    """The tenants that it had when it last answered. They count as its tenants while it is away."""
 
     @property
     def suffix(self) -> str:

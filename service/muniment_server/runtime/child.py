@@ -59,7 +59,10 @@ class Child:
         self._send(replace(assignment, replaces=self._replaces).to_json())
 
     def restart_with(self, assignment: Assignment | None) -> None:
-        """Have the next restart, if there is one, use *assignment*. None: that which the process has."""
+        """Use *assignment* if the process is restarted.
+
+        With None, a restart uses the assignment that the process has.
+        """
         self._next_assignment = assignment
 
     def is_ready(self) -> bool:

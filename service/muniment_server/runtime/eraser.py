@@ -42,7 +42,10 @@ _STEPS = (
     ),
     (roles.ERASER, "erase_agent"),
 )
-"""What follows, in this order, each with the schema of its names. Items go before their ledgers, which stay whole."""
+"""The steps after the chunks, in their order, each with the schema of its names.
+
+Items go before their ledgers, which stay whole.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,7 @@ class Eraser:
                     self._clear_chunks(cleared)  # of agents that have been deleted meanwhile
 
     def _clear_chunks(self, cleared: set[_Agent]) -> Sequence[_Agent]:
-        """Erase the chunks of the deleted agents that are not among *cleared*, to which it adds them.
+        """Erase the chunks of all deleted agents that are not in *cleared*, and add these agents to it.
 
         Returns the deleted agents. None of them gets new chunks: DeleteAgent has waited for their writers.
         """

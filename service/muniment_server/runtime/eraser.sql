@@ -13,6 +13,7 @@ SELECT set_config('search_path', %(schema)s, true) AS search_path,
        set_config('enable_bitmapscan', 'off', true) AS enable_bitmapscan;
 
 -- name: deleted_agents
+-- The deleted agents, up to a limit.
 SELECT agent.tenant, agent.agent
   FROM agent
  ORDER BY agent.tenant, agent.agent

@@ -132,7 +132,7 @@ def _takes_over(new: Child, old: Child, children: list[Child], assignment: Assig
     """Wait until *new* is ready; return whether it takes over. If *old* was restarted meanwhile, *new* is killed.
 
     Both would take over the path of a Unix socket, and callers find only the last one, which might be asked to leave.
-    A restart replaces *old* just as well: it loads the code and the files of now, and uses *assignment*.
+    A restart replaces *old* just as well: it loads the current code and files, and uses *assignment*.
     """
     children.append(new)
     old.restart_with(assignment)

@@ -43,11 +43,11 @@ class Listing(Iterator[Value], Generic[Value]):
         return list(self._read())
 
 
-def undisturbed(read_all: Callable[[], All]) -> All:
-    """The result of *read_all*. Starts over if the taint is raised between two pages: at most three times."""
+def undisturbed(call: Callable[[], All]) -> All:
+    """The result of *call*, which is repeated, at most three times, if it raises TaintChanged."""
     for _ in range(RAISES):
         try:
-            return read_all()
+            return call()
         except TaintChanged:
             continue
-    return read_all()
+    return call()

@@ -48,8 +48,9 @@ MAX_AUTHOR_CHARS = 256
 MAX_PASSAGE_BYTES = 256 * 1024
 DELETED = "adk-deleted/"
 """What the key of the memory that records a deletion begins with."""
-TTL = timedelta(minutes=5)
-"""How long a session for one call stays open if closing it fails. An import takes a minute at most."""
+TTL = timedelta(hours=1)
+"""How long a session for one call stays open if closing it fails: longer than any import takes, even when it is
+repeated."""
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _IDS = uuid.UUID("5f0c61a4-5b5c-4c9c-9d54-0d4a6c3f2b1e")
 """The namespace of the ids of events."""
@@ -183,7 +184,8 @@ class MunimentSharedMemoryService(MunimentMemoryService):
     and `adk web --memory_service_uri muniment://internal`. It connects as `muniment.connect()` does, with a host key.
     The host of the URI is the level: public, internal, confidential or restricted. It opens a session for each call,
     because ADK does not say to which conversation a call belongs. So it is right for an application all of whose
-    conversations are at that level; where a conversation may rise, give each a `MunimentMemoryService`.
+    conversations are at that level; where a conversation may rise, give each a `MunimentMemoryService`. A user's agent
+    is created when something is stored for the user for the first time.
     """
 
     def __init__(self, uri: str, **_: object) -> None:
@@ -199,25 +201,39 @@ class MunimentSharedMemoryService(MunimentMemoryService):
 
     @contextmanager
     def _session_of(self, app_name: str, user_id: str) -> Iterator[SessionClient]:
-        session = self._open(_agent_of(app_name, user_id), app_name)
+        session = self._host.open_session(_agent_of(app_name, user_id), self._level, ttl=TTL)
         try:
             yield session
         finally:
-            # An error here would make a success look like a failure, and ADK store the same again: the session expires.
+            # An error here would make a success look like a failure, and ADK would store the same again. The session
+            # expires by itself.
             with suppress(MunimentError):
                 session.close()
 
-    def _open(self, agent_id: str, app_name: str) -> SessionClient:
-        """A session of the agent, which is created only if it does not exist: CreateAgent locks the tenant's limits."""
+    def _add_fitting(self, app_name: str, user_id: str, passages: Sequence[NewPassage]) -> None:
+        """Creates the agent only if it does not exist: CreateAgent locks the tenant's limits."""
+        try:
+            super()._add_fitting(app_name, user_id, passages)
+        except AgentNotFound:
+            with suppress(AgentExists):
+                self._host.create_agent(_agent_of(app_name, user_id), display_name=app_name)
+            super()._add_fitting(app_name, user_id, passages)
+
+    def _found(self, app_name: str, user_id: str, query: str) -> list[MemoryEntry]:
         with suppress(AgentNotFound):
-            return self._host.open_session(agent_id, self._level, ttl=TTL)
-        with suppress(AgentExists):
-            self._host.create_agent(agent_id, display_name=app_name)
-        return self._host.open_session(agent_id, self._level, ttl=TTL)
+            return super()._found(app_name, user_id, query)
+        return []
+
+    def _delete(self, app_name: str, user_id: str, memory_id: str) -> None:
+        with suppress(AgentNotFound):
+            super()._delete(app_name, user_id, memory_id)
 
 
 def _import_what_is_not_deleted(session: SessionClient, passages: Sequence[NewPassage]) -> None:
-    """Import *passages*, without those whose deletion is recorded. TaintChanged: there may be more records."""
+    """Import *passages*, without those whose deletion is recorded.
+
+    Raises TaintChanged if the taint is raised meanwhile: at the new taint, more deletions may be recorded.
+    """
     listed = session.list_memories(key_prefix=DELETED, page_size=250)
     deleted = {memory.key.removeprefix(DELETED) for memory in listed}
     import_all(session, [each for each in passages if each.passage_id not in deleted])

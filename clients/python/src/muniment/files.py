@@ -2,7 +2,7 @@
 
 A file is a keyed memory of the session's agent: the file `trips/graz.md` is the memory `files/trips/graz.md`, with the
 same content. A directory exists as long as a file is below it. All adapters show the same files, and other memories are
-neither seen nor changed: also those whose key `normalized` would change, such as `files/a/../b`.
+neither seen nor changed. That includes memories whose key is not a normalized path, such as `files/a/../b`.
 
 The levels apply as everywhere: files above the session's taint do not exist; a write is made at the taint, and so
 shadows a lower version; a file that exists only below the taint can be overwritten, but neither deleted nor renamed.
@@ -148,7 +148,7 @@ class FileView:
         with self._explained(directory):
             below = self._session.list_memories(key_prefix=prefix, page_size=MAX_PAGE_SIZE)
             files = map(self._file, below.all(restart_on_taint_change=True))
-            # A call for any other path would be about another memory.
+            # Calls normalize their path, so with any other path they would reach another memory.
             return [file for file in files if is_path(file.path)]
 
     def ls(self, directory: str = "", *, depth: int = 1) -> list[Entry]:

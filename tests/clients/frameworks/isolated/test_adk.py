@@ -321,6 +321,33 @@ async def test_a_user_who_is_known_is_served_when_no_more_agents_may_be_created(
     await service.close()
 
 
+async def test_only_storing_creates_the_agent_of_a_user(owner):
+    service, user_id = MunimentSharedMemoryService("muniment://internal"), str(uuid.uuid4())
+
+    assert await found(service, "Assam", app_name="tea", user_id=user_id) == []
+    await service.delete_memory(app_name="tea", user_id=user_id, memory_id=str(uuid.uuid4()))
+    assert agent_of(user_id) not in {each.agent_id for each in owner.list_agents()}
+
+    await service.add_session_to_memory(conversation("Assam", user_id=user_id))
+    assert agent_of(user_id) in {each.agent_id for each in owner.list_agents()}
+    await service.close()
+
+
+async def test_an_agent_that_is_created_meanwhile_serves_the_new_user(monkeypatch):
+    service, user_id = MunimentSharedMemoryService("muniment://internal"), str(uuid.uuid4())
+    create_agent = HostClient.create_agent
+
+    def create_twice(*arguments: Any, **options: Any) -> muniment.Agent:
+        create_agent(*arguments, **options)
+        return create_agent(*arguments, **options)
+
+    monkeypatch.setattr(HostClient, "create_agent", create_twice)
+    await service.add_session_to_memory(conversation("Assam", user_id=user_id))
+
+    assert await found(service, "Assam", app_name="tea", user_id=user_id) == ["Assam"]
+    await service.close()
+
+
 async def test_what_was_done_is_no_failure_if_its_session_cannot_be_closed(owner, monkeypatch):
     service, user_id = MunimentSharedMemoryService("muniment://internal"), str(uuid.uuid4())
     with monkeypatch.context() as patch:
@@ -332,7 +359,7 @@ async def test_what_was_done_is_no_failure_if_its_session_cannot_be_closed(owner
             await found(service, "Assam", app_name="tea", user_id=user_id)
 
     left_open = list(owner.list_sessions(agent_of(user_id)))
-    assert [each.expire_time - each.create_time for each in left_open] == [timedelta(minutes=5)] * 3
+    assert [each.expire_time - each.create_time for each in left_open] == [timedelta(hours=1)] * 3
     await service.add_session_to_memory(conversation("Assam at nine.", id="two", user_id=user_id))
     assert len(list(owner.list_sessions(agent_of(user_id)))) == 3
     await service.close()

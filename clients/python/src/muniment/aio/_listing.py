@@ -51,11 +51,11 @@ async def _values(
             yield value
 
 
-async def undisturbed(read_all: Callable[[], Awaitable[All]]) -> All:
-    """The result of *read_all*. Starts over if the taint is raised between two pages: at most three times."""
+async def undisturbed(call: Callable[[], Awaitable[All]]) -> All:
+    """The result of *call*, which is repeated, at most three times, if it raises TaintChanged."""
     for _ in range(RAISES):
         try:
-            return await read_all()
+            return await call()
         except TaintChanged:
             continue
-    return await read_all()
+    return await call()

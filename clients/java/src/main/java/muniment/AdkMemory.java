@@ -86,7 +86,7 @@ abstract class AdkMemory implements BaseMemoryService {
             .filter(each -> each.getContentBytes().size() <= MAX_PASSAGE_BYTES)
             .toList();
     if (!fitting.isEmpty()) {
-      with(owner, opened -> imported(opened, fitting));
+      store(owner, fitting);
     }
     if (fitting.size() < passages.size()) {
       throw new IllegalArgumentException(
@@ -96,7 +96,14 @@ abstract class AdkMemory implements BaseMemoryService {
     }
   }
 
-  /** They have ids: if the taint is raised meanwhile, those that are stored already stay so. */
+  void store(Owner owner, List<StorePassageRequest> passages) {
+    with(owner, opened -> imported(opened, passages));
+  }
+
+  /**
+   * Passages have ids: if the taint is raised meanwhile, those that are stored already are not
+   * stored again.
+   */
   private static ImportPassagesResponse imported(
       SessionClient session, List<StorePassageRequest> passages) {
     return Pages.undisturbed(
@@ -120,7 +127,7 @@ abstract class AdkMemory implements BaseMemoryService {
     return passages.stream().filter(each -> !deleted.contains(each.getPassageId())).toList();
   }
 
-  private List<MemoryEntry> found(Owner owner, String query) {
+  List<MemoryEntry> found(Owner owner, String query) {
     var found =
         with(
             owner,

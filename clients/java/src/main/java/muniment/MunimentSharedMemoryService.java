@@ -1,9 +1,12 @@
 package muniment;
 
+import com.google.adk.memory.MemoryEntry;
 import com.google.protobuf.Duration;
+import java.util.List;
 import java.util.function.Function;
 import muniment.v1.Classification;
 import muniment.v1.ErrorReason;
+import muniment.v1.StorePassageRequest;
 
 /**
  * A memory service for an application of Google's ADK, at one level, with an agent for each of its
@@ -11,12 +14,13 @@ import muniment.v1.ErrorReason;
  *
  * <p>It opens a session for each call, because ADK does not say to which conversation a call
  * belongs. So it is right for an application all of whose conversations are at that level; where a
- * conversation may rise, give each a {@link MunimentMemoryService}. It does not close the client.
+ * conversation may rise, give each a {@link MunimentMemoryService}. A user's agent is created when
+ * something is stored for the user for the first time. It does not close the client.
  */
 public final class MunimentSharedMemoryService extends AdkMemory {
   /**
-   * Of a session for one call: longer than any import takes, even with a deadline of minutes and
-   * when it is repeated.
+   * How long a session for one call stays open if closing it fails: longer than any import takes,
+   * even when it is repeated.
    */
   private static final Duration TTL = Duration.newBuilder().setSeconds(60 * 60).build();
 
@@ -31,7 +35,7 @@ public final class MunimentSharedMemoryService extends AdkMemory {
 
   @Override
   <T> T with(Owner owner, Function<SessionClient, T> call) {
-    var session = open(owner);
+    var session = host.openSession(r -> r.setAgentId(owner.agent()).setTaint(level).setTtl(TTL));
     try {
       return call.apply(session);
     } finally {
@@ -39,19 +43,21 @@ public final class MunimentSharedMemoryService extends AdkMemory {
     }
   }
 
-  /** What the call has done stays done, even if the session stays open until it expires. */
+  /** A failed close does not change the result of the call. */
   private static void close(SessionClient session) {
     try {
       session.close();
     } catch (MunimentException ignored) {
-      // It says nothing of the call.
+      // The session expires by itself.
     }
   }
 
   /** Creates the agent only if there is none: CreateAgent locks the limits of the tenant. */
-  private SessionClient open(Owner owner) {
+  @Override
+  void store(Owner owner, List<StorePassageRequest> passages) {
     try {
-      return openSession(owner);
+      super.store(owner, passages);
+      return;
     } catch (MunimentException error) {
       throwUnless(error, ErrorReason.ERROR_REASON_AGENT_NOT_FOUND);
     }
@@ -60,11 +66,17 @@ public final class MunimentSharedMemoryService extends AdkMemory {
     } catch (MunimentException error) { // created meanwhile
       throwUnless(error, ErrorReason.ERROR_REASON_AGENT_EXISTS);
     }
-    return openSession(owner);
+    super.store(owner, passages);
   }
 
-  private SessionClient openSession(Owner owner) {
-    return host.openSession(r -> r.setAgentId(owner.agent()).setTaint(level).setTtl(TTL));
+  @Override
+  List<MemoryEntry> found(Owner owner, String query) {
+    try {
+      return super.found(owner, query);
+    } catch (MunimentException error) {
+      throwUnless(error, ErrorReason.ERROR_REASON_AGENT_NOT_FOUND);
+      return List.of();
+    }
   }
 
   private static void throwUnless(MunimentException error, ErrorReason expected) {

@@ -8,6 +8,7 @@ import static muniment.v1.Classification.CLASSIFICATION_INTERNAL;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
+import com.google.adk.memory.MemoryEntry;
 import io.grpc.Status.Code;
 import java.io.IOException;
 import java.time.Duration;
@@ -19,6 +20,7 @@ import muniment.v1.OpenSessionResponse;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.function.Executable;
 
 /**
  * What the memory services for ADK do when a server refuses a call: {@link AdkMemories} has the
@@ -51,11 +53,21 @@ class AdkMemoryTest {
   }
 
   /** With the memory of an application. */
-  private void search() {
+  private List<MemoryEntry> search() {
+    try (var host = HostClient.connect(server.address(), "mh_host")) {
+      return new MunimentSharedMemoryService(host, CLASSIFICATION_INTERNAL)
+          .searchMemory("tea", "ada", "Assam")
+          .blockingGet()
+          .memories();
+    }
+  }
+
+  /** With the memory of an application. */
+  private void store() {
     try (var host = HostClient.connect(server.address(), "mh_host")) {
       new MunimentSharedMemoryService(host, CLASSIFICATION_INTERNAL)
-          .searchMemory("tea", "ada", "Assam")
-          .blockingGet();
+          .addSessionToMemory(AdkMemories.conversation("one", "ada", "She likes Assam."))
+          .blockingAwait();
     }
   }
 
@@ -128,11 +140,20 @@ class AdkMemoryTest {
     server.script("OpenSession", failure(Code.NOT_FOUND, "AGENT_NOT_FOUND"), OPENED);
     server.script("CreateAgent", CreateAgentResponse.getDefaultInstance());
 
-    search();
+    store();
 
     assertEquals(
         List.of(2, 1, 1, 1),
-        counts("OpenSession", "CreateAgent", "SearchPassages", "CloseSession"));
+        counts("OpenSession", "CreateAgent", "ImportPassages", "CloseSession"));
+  }
+
+  @Test
+  void aSearchForANewUserFindsNothingAndCreatesNoAgent() {
+    server.script("OpenSession", failure(Code.NOT_FOUND, "AGENT_NOT_FOUND"));
+
+    assertEquals(List.of(), search());
+
+    assertEquals(List.of(1, 0), counts("OpenSession", "CreateAgent"));
   }
 
   @Test
@@ -140,11 +161,11 @@ class AdkMemoryTest {
     server.script("OpenSession", failure(Code.NOT_FOUND, "AGENT_NOT_FOUND"), OPENED);
     server.script("CreateAgent", failure(Code.ALREADY_EXISTS, "AGENT_EXISTS"));
 
-    search();
+    store();
 
     assertEquals(
         List.of(2, 1, 1, 1),
-        counts("OpenSession", "CreateAgent", "SearchPassages", "CloseSession"));
+        counts("OpenSession", "CreateAgent", "ImportPassages", "CloseSession"));
   }
 
   @Test
@@ -152,7 +173,7 @@ class AdkMemoryTest {
     server.script("OpenSession", failure(Code.NOT_FOUND, "AGENT_NOT_FOUND"), OPENED);
     server.script("CreateAgent", quotaExceeded("max_agents"));
 
-    var error = assertThrows(MunimentException.class, this::search);
+    var error = assertThrows(MunimentException.class, this::store);
 
     assertEquals(ErrorReason.ERROR_REASON_QUOTA_EXCEEDED, error.reason());
     assertEquals(List.of(1, 1), counts("OpenSession", "CreateAgent"));
@@ -160,12 +181,15 @@ class AdkMemoryTest {
 
   @Test
   void noAgentIsCreatedIfASessionIsRefusedForAnotherReason() {
-    server.script("OpenSession", failure(Code.PERMISSION_DENIED, "CEILING_EXCEEDED"), OPENED);
+    var refused = failure(Code.PERMISSION_DENIED, "CEILING_EXCEEDED");
+    server.script("OpenSession", refused, refused);
 
-    var error = assertThrows(MunimentException.class, this::search);
+    for (Executable call : List.<Executable>of(this::search, this::store)) {
+      var error = assertThrows(MunimentException.class, call);
+      assertEquals(ErrorReason.ERROR_REASON_CEILING_EXCEEDED, error.reason());
+    }
 
-    assertEquals(ErrorReason.ERROR_REASON_CEILING_EXCEEDED, error.reason());
-    assertEquals(List.of(1, 0), counts("OpenSession", "CreateAgent"));
+    assertEquals(List.of(2, 0), counts("OpenSession", "CreateAgent"));
   }
 
   @Test

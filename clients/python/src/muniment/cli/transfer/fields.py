@@ -91,7 +91,7 @@ class Fields:
         if moment is None or (zone and moment.tzinfo is None):
             raise Unreadable(self.where, f"{name} must be a time, such as 2026-11-22T09:30:00Z")
         moment = in_utc(moment)
-        if moment.utcoffset():
+        if moment.utcoffset():  # in_utc returns a time unchanged if it is outside the calendar in UTC
             raise Unreadable(self.where, f"{name} must be a time from year 1 to 9999 in UTC")
         return moment
 

@@ -16,7 +16,7 @@ from muniment.cli.transfer.fields import Fields, loaded
 from muniment.cli.transfer.items import MemoryItem, Reading, Unreadable, checked
 from muniment.cli.transfer.lines import numbered
 
-_TYPES = ("entity", "relation")
+_TYPES = ("entity", "relation")  # a tuple: the value of a file that is looked up may be unhashable
 
 
 @dataclass(slots=True)
