@@ -93,6 +93,7 @@ def test_what_was_acknowledged_survives_every_kill_of_a_node(
     with served.as_owner() as owner:
         assert broken(owner, load) == []
     assert load.surprises == []
+    assert "calls ERROR fault" not in served.log
     assert len(load.climber.at_public) >= cycles
     print(f"\nkills: {cycles} in {time.monotonic() - begun:.0f} s, {summary(load)}, {dict(load.codes)}")
     print(f"{killer.in_doubt} transactions were in doubt after a start")

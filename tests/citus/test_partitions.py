@@ -119,6 +119,7 @@ def test_what_was_acknowledged_survives_every_partition_between_nodes(
 
     _require_promises(served, load)
     assert load.surprises == []
+    assert "calls ERROR fault" not in served.log
     assert "CANCELLED" not in load.codes
     assert len(load.climber.at_public) >= count // 2
     print(f"\npartitions: {count} in {time.monotonic() - begun:.0f} s, {summary(load)}, {dict(load.codes)}")
