@@ -20,7 +20,7 @@ from muniment_server.runtime import cluster_grants
 from tests.citus.cluster import Cluster, folder_of_nodes, missing, running
 from tests.support.commands import run_process
 from tests.support.external_postgres import admin_url, migrate
-from tests.support.named_queries import EMBEDDER, LITERALS, Named, filled, named, parameters
+from tests.support.named_queries import EMBEDDER, ERASER, LITERALS, Named, filled, named, parameters
 
 pytestmark = [
     pytest.mark.proof,
@@ -330,7 +330,13 @@ def test_large_objects_are_closed_on_each_node(cluster: Cluster, passfile: Path,
             connection.execute("SELECT lo_create(0)")
 
 
-@pytest.mark.parametrize("query", [each for each in named(EMBEDDER) if each.role == "muniment_public"], ids=str)
+_ASKED = (
+    *(each for each in named(EMBEDDER) if each.role == "muniment_public"),
+    *(each for each in named(ERASER) if each.name == "is_deleted"),
+)
+
+
+@pytest.mark.parametrize("query", _ASKED, ids=str)
 def test_citus_runs_what_the_embedder_asks(cluster: Cluster, passfile: Path, migrated: str, query: Named) -> None:
     """It asks for all tenants, where Citus refuses more than for one."""
     literals = {name: LITERALS.get(name, f"'{uuid.UUID(int=9)}'::uuid") for name in parameters(query.text)}

@@ -41,7 +41,8 @@ class Queue:
         """The texts sent last, and whether each of them could be sent again then."""
         self._database = database
         self._service = service
-        self._queue = RemoteQueue(is_missing=False, clock=self.clock)
+        self.may_send: Callable[[int, int], bool] = lambda *_: True
+        self._queue = RemoteQueue(lambda *agent: self.may_send(*agent), is_missing=False, clock=self.clock)
 
     @property
     def backoff(self):
@@ -248,6 +249,37 @@ def test_what_gets_another_expire_time_is_embedded_again(queue, database):
     queue.embed_all()
 
     assert queue.sent == [[""], ["key: a cat"]]
+
+
+def number_of(database, agent: str) -> int:
+    with database.as_owner() as owner:
+        (number,) = owner.execute("SELECT agent FROM vault.agent WHERE agent_id = %s", [agent]).fetchone()
+        return int(number)
+
+
+@pytest.mark.parametrize("kept", ["alice", "bob"])
+def test_chunks_of_an_agent_that_may_not_be_sent_stay_queued_and_keep_no_other_waiting(queue, database, kept):
+    for agent in ("alice", "bob"):
+        queue.save(agent, **{f"{agent}{number:02}": "a cat" for number in range(40)})
+    number = number_of(database, kept)
+    queue.may_send = lambda _, agent: agent != number
+    queue.embed_all()
+
+    assert {key[:-2] for key in queue.waiting()} == {kept}
+    assert len(queue.waiting()) == 40
+    assert not any(text.startswith(kept) for texts in queue.sent for text in texts)
+
+
+def test_a_text_of_an_agent_that_is_deleted_meanwhile_may_not_be_sent_again(queue):
+    queue.save("alice", key="a cat")
+
+    def delete() -> None:
+        queue.may_send = lambda *_: False
+
+    queue.meanwhile = delete
+    queue.embed()
+
+    assert queue.wait == [("key: a cat", False)]
 
 
 @pytest.mark.parametrize(

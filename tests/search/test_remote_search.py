@@ -5,10 +5,11 @@ The built-in model takes "hound" for "dog", the one at the address "feline" for 
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 
 import psycopg
@@ -21,7 +22,7 @@ from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.placement import Databases
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
-from muniment_server.runtime import error_backoff, remote_embedding, remote_model
+from muniment_server.runtime import error_backoff, remote_embedding, remote_model, remote_reindexing
 from muniment_server.runtime.circuit_breaker import CircuitBreaker
 from muniment_server.runtime.embedder import EmbeddingSchedule, embed_queued_chunks
 from muniment_server.runtime.embedder_socket import remote_query_embedder
@@ -309,9 +310,9 @@ def test_what_is_missing_is_embedded_while_more_and_more_is_written(database, se
             stop.set()
         return True
 
-    queues = [RemoteQueue(is_missing=is_missing) for is_missing in (False, True)]
+    queues = [RemoteQueue(lambda *_: True, is_missing=is_missing) for is_missing in (False, True)]
     monkeypatch.setattr(embedding, "_embed_batch", embed_batch)
-    embedding._embed_queued(roles, PUBLIC, queues, stop)
+    embedding._embed_queued(roles, PUBLIC, queues, stop, until=math.inf)
     roles.close()
 
     assert parts == [*queues, *queues]
@@ -600,6 +601,79 @@ def test_chunks_that_others_have_locked_are_not_sent_again_at_once(world):
     world.embed()
 
     assert world.rows("WHERE signs IS NOT NULL") == [("cat",)]
+
+
+def test_texts_of_a_deleted_agent_are_not_sent(world):
+    """Its chunks wait until the eraser comes to them."""
+    world.at(PUBLIC, "alice").save_memory(key="code", content="the launch code")
+    world.service.host().delete_agent(agent_id="alice")
+    world.at(PUBLIC, "bob").save_memory(key="cat", content="a cat")
+    world.embed(waits=False)
+    wait_until(lambda: world.rows("WHERE signs IS NOT NULL"))
+    world.at(PUBLIC, "bob").save_memory(key="dog", content="a dog")
+    world.embed(waits=False)
+    wait_until(lambda: len(world.rows("WHERE signs IS NOT NULL")) == 2)
+
+    assert sorted(world.server.texts) == ["cat: a cat", "dog: a dog"]
+    assert world.rows("WHERE signs IS NULL") == [("code",)]
+
+
+def test_reindexing_sends_no_text_of_a_deleted_agent(database, server):
+    with (
+        serving(database, embed=quick) as service,
+        closing(RoleDatabase(database.conninfo, pool_sizes=SINGLE)) as roles,
+    ):
+        for agent in ("alice", "bob"):
+            service.session(PUBLIC, agent_id=agent).save_memory(key=agent, content="a cat")
+        embed_queued_chunks(
+            EmbeddingSchedule(Databases.of_one(roles), lambda text, _: quick(text)), Disk(None), StopSignal()
+        )
+        service.host().delete_agent(agent_id="alice")
+    with connect_operator(database.admin) as operator:
+        remote = server.config(PUBLIC).to_json()
+        remote_reindexing.embed({"conninfo": operator.conninfo, "remote": remote, "removes_others": False})
+
+    assert server.texts == ["bob: a cat"]
+
+
+def test_texts_whose_vectors_cannot_be_stored_are_not_sent_again_at_once(world):
+    with world.service.database.as_admin() as admin:
+        admin.execute("""
+            CREATE FUNCTION muniment_public.refuse() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN RAISE EXCEPTION 'a failover' USING ERRCODE = 'read_only_sql_transaction'; END $$
+        """)
+        admin.execute("""
+            CREATE TRIGGER refuses BEFORE UPDATE ON muniment_public.remote_embedding
+            FOR EACH ROW EXECUTE FUNCTION muniment_public.refuse()
+        """)
+    world.at(PUBLIC).save_memory(key="cat", content="a cat")
+    world.embed(waits=False)
+    wait_until(lambda: world.server.texts)
+    time.sleep(2.5)
+
+    assert 1 < world.server.texts.count("cat: a cat") <= 3  # at once, after a second, and two seconds later
+
+
+def test_what_is_missing_is_looked_for_while_the_queue_is_never_empty(database, server, monkeypatch):
+    monkeypatch.setattr(remote_embedding, "_FIRST_MISSING_SECONDS", 0.5)
+    roles = RoleDatabase(database.conninfo, pool_sizes=SINGLE)
+    databases, stop = Databases.of_one(roles), StopSignal()
+    embedding = RemoteEmbedding(server.config(PUBLIC), server.new_model(), databases, Disk(None))
+    monkeypatch.setattr(embedding, "_embed_batch", lambda *_: not time.sleep(0.02))
+
+    def look(*_):
+        stop.set()
+        return True
+
+    monkeypatch.setattr(embedding, "_queue_missing", look)
+    (placed,) = databases
+    thread = threading.Thread(target=embedding._embed_level, args=(placed, PUBLIC, stop, True), daemon=True)
+    thread.start()
+    thread.join(20)
+    stop.set()
+    roles.close()
+
+    assert not thread.is_alive()
 
 
 # Failures.

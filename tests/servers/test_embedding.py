@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ import grpc
 import pytest
 
 from muniment_server.domain.classification import Classification
+from muniment_server.domain.ids import TenantNumber
 from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.placement import Databases
 from muniment_server.postgres.pool import SINGLE
@@ -78,6 +80,13 @@ def pools_with_one_away(servers: Servers) -> Iterator[dict[str, RoleDatabase]]:
         }
 
 
+def tenant_of_b(servers: Servers) -> TenantNumber:
+    """The tenant of the memories that are saved at the server b."""
+    with servers.databases["b"].as_owner() as owner:
+        (tenant,) = owner.execute("SELECT tenant FROM vault.tenant WHERE name = 'of-b'").fetchone() or (0,)
+    return TenantNumber(tenant)
+
+
 def waiting(servers: Servers) -> list[str]:
     """Where chunks still wait."""
     found = []
@@ -139,7 +148,7 @@ def test_what_is_missing_at_a_server_that_was_away_at_the_start_is_found_when_it
         ExitStack() as stack,
     ):
         admin.execute("ALTER ROLE muniment_public NOLOGIN")
-        databases = Databases(servers.placement({}), {"a": a, "b": b})
+        databases = Databases(servers.placement({tenant_of_b(servers): "b"}), {"a": a, "b": b})
         embedding = RemoteEmbedding(server.config(PUBLIC), server.new_model(), databases, Disk(None))
         stack.enter_context(embedding.running(str(socket)))
         wait_until(Path(remote_socket(str(socket), PUBLIC)).exists, "queries are served")
@@ -147,6 +156,26 @@ def test_what_is_missing_at_a_server_that_was_away_at_the_start_is_found_when_it
         wait_until(lambda: len(server.texts) == 2, "the chunks of both are sent")
 
     assert sorted(server.texts) == ["plan: PUBLIC at a", "plan: PUBLIC at b"]
+
+
+@pytest.mark.usefixtures("saved")
+def test_the_copy_of_a_tenant_that_another_server_has_is_not_sent(
+    servers: Servers, embed: Callable[[Disk], list[str]], tmp_path: Path
+) -> None:
+    """What a move has left behind: where the tenant is served, more may have been deleted."""
+    embed(Disk(None))
+    with (
+        embedding_server() as server,
+        closing(RoleDatabase(servers.databases["a"].conninfo, pool_sizes=SINGLE)) as a,
+        closing(RoleDatabase(servers.databases["b"].conninfo, pool_sizes=SINGLE)) as b,
+    ):
+        databases = Databases(servers.placement({tenant_of_b(servers): "a"}), {"a": a, "b": b})
+        embedding = RemoteEmbedding(server.config(PUBLIC), server.new_model(), databases, Disk(None))
+        with embedding.running(str(tmp_path / "embedder")):
+            wait_until(lambda: server.texts, "the chunk of the tenant at a is sent")
+            time.sleep(1)
+
+    assert server.texts == ["plan: PUBLIC at a"]
 
 
 @pytest.fixture

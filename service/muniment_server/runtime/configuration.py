@@ -161,8 +161,12 @@ class ServerConfig:
 
     @property
     def _beside_workers(self) -> int:
-        """The connections of the embedder (for each level one for lists, and one for each model) and of the metrics."""
-        remote = len(self.remote.levels) if self.remote else 0
+        """The connections of the embedder and of the metrics.
+
+        The embedder has one for lists at each level, and one for each model at each of its levels. For a model at an
+        address, it also asks which agents have been deleted.
+        """
+        remote = len(self.remote.levels) + 1 if self.remote else 0
         return 2 * len(roles.LEVELS) + remote + (self.metrics is not None)
 
     @property

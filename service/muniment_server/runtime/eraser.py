@@ -3,7 +3,7 @@
 DeleteAgent only marks an agent. Every worker has an eraser; of all servers, one erases at a time. All that it knows is
 in the database, so after a restart whichever server is first goes on.
 
-Chunks go first, with what waits to be embedded: a model at an address is sent their texts until then.
+Chunks go first, with what waits to be embedded.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
+import psycopg
 from psycopg.rows import class_row
 
 from muniment_server.domain.classification import Classification
@@ -52,6 +54,12 @@ Items go before their ledgers, which stay whole.
 class _Agent:
     tenant: TenantNumber
     agent: AgentNumber
+
+
+def is_deleted(connection: psycopg.Connection[Any], tenant: TenantNumber, agent: AgentNumber) -> bool:
+    """Whether an agent has been deleted, and is not erased yet. *connection* sees the eraser's views."""
+    given = {"tenant": tenant, "agent": agent}
+    return connection.execute(_QUERIES["is_deleted"], given).fetchone() == (True,)
 
 
 class _Interrupted(Exception):

@@ -19,6 +19,14 @@ SELECT agent.tenant, agent.agent
  ORDER BY agent.tenant, agent.agent
  LIMIT %(most)s;
 
+-- name: is_deleted
+-- Whether an agent has been deleted, and is not erased yet.
+SELECT EXISTS (
+           SELECT
+             FROM agent
+            WHERE (agent.tenant, agent.agent) = (%(tenant)s, %(agent)s)
+       ) AS deleted;
+
 -- name: erase_sessions
 DELETE FROM session AS erased
  WHERE (erased.tenant, erased.agent) = (%(tenant)s, %(agent)s)

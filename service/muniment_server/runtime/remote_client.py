@@ -10,6 +10,7 @@ import contextlib
 import http
 import http.client
 import json
+import select
 import socket
 import ssl
 import threading
@@ -21,10 +22,8 @@ from typing import Any, NoReturn
 from muniment_server.runtime.remote_configuration import RemoteAddress
 
 _READ_BYTES = 64 * 1024
-_MAX_IDLE_CONNECTIONS = 8
+_MAX_IDLE_CONNECTIONS, _MAX_IDLE_SECONDS = 8, 30.0
 _MAX_RETRY_AFTER = 300.0
-_STALE_SECONDS = 1.0
-"""How soon a request fails on a connection that the server had closed while it was idle."""
 _REFUSES_TEXT = frozenset({400, 403, 413, 422, 451, 500})
 """Statuses with which servers refuse a text that is too long or that they cannot read, and filters one that they do not
 allow. llama.cpp uses 500. None with which a busy server answers: a higher level could cause that, and a chunk that is
@@ -51,7 +50,7 @@ class AboveCeilingError(RuntimeError):
 
 
 class Connections:
-    """Connections to one address. Each is used by one request at a time, and used again."""
+    """Connections to one address, for the requests of one level. Each is used by one at a time, and used again."""
 
     def __init__(self, address: RemoteAddress) -> None:
         self._address = address
@@ -62,29 +61,9 @@ class Connections:
     def post(self, body: bytes, key: str | None, seconds: float, most: int) -> bytes:
         """The body of the answer to *body*, of at most *most* bytes, within *seconds*. Raises RemoteModelError.
 
-        *body* is sent again only if the server seems to have closed the connection while it was idle.
+        *body* is never sent twice: what it contains may be deleted meanwhile.
         """
-        began = time.monotonic()
-        with self._lock:
-            used = self._idle.pop() if self._idle else None
-        try:
-            if used is not None:
-                with contextlib.suppress(_Closed):
-                    return self._exchange(used, body, key, seconds, most)
-                elapsed = time.monotonic() - began
-                if elapsed > _STALE_SECONDS:
-                    raise _Closed
-                seconds -= elapsed
-            return self._exchange(_Connection(self._address, self._tls, seconds), body, key, seconds, most)
-        except _Closed:
-            fail("it closed the connection without an answer")
-
-    def close(self) -> None:
-        with self._lock:
-            while self._idle:
-                self._idle.pop().close()
-
-    def _exchange(self, connection: _Connection, body: bytes, key: str | None, seconds: float, most: int) -> bytes:
+        connection = self._idle_connection() or _Connection(self._address, self._tls, seconds)
         try:
             answer = connection.exchange(body, key, seconds, most)
         except BaseException:
@@ -97,9 +76,20 @@ class Connections:
         connection.close()
         return answer
 
+    def close(self) -> None:
+        with self._lock:
+            while self._idle:
+                self._idle.pop().close()
 
-class _Closed(Exception):
-    """The connection was closed before an answer began."""
+    def _idle_connection(self) -> _Connection | None:
+        """The connection that was used last, unless the server, or something between, may have closed it since."""
+        with self._lock:
+            while self._idle:
+                connection = self._idle.pop()
+                if connection.is_idle:
+                    return connection
+                connection.close()
+        return None
 
 
 class _Connection(http.client.HTTPConnection):
@@ -112,11 +102,19 @@ class _Connection(http.client.HTTPConnection):
         self._is_late = False
         self._socket: socket.socket | None = None
         """Also while an answer is read at whose end the connection is closed: `sock` is None then."""
+        self._answered = 0.0
 
     @property
     def is_closed(self) -> bool:
         """Whether it cannot be used again."""
         return self.sock is None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing has arrived since the last answer, such as the end of the connection, and that was lately."""
+        arrived = select.poll()
+        arrived.register(self.sock, select.POLLIN)
+        return time.monotonic() < self._answered + _MAX_IDLE_SECONDS and not arrived.poll(0)
 
     def connect(self) -> None:
         """Connect. Raises TimeoutError if that took so long that no timer would cut off what follows."""
@@ -139,24 +137,23 @@ class _Connection(http.client.HTTPConnection):
             self.sock = self._socket = self._tls.wrap_socket(self.sock, server_hostname=self._address.host)
 
     def exchange(self, body: bytes, key: str | None, seconds: float, most: int) -> bytes:
-        """Send *body*, and receive the answer. Raises RemoteModelError, or _Closed."""
+        """Send *body*, and receive the answer. Raises RemoteModelError."""
         self.timeout, self._is_late = seconds, False
         headers = {"Content-Type": "application/json", "Accept": "application/json", "Accept-Encoding": "identity"}
         if key is not None:
             headers["Authorization"] = f"Bearer {key}"
-        has_begun = False
         try:
             with self._cut_off_after(seconds):
                 self.request("POST", self._address.path, body, headers)
                 with self.getresponse() as response:
-                    has_begun = True
                     answer = _body(response, most)
         except (OSError, http.client.HTTPException, ValueError) as error:
             if self._is_late or isinstance(error, TimeoutError):
                 _fail_late(seconds)
-            _fail_by(error, has_begun=has_begun)
+            _fail_by(error)
         if self._is_late:  # what was cut off may look complete
             _fail_late(seconds)
+        self._answered = time.monotonic()
         return answer
 
     @contextmanager
@@ -189,15 +186,16 @@ def _body(response: http.client.HTTPResponse, most: int) -> bytes:
     if response.status in range(300, 400):
         fail(f"it redirects (HTTP {response.status}), which is not followed: give the URL itself")
     if response.status != 200:
+        retry_after = _retry_after(response.status, response.headers.get("Retry-After"))
         raise RemoteModelError(
             f"it answered HTTP {response.status}",
-            retry_after=_retry_after(response.status, response.headers.get("Retry-After")),
-            may_be_the_text=response.status in _REFUSES_TEXT,
+            retry_after=retry_after,
+            may_be_the_text=response.status in _REFUSES_TEXT and not retry_after,
         )
     if response.headers.get("Content-Encoding", "identity") != "identity":
         fail("its answer is compressed, which was not asked for")
     parts = bytearray()
-    while part := response.read(_READ_BYTES):
+    while part := response.read1(_READ_BYTES):  # read() believes any size of a chunk
         parts += part
         if len(parts) > most:
             fail(f"its answer is longer than {most:,} bytes")
@@ -226,13 +224,11 @@ def _refuse_constant(_: str) -> NoReturn:
     raise RemoteModelError("its answer has values that are no numbers, or too large", may_be_the_text=True)
 
 
-def _fail_by(error: Exception, *, has_begun: bool) -> NoReturn:
-    """Raise what *error* means, without what it says: that may quote an answer, if one *has_begun*."""
+def _fail_by(error: Exception) -> NoReturn:
+    """Raise what *error* means, without what it says: that may quote an answer."""
     match error:
         case http.client.RemoteDisconnected() | BrokenPipeError() | ConnectionResetError():
-            if has_begun:
-                fail("it closed the connection during its answer")
-            raise _Closed from None
+            fail("it closed the connection without a whole answer")
         case ssl.SSLError():
             fail(f"TLS failed ({error.reason or 'unknown reason'})")
         case OSError():

@@ -16,13 +16,16 @@ from pathlib import Path
 
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import MunimentError, StorageFull
+from muniment_server.domain.ids import AgentNumber, TenantNumber
+from muniment_server.postgres import roles
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.driver_errors import location_of
-from muniment_server.postgres.placement import Databases
+from muniment_server.postgres.placement import Databases, PlacedDatabase
 from muniment_server.postgres.pool import Database
 from muniment_server.runtime.circuit_breaker import CircuitBreaker
 from muniment_server.runtime.embedder_socket import serve_queries
+from muniment_server.runtime.eraser import is_deleted
 from muniment_server.runtime.error_backoff import FIRST_PAUSE, ErrorBackoff
 from muniment_server.runtime.remote_client import RemoteModelError
 from muniment_server.runtime.remote_configuration import RemoteConfig, remote_socket
@@ -68,7 +71,7 @@ class RemoteQueries:
         """The embedding of a query. None if the model does not answer in time, or during a pause."""
         return self._breaker.ask(
             lambda: self._model.embed_query(text, self._level, _QUERY_SECONDS),
-            probe=lambda: self._model.probe(_QUERY_SECONDS),
+            probe=lambda: self._model.probe(self._level, _QUERY_SECONDS),
         )
 
 
@@ -109,7 +112,7 @@ class RemoteEmbedding:
                 queries = RemoteQueries(self._model, level, self._address)
                 stack.enter_context(serve_queries(socket, queries.embed, at_once=_QUERIES_AT_ONCE))
                 for placed, queued in is_queued.items():
-                    given = (placed.database, level, stop, queued)
+                    given = (placed, level, stop, queued)
                     threading.Thread(target=self._embed_level, args=given, daemon=True).start()
             while not stop.wait(_POLL_SECONDS):
                 pass
@@ -148,21 +151,41 @@ class RemoteEmbedding:
                 return False
         return True
 
-    def _embed_level(self, database: Database, level: Classification, stop: StopSignal, is_queued: bool) -> None:
+    def _embed_level(self, placed: PlacedDatabase, level: Classification, stop: StopSignal, is_queued: bool) -> None:
         """Embed what is queued in one database. *is_queued*: whether all that was missing at the start is."""
-        queues = [RemoteQueue(is_missing=each) for each in (False, True)]
+        may_send = partial(self._may_send, placed)
+        queues = [RemoteQueue(may_send, is_missing=each) for each in (False, True)]
         next_search = time.monotonic() + (_FIRST_MISSING_SECONDS if is_queued else _SECONDS_AFTER_ERROR)
         while not stop.wait(_POLL_SECONDS):
             if time.monotonic() > next_search:
-                is_queued = self._queue_missing(database, level, stop)
+                is_queued = self._queue_missing(placed.database, level, stop)
                 next_search = time.monotonic() + (_MISSING_SECONDS if is_queued else _SECONDS_AFTER_ERROR)
-            self._embed_queued(database, level, queues, stop)
+            self._embed_queued(placed.database, level, queues, stop, until=next_search)
+
+    def _may_send(self, placed: PlacedDatabase, tenant: TenantNumber, agent: AgentNumber) -> bool:
+        """Whether texts of an agent may be sent.
+
+        Not if it has been deleted, nor a copy of a tenant that another server has: there, more may have been deleted.
+        """
+        if self._databases.server_of(tenant) != placed.name:
+            return False
+        with placed.database.connection(roles.ERASER, Deadline()) as connection:
+            return not is_deleted(connection, tenant, agent)
 
     def _embed_queued(
-        self, database: Database, level: Classification, queues: Sequence[RemoteQueue], stop: StopSignal
+        self,
+        database: Database,
+        level: Classification,
+        queues: Sequence[RemoteQueue],
+        stop: StopSignal,
+        *,
+        until: float,
     ) -> None:
-        """Embed until there is nothing to do for now. The queues take turns; an error in one does not end both."""
-        while not stop.is_set() and not self._disk.is_full:
+        """Embed until there is nothing to do for now, or until that time of `time.monotonic`.
+
+        The queues take turns; an error in one does not end both.
+        """
+        while not stop.is_set() and not self._disk.is_full and time.monotonic() < until:
             has_more = [self._embed_batch(database, level, queue) for queue in queues]
             if not any(has_more):
                 return
@@ -184,6 +207,7 @@ class RemoteEmbedding:
             self._disk.report_full()
         except MunimentError as error:
             warn_once(_LOG, self._repeats, f"chunks wait for {self._address}: {type(error).__name__}")
+            queue.backoff.begin()  # the model may have answered, and the same texts would be sent again at once
         except Exception as error:  # noqa: BLE001 - the thread goes on, as the embedder does
             _LOG.error("chunks stay queued: %s\n%s", type(error).__name__, location_of(error))
             queue.backoff.begin(_SECONDS_AFTER_ERROR)

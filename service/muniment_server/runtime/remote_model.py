@@ -26,6 +26,7 @@ from muniment_server.runtime.remote_configuration import MAX_DIMENSIONS, RemoteC
 from muniment_server.search.embedding_queue import BATCH_CHUNKS
 from muniment_server.search.embeddings import Vector, model_number, readable, vector_of
 from muniment_server.telemetry import embedder_metrics as metrics
+from muniment_server.telemetry.repeats import Repeats, warn_once
 
 _LOG = logging.getLogger("muniment.embedder")
 _CHUNKS_SECONDS = 30.0
@@ -38,6 +39,7 @@ _SHORTEST = 1e-9
 _MAX_BYTES = 64 * 1024
 _MAX_BYTES_OF_COMPONENT = 32
 """The limit of an answer: so many bytes, and so many for each component of each vector."""
+_SECONDS_OF_WARNINGS = 60.0
 _ATTEMPTS = 2
 """How often a chunk that is refused alone is sent again whole."""
 _HALVINGS = 3
@@ -70,7 +72,8 @@ class RemoteModel:
         """Raises RemoteConfigError or OSError if the file with the key cannot be used."""
         self._config = config
         self._key = read_key(config.key_file) if config.key_file else None
-        self._connections = Connections(config.address)
+        self._connections = {level: Connections(config.address) for level in config.levels}
+        self._repeats = Repeats(seconds=_SECONDS_OF_WARNINGS)
         self._calibration: _Calibration | None = None
 
     @property
@@ -110,26 +113,31 @@ class RemoteModel:
         except RemoteModelError as error:
             if error.retry_after or isinstance(error, ProbeFailedError):
                 raise
-            self.probe(_CHUNKS_SECONDS)
+            self.probe(level, _CHUNKS_SECONDS)
             raise RemoteModelError(str(error), may_be_the_text=True) from None
         return [next(made) if text else self._zeros for text in texts]
 
-    def probe(self, seconds: float) -> None:
-        """Ask for the embedding of a constant sentence. Raises ProbeFailedError if there is none within *seconds*."""
+    def probe(self, level: Classification, seconds: float) -> None:
+        """Ask for the embedding of a constant sentence, over a connection of *level*.
+
+        Raises ProbeFailedError if there is none within *seconds*.
+        """
         try:
-            self._ask(SENTENCES[:1], seconds, dimensions=self._calibrated.dimensions)
+            self._ask(SENTENCES[:1], level, seconds, dimensions=self._calibrated.dimensions)
         except RemoteModelError as error:
             raise ProbeFailedError(str(error), retry_after=error.retry_after) from None
 
     def close(self) -> None:
         """Close the connections that are not in use."""
-        self._connections.close()
+        for connections in self._connections.values():
+            connections.close()
 
     def _ask_for_sentences(self) -> Sequence[Sequence[float]]:
         vectors: list[Sequence[float]] = []
         for first in range(0, len(SENTENCES), _SENTENCES_AT_ONCE):
             sentences = SENTENCES[first : first + _SENTENCES_AT_ONCE]
-            vectors += self._ask(sentences, _CHUNKS_SECONDS, dimensions=len(vectors[0]) if vectors else None)
+            dimensions = len(vectors[0]) if vectors else None
+            vectors += self._ask(sentences, Classification.PUBLIC, _CHUNKS_SECONDS, dimensions=dimensions)
         return vectors
 
     def _embed_or_split(self, texts: Sequence[str], level: Classification, is_waiting: IsWaiting) -> Sequence[Vector]:
@@ -157,7 +165,7 @@ class RemoteModel:
         The whole chunk is sent again first: what looks like a refusal may have been a failure that has passed.
         """
         for attempt in range(_ATTEMPTS + _HALVINGS):
-            self.probe(_CHUNKS_SECONDS)
+            self.probe(level, _CHUNKS_SECONDS)
             if not is_waiting():
                 return self._zeros
             if attempt >= _ATTEMPTS:
@@ -169,7 +177,10 @@ class RemoteModel:
                     raise
             else:
                 return vector
-        _LOG.error("skipping a chunk that the model at %s refuses: it is not found by that model", self._config.address)
+        address = self._config.address
+        warn_once(
+            _LOG, self._repeats, f"skipping a chunk that the model at {address} refuses: that model does not find it"
+        )
         return self._zeros
 
     @property
@@ -191,7 +202,7 @@ class RemoteModel:
         metrics.REMOTE_TEXTS.labels(place, level.name, what).inc(len(texts))
         metrics.REMOTE_BYTES.labels(place, level.name, what).inc(sum(len(text.encode()) for text in texts))
         with self._counting_failures(level, what):
-            answer = self._ask(texts, seconds, dimensions=self._calibrated.dimensions)
+            answer = self._ask(texts, level, seconds, dimensions=self._calibrated.dimensions)
         return [_whole(vector[: len(mean)], mean) for vector in answer]
 
     @contextmanager
@@ -202,10 +213,12 @@ class RemoteModel:
             metrics.REMOTE_FAILURES.labels(str(self._config.address), level.name, what).inc()
             raise
 
-    def _ask(self, texts: Sequence[str], seconds: float, *, dimensions: int | None) -> Sequence[Sequence[float]]:
+    def _ask(
+        self, texts: Sequence[str], level: Classification, seconds: float, *, dimensions: int | None
+    ) -> Sequence[Sequence[float]]:
         body = json.dumps({"model": self._config.model, "input": texts, "encoding_format": "float"}).encode()
         most = _MAX_BYTES + len(texts) * (dimensions or MAX_DIMENSIONS) * _MAX_BYTES_OF_COMPONENT
-        return _vectors(self._connections.post(body, self._key, seconds, most), len(texts), dimensions)
+        return _vectors(self._connections[level].post(body, self._key, seconds, most), len(texts), dimensions)
 
 
 def _whole(vector: Sequence[float], mean: Sequence[float]) -> Vector:

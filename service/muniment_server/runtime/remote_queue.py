@@ -11,6 +11,7 @@ from typing import Any
 
 import psycopg
 
+from muniment_server.domain.ids import AgentNumber, TenantNumber
 from muniment_server.runtime.error_backoff import ErrorBackoff
 from muniment_server.runtime.remote_client import RemoteModelError
 from muniment_server.runtime.remote_model import IsWaiting, batch_size
@@ -23,6 +24,7 @@ from muniment_server.search.embedding_queue import (
     store_remote_batch,
 )
 from muniment_server.search.embeddings import Vector
+from muniment_server.telemetry.repeats import Repeats, warn_once
 
 _LOG = logging.getLogger("muniment.embedder")
 _LEFT_OUT_SECONDS = 600.0
@@ -48,10 +50,20 @@ class RemoteQueue:
     """
 
     def __init__(
-        self, *, is_missing: bool, tries_again: bool = True, clock: Callable[[], float] = time.monotonic
+        self,
+        may_send: Callable[[TenantNumber, AgentNumber], bool],
+        *,
+        is_missing: bool,
+        tries_again: bool = True,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """*tries_again*: whether chunks that failed alone have their turn again after a while."""
+        """*may_send*: whether texts of an agent may be sent: if not, its chunks stay queued.
+
+        *tries_again*: whether chunks that failed alone have their turn again after a while.
+        """
         self.backoff = ErrorBackoff(clock)
+        self._may_send = may_send
+        self._repeats = Repeats()
         self._is_missing = is_missing
         self._tries_again = tries_again
         self._clock = clock
@@ -87,7 +99,8 @@ class RemoteQueue:
             return 0
 
         def still_waits(index: int) -> bool:
-            return is_waiting(connection, chunks[index], model=model)
+            chunk = chunks[index]
+            return self._may_send(chunk.tenant, chunk.agent) and is_waiting(connection, chunk, model=model)
 
         def send() -> Sequence[Vector]:
             return embed([chunk.text for chunk in chunks], still_waits)
@@ -123,7 +136,12 @@ class RemoteQueue:
         queued = read_remote_batch(connection, self._position, most=most, model=model, is_missing=self._is_missing)
         if not queued:
             return None
-        ready = [chunk for chunk in queued if not chunk.text or chunk.position not in left_out]
+        agents = {agent for agent in {(chunk.tenant, chunk.agent) for chunk in queued} if self._may_send(*agent)}
+        ready = [
+            chunk
+            for chunk in queued
+            if (chunk.tenant, chunk.agent) in agents and (not chunk.text or chunk.position not in left_out)
+        ]
         chunks = ready[: self._size.texts]
         last = (chunks or queued)[-1]
         self._position = last.tenant, last.agent  # the next agent has its turn, even if nothing can be stored
@@ -148,7 +166,7 @@ class RemoteQueue:
             self.backoff.begin()
             seconds = 0.0 if count == 1 else min(_LEFT_OUT_SECONDS * 2 ** min(count - 2, 30), _MOST_LEFT_OUT_SECONDS)
             self._remember(chunk, _Failure(count, self._clock() + seconds))
-            _LOG.warning("a chunk is left out, because the model fails for it: %s", error)
+            warn_once(_LOG, self._repeats, f"a chunk is left out, because the model fails for it: {error}")
         if len(self._deferred) == MAX_FAILED:
             self._deferred.clear()
         else:

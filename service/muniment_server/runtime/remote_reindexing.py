@@ -21,8 +21,11 @@ from typing import Any, TypeVar
 import psycopg
 
 from muniment_server.domain.classification import Classification
+from muniment_server.domain.ids import AgentNumber, TenantNumber
+from muniment_server.postgres import roles
 from muniment_server.postgres.driver_errors import sqlstate_of
 from muniment_server.postgres.pool import with_settings
+from muniment_server.runtime.eraser import is_deleted
 from muniment_server.runtime.error_backoff import ErrorBackoff
 from muniment_server.runtime.hardening import forbid_core_dumps
 from muniment_server.runtime.remote_client import RemoteModelError
@@ -95,41 +98,50 @@ def _steps(
     _with_retries(model.calibrate)
     number, failed = model.number, 0
     assert number is not None  # calibrated
-    for level in config.levels:
-        with _acting_at(conninfo, level) as connection:
-            failed += yield from _embedded(connection, model, number, level)
+    with _acting_in(conninfo, roles.ERASER) as deleted:
+        for level in config.levels:
+            with _acting_in(conninfo, level.role) as connection:
+                failed += yield from _embedded(connection, deleted, model, number, level)
     if failed:
         raise _ChunksFailed(failed)
     for level in Classification if removes_others else ():
         removed = 0
-        with _acting_at(conninfo, level) as connection:
+        with _acting_in(conninfo, level.role) as connection:
             for count in remove_others(connection, model=number if level.can_flow_to(config.ceiling) else None):
                 removed += count
                 yield {"level": int(level), "removed": removed}
 
 
 @contextmanager
-def _acting_at(conninfo: str, level: Classification) -> Iterator[psycopg.Connection[Any]]:
-    """The operator's connection, on which unqualified names are those of *level*.
+def _acting_in(conninfo: str, schema: str) -> Iterator[psycopg.Connection[Any]]:
+    """The operator's connection, on which unqualified names are those of *schema*.
 
     No transaction is open while the model is waited for.
     """
-    with psycopg.connect(with_settings(conninfo, {"search_path": level.role}), autocommit=True) as connection:
+    with psycopg.connect(with_settings(conninfo, {"search_path": schema}), autocommit=True) as connection:
         yield connection
 
 
 def _embedded(
-    connection: psycopg.Connection[Any], model: RemoteModel, number: int, level: Classification
+    connection: psycopg.Connection[Any],
+    deleted: psycopg.Connection[Any],
+    model: RemoteModel,
+    number: int,
+    level: Classification,
 ) -> Generator[Mapping[str, object], None, int]:
-    """Embed what is missing, then what is queued. Returns how many chunks failed."""
+    """Embed what is missing, then what is queued, but for deleted agents. Returns how many chunks failed."""
     last: ChunkPosition | None = FIRST
     while last is not None:
         last = queue_missing(connection, last, model=number)
     embedded, failed, reported = 0, 0, 0.0
 
     embed = partial(model.embed_chunks, level=level)
+
+    def may_send(tenant: TenantNumber, agent: AgentNumber) -> bool:
+        return not is_deleted(deleted, tenant, agent)
+
     for is_missing in (True, False):
-        queue = RemoteQueue(is_missing=is_missing, tries_again=False)
+        queue = RemoteQueue(may_send, is_missing=is_missing, tries_again=False)
         for stored in _batches(queue, connection, embed, number):
             embedded += stored
             if time.monotonic() > reported + _REPORT_SECONDS:

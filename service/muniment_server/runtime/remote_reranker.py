@@ -33,7 +33,7 @@ class RemoteReranker:
         """Raises RemoteConfigError or OSError if the file with the key cannot be used."""
         self._config = config
         self._key = read_key(config.key_file) if config.key_file else None
-        self._connections = Connections(config.address)
+        self._connections = {level: Connections(config.address) for level in config.levels}
 
     def order(self, query: str, texts: Sequence[LabeledText], level: Classification, seconds: float) -> Sequence[int]:
         """The indexes of *texts*, best first, for a query of a session at *level*. Equal ones stay as they are.
@@ -49,21 +49,25 @@ class RemoteReranker:
         metrics.RERANKER_BYTES.labels(place, level.name).inc(size)
         outcome = "failed"
         try:
-            scores = self._ask(asked, read, seconds)
+            scores = self._ask(asked, read, level, seconds)
             outcome = "reranked"
         finally:
             metrics.RERANKER_REQUESTS.labels(place, level.name, outcome).inc()
         return sorted(range(len(texts)), key=lambda index: -scores[index])
 
-    def probe(self, count: int, seconds: float) -> None:
-        """Have *count* texts of usual size, of no level, ordered within *seconds*. Raises RemoteModelError."""
-        self._ask(SENTENCES[0], [_USUAL_TEXT] * count, seconds)
+    def probe(self, count: int, level: Classification, seconds: float) -> None:
+        """Have *count* texts of usual size, of no level, ordered within *seconds*, over a connection of *level*.
+
+        Raises RemoteModelError.
+        """
+        self._ask(SENTENCES[0], [_USUAL_TEXT] * count, level, seconds)
 
     def close(self) -> None:
         """Close the connections that are not in use."""
-        self._connections.close()
+        for connections in self._connections.values():
+            connections.close()
 
-    def _ask(self, query: str, texts: Sequence[str], seconds: float) -> Sequence[float]:
+    def _ask(self, query: str, texts: Sequence[str], level: Classification, seconds: float) -> Sequence[float]:
         if self._config.model is None:
             request = {"query": query, "texts": texts, "truncate": True}
         else:
@@ -71,7 +75,7 @@ class RemoteReranker:
         body = json.dumps(request).encode()
         size = sum(len(text.encode()) for text in (query, *texts))
         most = _MAX_BYTES + len(texts) * _MAX_BYTES_OF_TEXT + size * _MAX_REPEATED
-        return scores_in(parsed(self._connections.post(body, self._key, seconds, most)), len(texts))
+        return scores_in(parsed(self._connections[level].post(body, self._key, seconds, most)), len(texts))
 
 
 def scores_in(answer: Any, count: int) -> Sequence[float]:

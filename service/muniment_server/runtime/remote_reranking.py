@@ -41,5 +41,5 @@ def _orders_of(
     breaker = CircuitBreaker(f"a search was not reranked by {address}")
     return lambda query, texts: breaker.ask(
         lambda: reranker.order(query, texts, level, _SECONDS),
-        probe=lambda: reranker.probe(len(texts), _SECONDS),
+        probe=lambda: reranker.probe(len(texts), level, _SECONDS),
     )
