@@ -15,7 +15,7 @@ SELECT agent.agent
 -- No row: it is already declared, or content was given although there is a PUBLIC version. Otherwise, with what its owner
 -- stored at PUBLIC before, and the limits of that.
 WITH owner AS MATERIALIZED (
-    SELECT agent.agent
+    SELECT agent.agent, agent.max_items, agent.max_bytes
       FROM vault.agent
      WHERE agent.tenant = %(tenant)s
        AND agent.agent_id = %(owner_agent_id)s
@@ -26,6 +26,12 @@ WITH owner AS MATERIALIZED (
                 WHERE shared_block.tenant = %(tenant)s
                   AND (shared_block.owner, shared_block.label) = (agent.agent, %(label)s)
            )
+),
+stored AS MATERIALIZED ( -- before the item is created: on a cluster, each step sees what the steps before it have written
+    SELECT coalesce(sum(storage_size.items), 0)::bigint AS items, coalesce(sum(storage_size.bytes), 0)::bigint AS bytes
+      FROM muniment_public.storage_size
+     WHERE storage_size.tenant = %(tenant)s
+       AND storage_size.agent = (SELECT owner.agent FROM owner)
 ),
 new_item AS ( -- ON CONFLICT without a target, which would need the right to read the table
     INSERT INTO muniment_public.item AS new_item (tenant, agent, kind, name, item_id, change_id, content, create_time, update_time)
@@ -61,17 +67,10 @@ logged AS (
       FROM declared
            LEFT JOIN new_item ON TRUE
 )
-SELECT declared.owner, EXISTS (SELECT FROM new_item) AS is_new, agent.max_items, agent.max_bytes, stored.items, stored.bytes
+SELECT declared.owner, EXISTS (SELECT FROM new_item) AS is_new, owner.max_items, owner.max_bytes, stored.items, stored.bytes
   FROM declared
-       JOIN vault.agent
-            ON agent.tenant = %(tenant)s
-           AND agent.agent = declared.owner
-       CROSS JOIN LATERAL (
-           SELECT coalesce(sum(storage_size.items), 0)::bigint AS items, coalesce(sum(storage_size.bytes), 0)::bigint AS bytes
-             FROM muniment_public.storage_size
-            WHERE storage_size.tenant = %(tenant)s
-              AND storage_size.agent = declared.owner
-       ) AS stored;
+       CROSS JOIN owner
+       CROSS JOIN stored;
 
 -- name: delete_shared_block
 -- End a declaration, and delete its links. Nulls: no such agent, not declared.
