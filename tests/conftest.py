@@ -36,6 +36,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """On a cluster, skip the tests that are marked `plain_postgres`, with the reason that each names."""
+    if config.getoption("cluster"):
+        for item in items:
+            for marker in item.iter_markers("plain_postgres"):
+                (reason,) = marker.args
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
 @pytest.fixture(scope="session")
 def postgres(pytestconfig: pytest.Config) -> Iterator[EmbeddedPostgres | ClusterPostgres]:
     """A Postgres for this run. Without fsync: what kill -9 and power may do is tested elsewhere."""

@@ -145,6 +145,8 @@ SELECT 1, gen_random_uuid(), 4, 'audit purge', 'OK', 'seals of CONFIDENTIAL up t
   FROM muniment_auditor.seal
  WHERE level = 3 AND number = 1
 """
+EARLIER = "time = (time AT TIME ZONE 'UTC' - interval '{}') AT TIME ZONE 'UTC'"
+"""In UTC, since a Citus cluster changes columns by immutable functions only."""
 NEW_EVENT = """
 INSERT INTO muniment_confidential.audit
        (tenant, agent, event_id, time, session_id, method, outcome, kind, item_id, revision)
@@ -164,13 +166,13 @@ TAMPERED = {
         f"UPDATE muniment_confidential.audit SET outcome = 'WRITE_LEVEL_MISMATCH' WHERE event_id = {CONFIDENTIAL_EVENT}"
     ],
     "the time of an event": [
-        f"UPDATE muniment_confidential.audit SET time = time - interval '1 us' WHERE event_id = {CONFIDENTIAL_EVENT}"
+        f"UPDATE muniment_confidential.audit SET {EARLIER.format('1 us')} WHERE event_id = {CONFIDENTIAL_EVENT}"
     ],
     "the reason that a host gave": [
         "UPDATE muniment_control.audit SET reason = 'none' WHERE event_id = (SELECT min(event_id::text)::uuid "
         "FROM muniment_control.audit WHERE level = 3)"
     ],
-    "who acted": ["UPDATE muniment_confidential.audit SET session_id = gen_random_uuid() WHERE method = 'GetMemory'"],
+    "who acted": ["UPDATE muniment_confidential.audit SET session_id = event_id WHERE method = 'GetMemory'"],
     "an event removed": [f"DELETE FROM muniment_confidential.audit WHERE event_id = {CONFIDENTIAL_EVENT}"],
     "an event removed with what says that it was sealed": [
         f"DELETE FROM muniment_auditor.sealed_event WHERE event_id = {CONFIDENTIAL_EVENT}",
@@ -191,7 +193,7 @@ TAMPERED = {
         f"INSERT INTO muniment_public.item ({ITEM}) SELECT tenant, agent, kind, 'x', gen_random_uuid(), 1, "
         "gen_random_uuid(), 1, content, tags, create_time, update_time FROM muniment_public.item WHERE name = 'a'"
     ],
-    "the time of a seal": [f"UPDATE muniment_auditor.seal SET time = time - interval '2 years' WHERE {FIRST_SEAL}"],
+    "the time of a seal": [f"UPDATE muniment_auditor.seal SET {EARLIER.format('2 years')} WHERE {FIRST_SEAL}"],
     "the count of a seal": [f"UPDATE muniment_auditor.seal SET event_count = event_count + 1 WHERE {LAST_SEAL}"],
     "the hash of a seal": [f"UPDATE muniment_auditor.seal SET hash = sha256(hash) WHERE {LAST_SEAL}"],
     "the hash of a seal's events": [f"UPDATE muniment_auditor.seal SET events_hash = sha256(hash) WHERE {FIRST_SEAL}"],
@@ -519,7 +521,7 @@ def test_an_event_that_becomes_visible_after_a_younger_one_is_sealed_by_the_next
 @pytest.mark.parametrize("time", ["'infinity'", "'-infinity'", "'0001-01-01'"])
 def test_a_time_that_no_client_can_read_is_refused(log, time):
     with pytest.raises(psycopg.errors.CheckViolation):
-        log.tamper(NEW_EVENT.format(time))
+        log.tamper(f"UPDATE muniment_confidential.audit SET time = {time} WHERE event_id = {CONFIDENTIAL_EVENT}")
 
 
 def test_a_host_with_a_lower_ceiling_does_not_learn_of_a_purge(log):

@@ -17,6 +17,7 @@ from muniment_server.domain.ids import RandomIds
 from muniment_server.domain.items import ItemKind
 from tests.races.mutants import spoiled
 from tests.support.clock import Clock
+from tests.support.concurrency import lock_rows
 from tests.support.services import Caller, failure_of, reason_of, serving
 
 LATER = timedelta(days=365)
@@ -411,9 +412,8 @@ def test_only_the_sessions_of_the_owner_that_is_named_are_purged_in_batches(data
 def test_a_session_that_another_transaction_holds_is_left_for_the_next_purge(database):
     with serving(database) as service:
         held, free = closed_session(service), closed_session(service)
-        lock = "SELECT FROM vault.session WHERE session_id = %s FOR NO KEY UPDATE"
         with database.as_owner() as other, other.transaction():
-            other.execute(lock, [held.session_id])
+            lock_rows(other, "vault.session", "session_id = %s", held.session_id, strength="NO KEY UPDATE")
             assert purge_sessions(database, before=datetime.now(UTC) + LATER) == {free.session_id}
 
         assert purge_sessions(database, before=datetime.now(UTC) + LATER) == {held.session_id}

@@ -13,7 +13,7 @@ import pytest
 from muniment_server.admin.operator import NoSuchAgent, connect_operator
 from muniment_server.domain.items import ItemKind
 from muniment_server.postgres import roles
-from muniment_server.postgres.pool import SINGLE
+from muniment_server.postgres.pool import SINGLE, RoleConnection
 from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.runtime import eraser
 from muniment_server.runtime.eraser import Eraser, _Interrupted
@@ -51,6 +51,15 @@ def tables_with_canary(database: Database) -> set[str]:
             for name in tables
             if owner.execute(f"SELECT 1 FROM {name} AS it WHERE it::text LIKE '%{_CANARY}%'".encode()).fetchone()
         }
+
+
+@contextmanager
+def as_eraser(database: Database) -> Iterator[RoleConnection]:
+    """A connection of a server as the eraser. Statements are adapted to a cluster, as are those of a server."""
+    with closing(RoleConnection.connect(database.conninfo(roles.ERASER), autocommit=True)) as connection:
+        connection.apply_settings()
+        connection.execute("SET idle_in_transaction_session_timeout = 0")  # on a busy machine the block may take long
+        yield connection
 
 
 @contextmanager
@@ -237,7 +246,7 @@ def test_the_chunks_of_an_agent_that_is_deleted_later_do_not_wait_for_the_rest_o
 @pytest.mark.parametrize(("schema", "query"), [*eraser._CHUNK_STEPS, *eraser._STEPS[:-1]])
 def test_a_batch_is_found_by_an_index_and_looks_at_no_other_rows(service, schema, query):
     """Otherwise the time of all batches grows with the square of the rows."""
-    with service.database.connect(roles.ERASER) as connection, connection.transaction():
+    with as_eraser(service.database) as connection, connection.transaction():
         connection.execute(eraser._QUERIES["prepare_batch"], {"schema": schema})
         rows = connection.execute(
             f"EXPLAIN {eraser._QUERIES[query]}", {"tenant": 1, "agent": 1, "most": eraser._BATCH_ROWS}
@@ -265,13 +274,17 @@ def test_the_eraser_waits_for_no_session_and_no_session_for_it(service):
     service.session(PUBLIC).save_memory(key="plan", content="text")
     bob = service.session(PUBLIC, agent_id="bob")
     service.host().delete_agent(agent_id="alice")
-    with service.database.connect(roles.ERASER) as connection, connection.transaction():
-        connection.execute("DELETE FROM muniment_public.erasable_item")
+    with as_eraser(service.database) as connection, connection.transaction():
+        [(tenant, agent)] = connection.execute(eraser._QUERIES["deleted_agents"], {"most": 2}).fetchall()
+        connection.execute(eraser._QUERIES["prepare_batch"], {"schema": PUBLIC.role})
+        batch = {"tenant": tenant, "agent": agent, "most": eraser._BATCH_ROWS}
+        assert connection.execute(eraser._QUERIES["erase_items"], batch).rowcount > 0
 
         assert bob.save_memory(key="plan", content="text").memory.content == "text"
         assert service.session(PUBLIC).save_memory(key="plan", content="text").memory.content == "text"
 
 
+@pytest.mark.plain_postgres("ADR 14: on a cluster, the eraser can delete rows of agents that are not deleted")
 def test_the_eraser_cannot_touch_a_row_of_an_agent_that_is_not_deleted(service):
     fill(service)
     with service.database.connect(roles.ERASER) as connection:

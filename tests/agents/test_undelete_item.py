@@ -16,7 +16,7 @@ from muniment_server.admin.operator import Purgeable, connect_operator
 from muniment_server.items import undeleting as items
 from muniment_server.monitor.session_scope import SessionScope
 from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, invalid, keys, refusal
-from tests.support.concurrency import in_background, wait_until_blocked
+from tests.support.concurrency import in_background, lock_rows, wait_until_blocked
 from tests.support.erasing import erase_all
 from tests.support.invariants import broken_invariants
 from tests.support.services import Service, reason_of
@@ -136,7 +136,7 @@ def test_it_waits_for_its_embedding_again(service):
     delete_memory(session)
     undelete(service, INTERNAL)
     with service.database.as_owner() as owner:
-        query = "SELECT count(*) FROM muniment_internal.meaning JOIN muniment_internal.item USING (agent, change_id)"
+        query = "SELECT count(*) FROM muniment_internal.meaning JOIN muniment_internal.item USING (tenant, change_id)"
         assert owner.execute(query).fetchall() == [(1,)]
 
 
@@ -379,7 +379,7 @@ def test_of_two_undeletes_at_once_one_wins(service):
 def under_way(service: Service, level=PUBLIC):
     """An undelete that has read the deleted item, and waits for the write lock. Its outcome is in the list."""
     with service.database.connect(level.role) as other, other.transaction():
-        other.execute("SELECT FROM shelf FOR NO KEY UPDATE")
+        lock_rows(other, "shelf", strength="NO KEY UPDATE")
         thread, outcomes = in_background(service.host().observe, rpc="UndeleteItem", **PLAN, classification=level)
         wait_until_blocked(service)
         yield outcomes
@@ -482,6 +482,7 @@ def test_a_frozen_key_brings_nothing_back(service):
     assert refused(service, host=host) == "UNAUTHENTICATED CREDENTIAL_INVALID"
 
 
+@pytest.mark.plain_postgres("ADR 14: on a cluster, a level can delete live items of its own level")
 @pytest.mark.parametrize("level", LEVELS)
 def test_the_role_of_a_level_may_move_deleted_items_only(service, level):
     """The database's own guard, whatever the server asks for."""

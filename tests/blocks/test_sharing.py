@@ -22,6 +22,7 @@ from tests.support.answers import (
     pages,
     refusal,
 )
+from tests.support.concurrency import lock_rows, waiting
 from tests.support.services import failure_of, serving
 
 GONE = "NOT_FOUND BLOCK_NOT_FOUND"
@@ -193,7 +194,7 @@ def test_one_of_eight_concurrent_declarations_succeeds(database, content):
 
         threads = [threading.Thread(target=declare) for _ in range(8)]
         with database.as_owner() as admin, admin.transaction():
-            admin.execute("SELECT FROM vault.agent FOR UPDATE")
+            lock_rows(admin, "vault.agent")
             for thread in threads:
                 thread.start()
             wait_until_all_wait(database, 8)
@@ -209,10 +210,7 @@ def wait_until_all_wait(database, count):
     end = time.monotonic() + 4
     with database.as_admin() as admin:
         while time.monotonic() < end:
-            (waiting,) = admin.execute(
-                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-            ).fetchone()
-            if waiting >= count:
+            if len(waiting(admin)) >= count:
                 return
 
 

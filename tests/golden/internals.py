@@ -21,11 +21,11 @@ from muniment_server.domain import tokens
 from muniment_server.domain.ids import TenantNumber
 from muniment_server.domain.tokens import TokenKind
 from muniment_server.embedded_postgres import EmbeddedPostgres
-from muniment_server.postgres import citus
 from muniment_server.postgres.pool import operator_conninfo
 from muniment_server.search.embeddings import Vector
 from muniment_server.transport.pools import Limits
 from tests.citus.clones import ClusterPostgres
+from tests.support.concurrency import lock_rows, waiting
 from tests.support.databases import Database, cloned, running_postgres
 from tests.support.embedders import Quick, embed_all, quick
 from tests.support.services import Service, serving
@@ -53,13 +53,6 @@ CREATE OR REPLACE FUNCTION vault.clock() RETURNS timestamptz
 _FULL_CLOCK = """
 CREATE OR REPLACE FUNCTION vault.clock() RETURNS timestamptz
     LANGUAGE plpgsql STABLE AS $$ BEGIN RAISE disk_full; END $$
-"""
-
-_WAITING = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-_WAITING_ON_NODES = """
-SELECT FROM run_command_on_all_nodes(
-    'SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = ''Lock'''
-) WHERE result <> '0'
 """
 
 
@@ -170,18 +163,14 @@ class Stand:
     @contextmanager
     def locked(self, conversation_id: str) -> Iterator[None]:
         """Writes in the conversation wait."""
-        of_one = "FROM vault.conversation WHERE conversation_id = %s"
         with self._service.database.as_owner() as writer, writer.transaction():
-            row: Any = writer.execute(f"SELECT tenant {of_one}".encode(), [conversation_id]).fetchone()
-            # A Citus cluster locks rows of one tenant.
-            writer.execute(f"SELECT {of_one} AND tenant = %s FOR UPDATE".encode(), [conversation_id, row.tenant])
+            lock_rows(writer, "vault.conversation", "conversation_id = %s", conversation_id)
             yield
 
     def wait_until_blocked(self) -> None:
         """Until a statement of the server waits for a lock."""
         with self._service.database.as_admin() as admin:
-            waiting = _WAITING_ON_NODES if citus.is_cluster(admin) else _WAITING
-            while not admin.execute(waiting).fetchall():
+            while not waiting(admin):
                 pass
 
     @contextmanager

@@ -23,6 +23,8 @@ from tests.support.databases import Database, cloned
 from tests.support.named_queries import LITERALS, numbered, parameters
 from tests.support.plans import rows
 
+pytestmark = pytest.mark.plain_postgres("looks at the plan, which on a cluster is made again by the node of a tenant")
+
 PUBLIC = Classification.PUBLIC
 TENANT, AGENT = TenantNumber(7), AgentNumber(150)
 LARGE, AGENTS, SMALL = 20_000, 300, 20

@@ -199,7 +199,7 @@ def test_a_new_embedding_joins_the_nearest_list(world):
 
     assert world.unlisted() == []
     assert world.rows("SELECT list FROM muniment_public.meaning WHERE name = 'dog-new'") == world.rows(
-        "SELECT number FROM muniment_public.embedding_list AS list, muniment_public.meaning"
+        "SELECT number FROM muniment_public.embedding_list AS list JOIN muniment_public.meaning USING (tenant)"
         " WHERE name = 'dog-new' ORDER BY bit_count(list.signs # meaning.signs), number LIMIT 1"
     )
     assert "dog-new" in world.found(PUBLIC, "hound", key_prefix="dog-n")

@@ -24,8 +24,8 @@ LOSSES = [
     "DELETE FROM muniment_public.chunk",
     "DELETE FROM muniment_public.stat",
     "DELETE FROM muniment_public.meaning",
-    "UPDATE muniment_public.meaning SET prior = gen_random_uuid()",
-    "UPDATE muniment_public.item SET change_id = gen_random_uuid()",
+    "UPDATE muniment_public.meaning SET prior = md5(change_id::text)::uuid",
+    "UPDATE muniment_public.item SET change_id = md5(change_id::text)::uuid",
     "UPDATE muniment_public.stat SET stems = stems + 1",
     "UPDATE muniment_public.item SET delete_time = now() WHERE kind = 1",
 ]

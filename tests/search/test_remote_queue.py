@@ -19,6 +19,7 @@ from muniment_server.runtime.stop_signal import StopSignal
 from muniment_server.search.embedding_queue import NothingStored
 from tests.support.answers import PUBLIC, in_future
 from tests.support.clock import Clock, StoppedClock
+from tests.support.concurrency import lock_rows
 from tests.support.embedders import quick
 from tests.support.searches import passages
 from tests.support.services import serving
@@ -185,7 +186,7 @@ def test_chunks_that_are_locked_stop_no_other_agent(queue):
         queue.save(agent, **{f"{agent}{number:02}": "a cat" for number in range(16)})
     first, other = queue.agents()
     with queue._database.as_owner() as locking, locking.transaction():
-        locking.execute("SELECT FROM muniment_public.remote_embedding WHERE starts_with(name, %s) FOR UPDATE", [first])
+        lock_rows(locking, "muniment_public.remote_embedding", "starts_with(name, %s)", first)
         with pytest.raises(NothingStored):
             queue.embed()
         queue.embed()

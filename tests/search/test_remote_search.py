@@ -46,6 +46,7 @@ from tests.noninterference.mutants.damage import as_restricted
 from tests.noninterference.mutants.scheme import HOSTS, ITEMS, Mutant, Patch, applied, edit, setting
 from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, in_future, keys
 from tests.support.clock import Clock, StoppedClock
+from tests.support.concurrency import lock_rows
 from tests.support.embedders import quick
 from tests.support.embedding_server import EmbeddingServer, answer_well, answer_with, embedding_server
 from tests.support.erasing import erase_all
@@ -582,13 +583,10 @@ def test_chunks_that_others_have_locked_are_not_sent_again_at_once(world):
     """They are sent after a pause."""
     sent = []
     with world.service.database.as_owner() as locking, locking.transaction():
-        world.service.agent()
-        (tenant,) = locking.execute("SELECT tenant FROM vault.tenant").fetchone()
 
         def answer(handler, texts):
             sent.append(texts)
-            # A Citus cluster locks rows of one tenant.
-            locking.execute("SELECT FROM muniment_public.remote_embedding WHERE tenant = %s FOR UPDATE", [tenant])
+            lock_rows(locking, "muniment_public.remote_embedding")
             answer_well(handler, texts)
 
         world.server.answer = answer

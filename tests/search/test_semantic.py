@@ -25,6 +25,7 @@ from muniment_server.search.embedding_queue import START, embed_batch
 from muniment_server.search.embeddings import DIMENSIONS, vector_of
 from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, UP, keys
 from tests.support.clock import StoppedClock
+from tests.support.concurrency import lock_rows
 from tests.support.embedders import Quick, embed_all, embed_by, quick
 from tests.support.erasing import erase_all
 from tests.support.searches import ANY, SCANS, passages
@@ -677,7 +678,7 @@ def test_chunks_that_are_locked_keep_no_level_waiting(service, caplog, monkeypat
         embedded.append(text)
         if len(embedded) == 1:
             save(service.session(PUBLIC), low="dog")
-            deleting.execute("SELECT FROM muniment_confidential.meaning FOR UPDATE")
+            lock_rows(deleting, "muniment_confidential.meaning")
         return quick(text)
 
     with closing(RoleDatabase(service.database.conninfo, pool_sizes=SINGLE)) as database:

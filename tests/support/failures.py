@@ -16,6 +16,7 @@ def embeddings_refused(
     """Until the block ends, storing embeddings at *level* fails: those of the items *name*, or all."""
     table = f"{level.role}.meaning"
     with database.as_admin() as admin:
+        admin.execute("SET citus.enable_unsafe_triggers = on")  # for a cluster; elsewhere it means nothing
         admin.execute(
             "CREATE FUNCTION public.refuse() RETURNS trigger LANGUAGE plpgsql AS"
             f" $$ BEGIN RAISE EXCEPTION 'refused' USING ERRCODE = '{sqlstate}'; END $$"
