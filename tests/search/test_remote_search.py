@@ -5,6 +5,7 @@ The built-in model takes "hound" for "dog", the one at the address "feline" for 
 
 from __future__ import annotations
 
+import itertools
 import math
 import threading
 import time
@@ -324,10 +325,20 @@ def test_what_the_built_in_model_had_begun_before_the_other_was_known_is_embedde
 ):
     """The other model looked for missing chunks before this chunk was stored, so the chunk was not queued for it."""
     monkeypatch.setattr(remote_embedding, "_FIRST_MISSING_SECONDS", 1.0)
+    searches, stored = itertools.count(), threading.Event()
+    queue_missing = remote_embedding.RemoteEmbedding._queue_missing
+
+    def wait_and_search(*arguments):
+        if next(searches):
+            stored.wait(60)  # however long the machine takes
+        return queue_missing(*arguments)
+
+    monkeypatch.setattr(remote_embedding.RemoteEmbedding, "_queue_missing", wait_and_search)
     with world_of(database, tmp_path, server, PUBLIC) as world:
         world.schedule._next_model = lambda _: None
         world.at(PUBLIC).save_memory(key="cat", content="a cat")
         world.embed(waits=False)
+        stored.set()
         wait_until(lambda: world.rows("WHERE signs IS NOT NULL"))
 
 

@@ -340,7 +340,7 @@ def test_an_agent_that_is_deleted_leaves_no_vector(service, at):
     service.host().delete_agent(agent_id="alice")
     erase_all(service.database)
 
-    assert rows(service.database, "SELECT 1 FROM muniment_public.meaning, muniment_restricted.meaning") == []
+    assert rows(service.database, "SELECT 1 FROM muniment_public.meaning") == []
     assert rows(service.database, "SELECT 1 FROM muniment_restricted.meaning") == []
 
 
