@@ -54,7 +54,7 @@ class ClusterPostgres:
     def _drop(self, port: int, name: str) -> None:
         """Drop a database of one node, which a test may have started again."""
         with self._admin_alone(port) as admin:
-            admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+            wait_until(lambda: _is_dropped(admin, name), f"{name} is in use")
 
     @contextmanager
     def _admin_alone(self, port: int) -> Iterator[psycopg.Connection[Any]]:
@@ -69,6 +69,15 @@ class ClusterPostgres:
                 admin.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(sql.Identifier(template)))
                 in_use = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
                 wait_until(lambda: not admin.execute(in_use, [template]).fetchall(), "the template is in use")  # noqa: B023
+
+
+def _is_dropped(admin: psycopg.Connection[Any], name: str) -> bool:
+    """Drop a database. Postgres waits 5 s for the sessions that it ends, which may not be enough on a busy machine."""
+    try:
+        admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+    except psycopg.errors.ObjectInUse:
+        return False
+    return True
 
 
 @contextmanager
