@@ -23,7 +23,7 @@ from tests.support.databases import Database, cloned
 from tests.support.named_queries import LITERALS, numbered, parameters
 from tests.support.plans import rows
 
-pytestmark = pytest.mark.plain_postgres("looks at the plan, which on a cluster is made again by the node of a tenant")
+pytestmark = pytest.mark.plain_postgres("counts rows in EXPLAIN (FORMAT JSON), which has another form on a cluster")
 
 PUBLIC = Classification.PUBLIC
 TENANT, AGENT = TenantNumber(7), AgentNumber(150)
