@@ -647,6 +647,7 @@ def test_reindexing_sends_no_text_of_a_deleted_agent(database, server):
 
 def test_texts_whose_vectors_cannot_be_stored_are_not_sent_again_at_once(world):
     with world.service.database.as_admin() as admin:
+        admin.execute("SET citus.enable_unsafe_triggers = on")  # for a cluster; elsewhere it means nothing
         admin.execute("""
             CREATE FUNCTION muniment_public.refuse() RETURNS trigger LANGUAGE plpgsql AS
             $$ BEGIN RAISE EXCEPTION 'a failover' USING ERRCODE = 'read_only_sql_transaction'; END $$
@@ -668,7 +669,7 @@ def test_what_is_missing_is_looked_for_while_the_queue_is_never_empty(database, 
     roles = RoleDatabase(database.conninfo, pool_sizes=SINGLE)
     databases, stop = Databases.of_one(roles), StopSignal()
     embedding = RemoteEmbedding(server.config(PUBLIC), server.new_model(), databases, Disk(None))
-    monkeypatch.setattr(embedding, "_embed_batch", lambda *_: not time.sleep(0.02))
+    monkeypatch.setattr(embedding, "_embed_batch", lambda *_: not threading.Event().wait(0.02))
 
     def look(*_):
         stop.set()
