@@ -67,6 +67,7 @@ def test_texts_are_sent_in_the_form_of_the_interface(server):
 
     assert path == "/v1/embeddings"
     assert headers["Content-Type"] == "application/json"
+    assert headers["Accept-Encoding"] == "identity"
     assert "Authorization" not in headers
     assert json.loads(body) == {"model": "stub", "input": ["one", "two"], "encoding_format": "float"}
 
