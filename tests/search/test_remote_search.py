@@ -685,12 +685,16 @@ def test_what_is_missing_is_looked_for_while_the_queue_is_never_empty(database, 
     roles = RoleDatabase(database.conninfo, pool_sizes=SINGLE)
     databases, stop = Databases.of_one(roles), StopSignal()
     embedding = RemoteEmbedding(server.config(PUBLIC), server.new_model(), databases, Disk(None))
-    monkeypatch.setattr(embedding, "_embed_batch", lambda *_: not time.sleep(0.02))
+
+    def embed_batch(*_):
+        time.sleep(0.02)
+        return True
 
     def look(*_):
         stop.set()
         return True
 
+    monkeypatch.setattr(embedding, "_embed_batch", embed_batch)
     monkeypatch.setattr(embedding, "_queue_missing", look)
     (placed,) = databases
     thread = threading.Thread(target=embedding._embed_level, args=(placed, PUBLIC, stop, True), daemon=True)
