@@ -23,6 +23,7 @@ from muniment_server.runtime.remote_configuration import (
     MAX_DIMENSIONS,
     RemoteConfig,
     RemoteConfigError,
+    parse_reranker_url,
     parse_url,
     remote_config,
 )
@@ -66,6 +67,7 @@ def test_texts_are_sent_in_the_form_of_the_interface(server):
 
     assert path == "/v1/embeddings"
     assert headers["Content-Type"] == "application/json"
+    assert headers["Accept-Encoding"] == "identity"
     assert "Authorization" not in headers
     assert json.loads(body) == {"model": "stub", "input": ["one", "two"], "encoding_format": "float"}
 
@@ -699,9 +701,26 @@ def test_a_url_is_that_of_the_interface(url, place, path):
     ],
 )  # fmt: skip
 def test_other_urls_are_refused(url):
-    with pytest.raises(RemoteConfigError) as caught:
+    with pytest.raises(RemoteConfigError):
         parse_url(url)
-    assert "password@" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("parse", "option"), [(parse_url, "--embedder"), (parse_reranker_url, "--reranker")])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://api.example/v1?api-key=hunter2", "https://api.example/v1#hunter2", "https://me:hunter2@api.example/v1",
+        "https://me:hunter2@api.example:99999", "me:hunter2@api.example/v1", "ftp://hunter2.example", "hunter2",
+        "unix:hunter2", "https://api.example/hunter2 /v1",
+    ],
+)  # fmt: skip
+def test_a_url_that_is_refused_is_not_repeated_with_the_password_in_it(parse, option, url):
+    """The error is printed, and ends up in logs. It names the option instead."""
+    with pytest.raises(RemoteConfigError) as caught:
+        parse(url)
+
+    assert str(caught.value).startswith(f"{option} ")
+    assert "hunter2" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,10 @@ class Queue:
             query = "SELECT name FROM muniment_public.remote_embedding WHERE signs IS NULL ORDER BY name"
             return [str(name) for (name,) in owner.execute(query).fetchall()]
 
+    def vectors(self) -> list[list[int]]:
+        with self._database.as_owner() as owner:
+            return [vector for (vector,) in owner.execute("SELECT vector FROM muniment_public.remote_embedding")]
+
     def embed(self) -> int | None:
         with self._database.connect(PUBLIC.role) as connection:
             return self._queue.embed_batch(connection, self._answer, MODEL)
@@ -312,6 +316,18 @@ def test_a_text_may_be_sent_again_unless_it_was_deleted_expired_or_embedded_mean
 
     assert sorted(text for text, _ in queue.wait) == ["first", "first\nsecond", "key: a cat"]
     assert sorted(text for text, waits in queue.wait if waits) == waiting
+
+
+def test_a_vector_that_another_server_stored_meanwhile_stays(queue, database):
+    """Least of all is it replaced by the zeros of a text that no longer waits."""
+    queue.save("alice", key="a cat")
+    queue.meanwhile = lambda: execute(
+        database, "UPDATE muniment_public.remote_embedding SET signs = B'1', vector = '{1}'"
+    )
+    with pytest.raises(NothingStored):
+        queue.embed()
+
+    assert queue.vectors() == [[1]]
 
 
 def execute(database, statement: str) -> None:

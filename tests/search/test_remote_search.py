@@ -43,6 +43,8 @@ from muniment_server.search.embedding_queue import (
     store_remote_batch,
 )
 from muniment_server.search.embeddings import model_number
+from muniment_server.search.reindex import _QUERIES as REINDEXING
+from muniment_server.telemetry.metrics import REGISTRY
 from tests.noninterference.mutants.damage import as_restricted
 from tests.noninterference.mutants.scheme import HOSTS, ITEMS, Mutant, Patch, applied, edit, setting
 from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, in_future, keys
@@ -165,6 +167,21 @@ def test_nothing_above_the_ceiling_is_queued(world):
     fill(world)
 
     assert set(world.rows(columns="level")) == {(PUBLIC,), (INTERNAL,)}
+
+
+def test_a_query_counts_as_sent_by_a_session_of_its_own_level(world):
+    """As one of PUBLIC, it would be compared with the ceiling as such, too."""
+    fill(world)
+    place = str(world.server.config().address)
+
+    def sent():
+        name, labels = "muniment_remote_embedder_texts_total", {"address": place, "what": "query"}
+        return {level: REGISTRY.get_sample_value(name, {**labels, "level": level.name}) or 0 for level in LEVELS}
+
+    before = sent()
+    world.found(INTERNAL, "feline")
+
+    assert sent() == {**before, INTERNAL: before[INTERNAL] + 1}
 
 
 def test_a_query_without_a_word_is_not_sent(world):
@@ -483,6 +500,15 @@ def test_missing_chunks_are_queued_once_and_those_that_wait_are_not(world):
     assert len(world.rows("WHERE is_missing")) == 2
 
 
+def test_a_chunk_that_the_built_in_model_has_yet_to_embed_is_not_missing(world):
+    """It is queued once that model has. As a missing one, it would keep its agent from the model at the address."""
+    world.at(PUBLIC).save_memory(key="cat", content="a cat")
+    with world.service.database.connect(PUBLIC.role) as connection:
+        queue_missing(connection, FIRST, model=7)
+
+    assert world.rows() == []
+
+
 def test_a_chunk_that_cannot_be_queued_for_the_next_model_stays_queued_for_the_first(world, monkeypatch):
     """Or that model would learn of it ten minutes later."""
     world.at(PUBLIC).save_memory(key="cat", content="a cat")
@@ -669,12 +695,16 @@ def test_what_is_missing_is_looked_for_while_the_queue_is_never_empty(database, 
     roles = RoleDatabase(database.conninfo, pool_sizes=SINGLE)
     databases, stop = Databases.of_one(roles), StopSignal()
     embedding = RemoteEmbedding(server.config(PUBLIC), server.new_model(), databases, Disk(None))
-    monkeypatch.setattr(embedding, "_embed_batch", lambda *_: not threading.Event().wait(0.02))
+
+    def embed_batch(*_):
+        time.sleep(0.02)
+        return True
 
     def look(*_):
         stop.set()
         return True
 
+    monkeypatch.setattr(embedding, "_embed_batch", embed_batch)
     monkeypatch.setattr(embedding, "_queue_missing", look)
     (placed,) = databases
     thread = threading.Thread(target=embedding._embed_level, args=(placed, PUBLIC, stop, True), daemon=True)
@@ -896,6 +926,20 @@ def test_what_a_reindex_rebuilds_is_queued_for_each_model_that_had_it(world):
         for level, models in (("PUBLIC", (MODEL, 7)), ("INTERNAL", (MODEL,)))
         for model in models
     }
+
+
+def test_a_rebuild_queues_only_the_chunks_that_it_has_made(world):
+    """Others may be deleted while it runs."""
+    fill(world)
+    with world.service.database.as_owner() as owner, owner.transaction():
+        owner.execute(REINDEXING["use_schema"], {"schema": PUBLIC.role})
+        tenant, agent, change = owner.execute(
+            "SELECT tenant, agent, change_id FROM item WHERE name = 'cat-PUBLIC'"
+        ).fetchone()
+        rebuilt = {"kind": 1, "names": ["cat-PUBLIC", "dog-PUBLIC"], "changes": [change], "models": [7]}
+        owner.execute(REINDEXING["queue_rebuilt"], {"tenant": tenant, "agent": agent, **rebuilt})
+
+    assert world.rows("WHERE model = 7") == [("cat-PUBLIC",)]
 
 
 def test_doctor_tells_of_what_is_queued(world):

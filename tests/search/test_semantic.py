@@ -23,8 +23,8 @@ from muniment_server.runtime.stop_signal import StopSignal
 from muniment_server.search import embedding_queue, ranking, search
 from muniment_server.search.embedding_queue import START, embed_batch
 from muniment_server.search.embeddings import DIMENSIONS, vector_of
-from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, UP, keys
-from tests.support.clock import StoppedClock
+from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, UP, in_future, keys
+from tests.support.clock import Clock, StoppedClock
 from tests.support.concurrency import lock_rows
 from tests.support.embedders import Quick, embed_all, embed_by, quick
 from tests.support.erasing import erase_all
@@ -387,6 +387,16 @@ def test_a_turn_is_not_embedded_with_one_that_expires_is_long_or_at_another_leve
     embed_all(service.database, model)
 
     assert [text for text in model.chunks if "\n" in text] == []
+
+
+def test_the_text_of_an_expired_item_is_embedded_by_the_built_in_model(service, at):
+    """That model is part of the server. For a model at an address, the text is empty."""
+    at(PUBLIC).save_memory(key="old", content="an old cat", expire_time=in_future(hours=1))
+    Clock(service.database).advance(hours=2)
+    model = Quick()
+    embed_all(service.database, model)
+
+    assert model.chunks == ["old: an old cat"]
 
 
 # What changes while a search is at it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
@@ -79,8 +80,8 @@ def answer_with(handler: BaseHTTPRequestHandler, vectors: Sequence[Any], **heade
 
 
 @contextmanager
-def embedding_server(socket: Path | None = None) -> Iterator[EmbeddingServer]:
-    """A server on a free port of 127.0.0.1, or at the path *socket*."""
+def embedding_server(socket: Path | None = None, tls: ssl.SSLContext | None = None) -> Iterator[EmbeddingServer]:
+    """A server on a free port of 127.0.0.1, with *tls* if given, or at the path *socket*."""
     state = EmbeddingServer()
-    with listening(state, "/v1", socket):
+    with listening(state, "/v1", socket, tls):
         yield state

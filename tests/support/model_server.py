@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socketserver
+import ssl
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -38,8 +39,10 @@ def answer_body(handler: BaseHTTPRequestHandler, body: bytes, status: int = 200,
 
 
 @contextmanager
-def listening(state: ModelServer, path: str, socket: Path | None = None) -> Iterator[None]:
-    """Serve on a free port of 127.0.0.1, with *path* in the URL, or at the path *socket*."""
+def listening(
+    state: ModelServer, path: str, socket: Path | None = None, tls: ssl.SSLContext | None = None
+) -> Iterator[None]:
+    """Serve on a free port of 127.0.0.1, with *path* in the URL, or at the path *socket*. At a port, with *tls*."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -65,7 +68,9 @@ def listening(state: ModelServer, path: str, socket: Path | None = None) -> Iter
     server: socketserver.BaseServer
     if socket is None:
         server = _Server(("127.0.0.1", 0), Handler)
-        state.url = f"http://127.0.0.1:{server.server_address[1]}{path}"
+        if tls is not None:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
+        state.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_address[1]}{path}"
     else:
         server = _UnixServer(str(socket), Handler)
         state.url = f"unix:{socket}"

@@ -212,10 +212,13 @@ def parse_reranker_url(url: str) -> RemoteAddress:
 
 
 def _parse_url(url: str, option: str, example: str, endpoint: str, *, default: str) -> RemoteAddress:
-    """The address of a URL, for requests to *endpoint* below its path, or below *default* if it has none."""
+    """The address of a URL, for requests to *endpoint* below its path, or below *default* if it has none.
+
+    Raises RemoteConfigError, whose text does not quote the URL: there may be a password or a key in it.
+    """
     if url.startswith(_UNIX):
         if not url.removeprefix(_UNIX).startswith("/"):
-            raise RemoteConfigError(f"{url} is not the path of a Unix socket: give unix:/PATH")
+            raise RemoteConfigError(f"{option} is not the path of a Unix socket: give unix:/PATH")
         return RemoteAddress("", 0, url.removeprefix(_UNIX), f"{default}{endpoint}", uses_tls=False)
     try:
         parts = urlsplit(url)
@@ -224,8 +227,10 @@ def _parse_url(url: str, option: str, example: str, endpoint: str, *, default: s
         raise RemoteConfigError(f"{option} is not a URL: give {example}, or unix:/PATH") from None
     if parts.username is not None or parts.password is not None:
         raise RemoteConfigError(f"{option} contains a password: put the key into a file, for {option}-key-file")
-    if parts.scheme not in _PORTS or not parts.hostname or parts.query or parts.fragment or not url.isascii():
-        raise RemoteConfigError(f"{url} is not the URL of a model: give {example}, or unix:/PATH")
+    if parts.scheme not in _PORTS or not parts.hostname or not url.isascii():
+        raise RemoteConfigError(f"{option} is not the URL of a model: give {example}, or unix:/PATH")
+    if parts.query or parts.fragment:
+        raise RemoteConfigError(f"{option} has a query or a fragment: give {example} without it")
     if not url.isprintable() or " " in url:
         raise RemoteConfigError(f"{option} contains spaces: give {example}, or unix:/PATH")
     path = parts.path.rstrip("/").removesuffix(endpoint) or default

@@ -1,0 +1,72 @@
+"""Several ceilings stand one behind the other before a text is sent to an address. Each of them holds alone.
+
+A test through all of them notices only when the last one is missing, too.
+"""
+
+from __future__ import annotations
+
+from muniment_server.domain.classification import Classification
+from muniment_server.runtime.embedder_socket import remote_query_embedder, serve_queries
+from muniment_server.runtime.remote_configuration import remote_socket, reranker_socket
+from muniment_server.runtime.remote_reranking import reranking
+from muniment_server.search.reranking import LabeledText, Reranker
+from tests.support.answers import CONFIDENTIAL, INTERNAL, PUBLIC
+from tests.support.reranking_server import reranking_server
+
+
+def test_a_worker_gives_no_query_above_the_ceiling_to_the_embedder(tmp_path):
+    """Not even to an embedder that would take it."""
+    path, received = str(tmp_path / "e"), []
+
+    def embed(text):
+        received.append(text)
+        return [1, 2, 3]
+
+    ask = remote_query_embedder(path, "stub", PUBLIC)
+    with serve_queries(remote_socket(path, PUBLIC), embed), serve_queries(remote_socket(path, INTERNAL), embed):
+        below, above = ask("low", PUBLIC), ask("high", INTERNAL)
+
+    assert below is not None
+    assert above is None
+    assert received == ["low"]
+
+
+class Orders:
+    """A reranker up to INTERNAL, and what it was asked to order."""
+
+    def __init__(self) -> None:
+        self.asked: list[list[str]] = []
+        self.reranker = Reranker(INTERNAL, self._order)
+
+    def rerank(self, session: Classification, *levels: Classification):
+        texts = [LabeledText(level, level.name) for level in levels]
+        return self.reranker.rerank("query", texts, session)
+
+    def _order(self, _query, texts, _level):
+        self.asked.append([one.text for one in texts])
+        return range(len(texts))
+
+
+def test_a_search_of_a_session_above_the_ceiling_is_not_reranked_even_if_it_found_only_what_is_below():
+    orders = Orders()
+    below, above = orders.rerank(INTERNAL, PUBLIC, PUBLIC), orders.rerank(CONFIDENTIAL, PUBLIC, PUBLIC)
+
+    assert (below, above) == ([0, 1], None)
+    assert orders.asked == [["PUBLIC", "PUBLIC"]]
+
+
+def test_a_search_that_found_a_text_above_the_ceiling_is_not_reranked_even_for_a_session_below():
+    """It should not have found it. The guard of what leaves would notice only after the text was sent."""
+    orders = Orders()
+    below, above = orders.rerank(INTERNAL, PUBLIC, INTERNAL), orders.rerank(INTERNAL, PUBLIC, CONFIDENTIAL)
+
+    assert (below, above) == ([0, 1], None)
+    assert orders.asked == [["PUBLIC", "INTERNAL"]]
+
+
+def test_rerankings_are_served_at_no_socket_above_the_ceiling(tmp_path):
+    path = str(tmp_path / "e")
+    with reranking_server() as server, reranking(server.config(INTERNAL), server.reranker(INTERNAL), path):
+        served = {str(socket) for socket in tmp_path.iterdir()}
+
+    assert served == {reranker_socket(path, level) for level in (PUBLIC, INTERNAL)}
