@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 import grpc
+import pytest
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from google.rpc import error_details_pb2, status_pb2
@@ -100,6 +101,8 @@ class Stage:
 
     def session(self, response: Any, agent: str = "alice") -> Actor:
         """The session that OpenSession or ResetSession returned."""
+        if response is None:
+            pytest.fail(f"no session of {agent}: the last call of {self.scene} was refused\n{self._last_entry()}")
         self._names[agent] = self._names.get(agent, 0) + 1
         name = f"{agent}#{self._names[agent]}"
         opened = self._bearer("session", response.session.taint, name, response.token)
@@ -144,6 +147,11 @@ class Stage:
         thread = threading.Thread(target=_called, args=(self.stand.channel, rpc, [request], actor.metadata))
         thread.start()
         return thread.join
+
+    def _last_entry(self) -> str:
+        """The last call, as it is written down."""
+        begin = max(number for number, line in enumerate(self._lines) if line.startswith(ENTRY))
+        return "\n".join(self._lines[begin:])
 
     def take(self, other: Stage) -> None:
         """Write down what was played on another stage."""
