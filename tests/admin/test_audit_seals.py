@@ -15,6 +15,7 @@ from muniment_server.admin.audit import checkpoint_of
 from muniment_server.admin.operator import connect_operator
 from muniment_server.admin.sealing import Checkpoint, Verified
 from muniment_server.domain.classification import Classification
+from muniment_server.domain.errors import Unavailable
 from muniment_server.postgres import roles
 from muniment_server.postgres.epochs import EpochGuard
 from muniment_server.postgres.placement import ONLY, PlacedDatabase
@@ -516,6 +517,41 @@ def test_an_event_that_becomes_visible_after_a_younger_one_is_sealed_by_the_next
     own.seal_all()
 
     assert sum(found.unsealed for found in log.verify()) == 0
+
+
+def _warnings_of_a_sealer(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.name == "muniment.sealer"]
+
+
+@pytest.mark.parametrize("has_ended", [False, True])
+def test_a_sealer_whose_connections_are_closed_warns_unless_it_was_ended(log, caplog, has_ended):
+    own = sealer(log.database)
+    own.seal_all()
+    if has_ended:
+        own.end()
+    own._database.close()
+    own.seal_all()
+
+    assert _warnings_of_a_sealer(caplog) == (
+        [] if has_ended else ["the audit log was not sealed, and will be later: Unavailable"]
+    )
+
+
+@pytest.mark.parametrize("has_ended", [False, True])
+def test_a_sealer_that_fails_in_the_log_of_a_tenant_warns_unless_it_was_ended(log, caplog, monkeypatch, has_ended):
+    own = sealer(log.database)
+
+    def close(*_: object) -> bool:
+        if has_ended:
+            own.end()
+        raise Unavailable
+
+    monkeypatch.setattr(own, "_pass", close)
+    own.seal_all()
+
+    assert _warnings_of_a_sealer(caplog) == (
+        [] if has_ended else ["the audit log of a tenant was not sealed, and will be later: Unavailable"]
+    )
 
 
 @pytest.mark.parametrize("time", ["'infinity'", "'-infinity'", "'0001-01-01'"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from threading import Event
+from threading import Event, current_thread
 
 import psycopg
 import pytest
@@ -150,6 +150,28 @@ def test_the_eraser_goes_on_after_an_error_and_logs_only_its_kind(service, caplo
         assert [record.getMessage() for record in caplog.records if record.name == "muniment.eraser"] == [
             "erasing failed and will be retried: RuntimeError"
         ]
+
+
+def test_an_eraser_that_was_ended_logs_nothing_and_ends(database, caplog):
+    """The worker closes its connections then, in the middle of a batch perhaps."""
+    failed, ended = Event(), Event()
+    threads = []
+
+    def may_erase() -> bool:
+        threads.append(current_thread())
+        failed.set()
+        assert ended.wait(20)
+        raise RuntimeError
+
+    with eraser_of(database, may_erase) as last:
+        last.start()
+        assert failed.wait(20)
+        last.end()
+        ended.set()
+        threads[0].join(20)
+
+        assert not threads[0].is_alive()
+        assert [record.getMessage() for record in caplog.records if record.name == "muniment.eraser"] == []
 
 
 def test_while_it_is_erased_a_successor_of_its_id_inherits_nothing(service, monkeypatch):

@@ -72,20 +72,26 @@ class Eraser:
     def __init__(self, database: Database, may_erase: Callable[[], bool]) -> None:
         self._database = database
         self._may_erase = may_erase
+        self._is_ended = threading.Event()
 
     def start(self) -> None:
         """Start to look for deleted agents, every second."""
         threading.Thread(target=self._run, name="eraser", daemon=True).start()
 
+    def end(self) -> None:
+        """Look no more. What fails from now on is not logged: the worker closes its connections."""
+        self._is_ended.set()
+
     def _run(self) -> None:
-        while True:
+        while not self._is_ended.is_set():
             try:
                 self.erase_all()
             except _Interrupted:
                 pass
             except Exception as error:  # noqa: BLE001 - whatever it is, the rest must be erased later
-                _LOG.warning("erasing failed and will be retried: %s", type(error).__name__)
-            time.sleep(_INTERVAL)
+                if not self._is_ended.is_set():
+                    _LOG.warning("erasing failed and will be retried: %s", type(error).__name__)
+            self._is_ended.wait(_INTERVAL)
 
     def erase_all(self) -> None:
         """Erase until no deleted agent is left: first the chunks of all, then the rest of one after the other.

@@ -102,16 +102,21 @@ class Sealer:
         self._sealed = metrics.AUDIT_SEALED.labels(placed.name)
         self._may_seal = may_seal
         self._progress: dict[TenantNumber, _Progress] = {}
+        self._is_ended = threading.Event()
 
     def start(self) -> None:
         """Start to seal every ten seconds."""
         threading.Thread(target=self._run, name="sealer", daemon=True).start()
 
+    def end(self) -> None:
+        """Begin no other pass. One that fails from now on is not logged: the worker closes its connections."""
+        self._is_ended.set()
+
     def _run(self) -> None:
-        while True:
+        while not self._is_ended.is_set():
             if self._may_seal():
                 self.seal_all()
-            time.sleep(_INTERVAL * random.uniform(0.5, 1.5))  # workers must not seal at once
+            self._is_ended.wait(_INTERVAL * random.uniform(0.5, 1.5))  # workers must not seal at once
 
     def seal_all(self) -> None:
         """Seal what is not sealed, tenant by tenant. A tenant that fails is logged, and delays no other."""
@@ -120,7 +125,7 @@ class Sealer:
             with self._database.connection(roles.AUDITOR, Deadline(_SECONDS)) as connection:
                 found = tenants(connection)
         except Exception as error:  # noqa: BLE001 - whatever it is, the log must be sealed later
-            _LOG.warning("the audit log was not sealed, and will be later: %s", type(error).__name__)
+            self._warn("the audit log was not sealed, and will be later", error)
             return
         done = [self._seal(tenant) for tenant in found]
         if all(done):
@@ -134,8 +139,12 @@ class Sealer:
         except Raced:
             return False
         except Exception as error:  # noqa: BLE001 - whatever it is, other tenants must not wait
-            _LOG.warning("the audit log of a tenant was not sealed, and will be later: %s", type(error).__name__)
+            self._warn("the audit log of a tenant was not sealed, and will be later", error)
             return False
+
+    def _warn(self, what: str, error: Exception) -> None:
+        if not self._is_ended.is_set():
+            _LOG.warning("%s: %s", what, type(error).__name__)
 
     def _pass(self, connection: psycopg.Connection[Any], tenant: TenantNumber) -> bool:
         now = _now(connection)

@@ -85,16 +85,20 @@ def _serve(orders: Orders, tracer: Tracer | None) -> None:
         sys.exit("the gate is closed: the worker to replace goes on")
     _listen(server, assignment)
     Readiness(server, databases).start()
+    background: list[Eraser | Sealer] = []
     for placed in databases:
         may_run = partial(_is_served, server, placed)
-        Eraser(placed.database, may_run).start()
-        Sealer(placed, may_run).start()
+        background += (Eraser(placed.database, may_run), Sealer(placed, may_run))
+    for each in background:
+        each.start()
     _collect_less_garbage()
     child_main.report_ready()
     threading.Thread(target=_leave, args=(server, orders), daemon=True).start()
     while not stop.wait(_CHECK_SECONDS if _all_are_served(server, databases) else _CHECK_SECONDS_WHILE_CLOSED):
         check_grants(server, databases, connections=assignment.connections)
     server.stop(assignment.drain_seconds)
+    for each in background:
+        each.end()
     databases.close()
     if tracer is not None:
         tracer.stop()
