@@ -12,6 +12,8 @@ from contextlib import contextmanager
 
 import pytest
 
+from muniment_server.admin.readings import Reading
+from muniment_server.admin.status import in_words, status_of
 from tests.support.certificates import make
 from tests.support.commands import Done, children_of, objects, on_a_terminal, run, wait_until
 from tests.support.ports import free_port
@@ -133,6 +135,22 @@ def test_people_see_a_table_and_pipes_get_lines(served):
     assert (lines["ready"], lines["workers"]) == ("yes", "2")
     assert status == 0
     assert "database up" in shown
+
+
+def test_the_queue_of_a_model_that_never_answered_is_not_known():
+    metrics = 'muniment_database_up 1\nmuniment_remote_embedder{address="127.0.0.1:9",ceiling="INTERNAL"} 1\n'
+    queue = 'muniment_remote_embedding_queue{level="PUBLIC"} 0\n'
+    before, after = (status_of(Reading.parse(text, 0)) for text in (metrics, metrics + queue))
+
+    assert before["remote_embedding_queue_by_level"] is None
+    assert in_words(before)["remote_embedding_queue_by_level"] == "not known: the model has not answered yet"
+    assert in_words(after)["remote_embedding_queue_by_level"] == "none"
+
+
+def test_without_a_model_at_an_address_its_queue_has_no_words():
+    found = in_words(status_of(Reading.parse("muniment_database_up 1\n", 0)))
+
+    assert found["remote_embedding_queue_by_level"] is None
 
 
 def test_a_database_that_hangs_is_reported_at_once(served):

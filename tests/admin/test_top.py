@@ -236,6 +236,31 @@ def view(labels: str) -> tuple[str, str]:
     return tuple(console.file.getvalue() for console in (screen, page))  # type: ignore[attr-defined]
 
 
+def page_of(*metrics: str) -> str:
+    """What `top --once` prints for these metrics beside those that every server has, in one line."""
+    reading = Reading.parse("\n".join(("muniment_database_up 1", *metrics, "")), 0)
+    console = Console(file=io.StringIO(), width=120, color_system=None, highlight=False)
+    console.print(top_view.page(Change(reading, reading), "unix:x", datetime(2026, 11, 23, tzinfo=UTC)))
+    return " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
+
+
+_REMOTE = 'muniment_remote_embedder{address="127.0.0.1:9",ceiling="INTERNAL"} 1'
+
+
+def test_the_queue_of_a_model_at_an_address_is_shown():
+    queues = [f'muniment_remote_embedding_queue{{level="{level}"}} 700' for level in ("PUBLIC", "INTERNAL")]
+
+    assert "1,400 chunks wait for 127.0.0.1:9" in page_of(_REMOTE, *queues)
+
+
+def test_the_queue_of_a_model_that_never_answered_is_not_shown_as_empty():
+    failures = 'muniment_remote_embedder_failures_total{address="127.0.0.1:9",level="PUBLIC",what="calibration"} 3'
+    shown = page_of(_REMOTE, failures)
+
+    assert "127.0.0.1:9 has not answered yet (failures: 3): its queue is not known" in shown
+    assert "wait for" not in shown
+
+
 def test_no_label_steers_the_terminal_or_is_taken_for_markup():
     escaped = _HOSTILE.replace("\\", "\\\\").replace("\n", "\\n")
     for shown in view(escaped):

@@ -32,10 +32,18 @@ def status(metrics: MetricsReader, output: Output) -> None:
     if output.as_json:
         output.record(found, ())
     elif output.on_terminal:
-        output.record({name: _in_words(value) for name, value in found.items()}, list(found))
+        output.record(in_words(found), list(found))
     else:
-        output.rows([{"name": name, "value": _in_words(value)} for name, value in found.items()], ("name", "value"))
+        output.rows([{"name": name, "value": value} for name, value in in_words(found).items()], ("name", "value"))
     sys.exit(0 if found["ready"] else 1)
+
+
+def in_words(found: Mapping[str, Any]) -> dict[str, object]:
+    """What people and pipes get for what `status_of` *found*."""
+    words = {name: _in_words(value) for name, value in found.items()}
+    if found["remote_embedder"] and found["remote_embedding_queue_by_level"] is None:
+        words["remote_embedding_queue_by_level"] = "not known: the model has not answered yet"
+    return words
 
 
 def status_of(reading: Reading) -> dict[str, Any]:

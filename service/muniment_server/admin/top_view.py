@@ -64,11 +64,18 @@ def _conditions(reading: Reading) -> Iterator[Text]:
     if erased:
         yield Text(f"erasing {erased:,.0f} agents")
     if address := reading.label("muniment_remote_embedder", "address"):
-        waiting = sum(reading.by("muniment_remote_embedding_queue", "level").values())
-        yield Text(f"{waiting:,.0f} chunks wait for {harmless(address)}")
+        yield Text(_waiting_for(harmless(address), reading))
     if address := reading.label("muniment_reranker", "address"):
         asked = reading.by("muniment_reranker_requests_total", "outcome")
         yield Text(f"{asked.get('reranked', 0):,.0f} of {sum(asked.values()):,.0f} reranked by {harmless(address)}")
+
+
+def _waiting_for(address: str, reading: Reading) -> str:
+    """The queue of the model at an *address*, which is measured once the model has answered."""
+    if queues := reading.by("muniment_remote_embedding_queue", "level"):
+        return f"{sum(queues.values()):,.0f} chunks wait for {address}"
+    failures = sum(reading.by("muniment_remote_embedder_failures_total", "level").values())
+    return f"{address} has not answered yet (failures: {failures:,.0f}): its queue is not known"
 
 
 def _why_down(reading: Reading) -> str:
