@@ -211,6 +211,7 @@ def test_a_raise_that_changes_nothing_says_so(muniment, token, level, remark):
         (("memory", "list", "--limt", "3"), "Error: No such option '--limt'. Did you mean --limit?"),
         (("memory", "list", "--limit", "0"), "Error: Invalid value for '--limit': 0 is not in the range x>=1."),
         (("memory", "list", "--tags", "work"), "Error: No such option '--tags'. Did you mean --tag?"),
+        (("prompt", "--agent", "a"), "prompt AGENT --taint LEVEL"),
         (("memory", "list", "work"), "Error: there are more arguments than the command takes, which is none"),
         (("memory", "save", "k", "v", "--tagg", "hush"), "Error: one of the options is unknown. Did you mean --tag?"),
         (("memory", "save", "k", "v", "hush"), "more arguments than the command takes, which is KEY [CONTENT]"),

@@ -144,8 +144,22 @@ def with_session(command: Callable[..., None]) -> Callable[..., None]:
 
 def with_session_of(command: Callable[..., None]) -> Callable[..., None]:
     """Like with_session, for a command about an agent: its name is an argument."""
-    which = click.argument("agent", metavar="[AGENT]", required=False, type=TEXT)
-    return which(_with_session(command, "AGENT and --taint LEVEL"))
+    argument = click.argument("agent", metavar="[AGENT]", required=False, type=TEXT)
+    option = click.option(
+        "--agent",
+        "option",
+        hidden=True,
+        expose_value=False,
+        callback=_point_to_the_argument,
+        help="Refused: the agent is an argument.",
+    )
+    return argument(option(_with_session(command, "AGENT and --taint LEVEL")))
+
+
+def _point_to_the_argument(context: click.Context, _: click.Parameter, agent: str | None) -> None:
+    """Whoever gives --agent, as other commands take it, learns what this one takes."""
+    if agent is not None:
+        raise click.BadOptionUsage("--agent", f"the agent is an argument: {context.command_path} AGENT --taint LEVEL")
 
 
 def _with_session(command: Callable[..., None], words: str) -> Callable[..., None]:
