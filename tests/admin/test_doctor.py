@@ -159,9 +159,11 @@ def test_it_says_that_search_is_semantic(dev):
 
 
 def test_a_missing_directory_is_not_a_problem(folder):
+    """It may also be that the database is elsewhere, and doctor has not been given its URL."""
     done = run_process(folder, "doctor", "--data-dir", "new")
     assert done.returncode == 0
     assert "muniment serve" in done.stdout
+    assert "to check a Postgres of your own, --database-url" in done.stdout
     assert list(folder.iterdir()) == []
 
 

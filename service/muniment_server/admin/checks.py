@@ -148,7 +148,8 @@ def _check_embedded_database(config: DatabaseConfig, data_dir: Path) -> Iterator
 def _check_directory(data_dir: Path) -> Finding:
     if not data_dir.exists():
         return _worth_knowing(
-            f"{data_dir} does not exist yet: `muniment serve` creates it. To check another, give --data-dir"
+            f"{data_dir} does not exist yet: `muniment serve` creates it. To check another, give --data-dir; "
+            "to check a Postgres of your own, --database-url"
         )
     if not data_dir.is_dir() or not os.access(data_dir, os.W_OK | os.X_OK):
         return _bad(f"{data_dir} is not writable: give it to this user (chown), or choose another with --data-dir")
