@@ -18,9 +18,19 @@ from tests.support.services import Caller, Service, serving
 pytest_plugins = ["tests.support.depth", "tests.support.scheduling", "tests.support.tenants"]
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        _refuse_missing_paths(config)
     use_memory_disk()
     gc.disable()
+
+
+def _refuse_missing_paths(config: pytest.Config) -> None:
+    """Raises UsageError. Workers would raise it too, but it is not shown: all that they print is `no tests ran`."""
+    folder = config.invocation_params.dir
+    paths = [argument.partition("[")[0].partition("::")[0] for argument in config.args]
+    if missing := [path for path in paths if not (folder / path).exists()]:
+        raise pytest.UsageError(f"there is no {', '.join(missing)} in {folder}")
 
 
 def pytest_collection_finish() -> None:
