@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -21,7 +22,7 @@ from muniment_server.postgres import roles
 from tests.support.certificates import make as make_certificate
 from tests.tour import go_tools
 from tests.tour.conftest import recipe
-from tests.tour.readme import PYTHON_README, README, ROOT, TOUR, section, steps
+from tests.tour.readme import PYTHON_README, README, ROOT, TOUR, Step, section, steps
 from tests.tour.shell import walk
 
 TEXT = README.read_text(encoding="utf-8")
@@ -128,6 +129,18 @@ def test_production(folder, environment):
                 host.create_agent("alice")
                 with pytest.raises(muniment.CeilingExceeded):
                     host.open_session("alice", muniment.Classification.RESTRICTED)
+                with host.open_session("ada", muniment.Classification.PUBLIC) as session:
+                    session.save_memory("plan", "ship on Friday")
+            administrator = {"MUNIMENT_DATABASE_URL": environment["ADMIN_URL"], "MUNIMENT_PASSFILE": "passfile"}
+            walk([operators_step()], folder, environment | administrator)
+
+
+def operators_step() -> Step:
+    """What operators run, but for what needs metrics or a host key, for the tenant of the production block."""
+    (block,) = (step for step in steps(section("Install and operate", TEXT)) if "muniment doctor" in step.text)
+    lines = [line for line in block.text.splitlines(keepends=True) if not re.match("muniment (status|agent)", line)]
+    assert len(lines) == len(block.text.splitlines()) - 2
+    return replace(block, text="".join(lines).replace("development", "acme"))
 
 
 def url_of(conninfo: str, *without: str) -> str:
