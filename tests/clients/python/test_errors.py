@@ -76,6 +76,12 @@ def test_an_unknown_reason_becomes_the_class_of_its_status(server, session, code
     assert (grpc.StatusCode.UNAVAILABLE if broken_off else code) is error.code
 
 
+def test_a_call_whose_status_grpc_has_lost_is_unavailable_and_no_error_of_the_server(server, session):
+    lost = status(grpc.StatusCode.INTERNAL, message="Internal error from Core")
+
+    assert isinstance(failure(server, session, lost), muniment.Unavailable)
+
+
 def test_violations_name_field_and_rule(server, session):
     details = (error_info("FIELD_INVALID"), bad_request(key="is empty", content="is too long"))
 

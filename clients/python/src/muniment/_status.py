@@ -24,6 +24,8 @@ REQUEST_ID = "request-id"
 
 # How gRPC ends the calls of a channel that this process closes.
 CLOSED_HERE = "Channel closed!"
+_STATUS_LOST = "Internal error from Core"
+"""What grpc's asyncio says, with INTERNAL, if a stream ends while it sends a message: it does not await the status."""
 
 BY_REASON: dict[str, type[errors.MunimentError]] = {
     "FIELD_INVALID": errors.InvalidArgument,
@@ -96,8 +98,10 @@ def error_of(failure: grpc.RpcError) -> errors.MunimentError:
 
 
 def _code(failure: grpc.RpcError) -> grpc.StatusCode:
-    """The status code. UNAVAILABLE if the server broke the call off, as it does when it stops."""
+    """The status code. UNAVAILABLE if it is not known, or if the server broke the call off, as when it stops."""
     code = failure.code()
+    if code is grpc.StatusCode.INTERNAL and failure.details() == _STATUS_LOST:
+        return grpc.StatusCode.UNAVAILABLE
     if code is grpc.StatusCode.CANCELLED and failure.details() != CLOSED_HERE:
         return grpc.StatusCode.UNAVAILABLE
     return code
