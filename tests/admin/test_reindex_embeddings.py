@@ -18,8 +18,10 @@ from muniment_server.runtime import databases, remote_reindexing
 from muniment_server.runtime.everyday_sentences import SENTENCES
 from muniment_server.search.embeddings import model_number
 from tests.support.commands import COMMAND, environment_in, objects, run, wait_until
+from tests.support.embedders import Quick, embed_all, quick
 from tests.support.embedding_server import answer_well, embedding_server
 from tests.support.model_server import answer_body
+from tests.support.services import serving as serving_in_process
 
 _CATS = 40
 _SLOW = 60.0
@@ -32,7 +34,7 @@ def model():
 
 
 @pytest.fixture
-def database(data_dir, serving):
+def served(data_dir, serving):
     """A database with cats at PUBLIC and an item at each level above, embedded by the built-in model. A server runs."""
     server = serving("--dev", "--data-dir", ".muniment", embeds=True)
     server.read_to_the_last_line()
@@ -62,6 +64,21 @@ def orders_to_embed(model, conninfo, *, name="stub", removes_others=False):
     return {"conninfo": conninfo, "remote": remote, "removes_others": removes_others}
 
 
+@pytest.fixture
+def stored(database):
+    """A connection to a database with the same, without a server."""
+    with (
+        serving_in_process(database, embed=quick) as service,
+        psycopg.connect(database.admin, autocommit=True) as admin,
+    ):
+        for number in range(_CATS):
+            service.session(Classification.PUBLIC).save_memory(key=f"cat-{number}", content=f"a cat {number}")
+        for level in list(Classification)[1:]:
+            service.session(level).save_memory(key=level.name, content=f"a dog {level.name}")
+        embed_all(database, Quick())
+        yield admin
+
+
 def host_of(data_dir, server):
     return muniment.connect(server.address, host_key=json.loads((data_dir / FILE).read_text())["host_key"])
 
@@ -85,9 +102,9 @@ def command_of(model, *more, name="stub", ceiling="internal"):
 
 
 def test_a_server_that_starts_with_the_model_searches_with_it_and_sends_no_chunk_again(
-    database, model, folder, data_dir, serving
+    served, model, folder, data_dir, serving
 ):
-    server, _ = database
+    server, _ = served
     rows = objects(run(folder, *command_of(model)))
     received = "\n".join(model.texts)
     server.stop()
@@ -108,8 +125,8 @@ def test_a_server_that_starts_with_the_model_searches_with_it_and_sends_no_chunk
     assert set(model.texts) == {"feline"}
 
 
-def test_when_it_is_killed_the_next_run_goes_on(database, model, folder):
-    _, admin = database
+def test_when_it_is_killed_the_next_run_goes_on(served, model, folder):
+    _, admin = served
     second = threading.Event()
     go_on = threading.Event()
 
@@ -146,9 +163,9 @@ def processes_of(admin):
     ).fetchall()
 
 
-def test_other_embeddings_are_removed_on_request_only(database, model, folder):
+def test_other_embeddings_are_removed_on_request_only(served, model, folder):
     """Above the ceiling, those of the same model are removed, too: searches use none there."""
-    _, admin = database
+    _, admin = served
     old, new = model_number("stub", 384), model_number("other", 384)
 
     def models():
@@ -168,9 +185,9 @@ def test_other_embeddings_are_removed_on_request_only(database, model, folder):
     assert counted(admin, Classification.PUBLIC) == _CATS
 
 
-def test_chunks_for_which_the_model_fails_keep_no_other_waiting(database, model, folder):
+def test_chunks_for_which_the_model_fails_keep_no_other_waiting(served, model, folder):
     """They stay queued, and nothing that searches use meanwhile is removed."""
-    _, admin = database
+    _, admin = served
 
     def answer(handler, texts):
         if any("a cat 7" in text for text in texts):
@@ -188,10 +205,9 @@ def test_chunks_for_which_the_model_fails_keep_no_other_waiting(database, model,
 
 
 @pytest.mark.parametrize("broken", ["model", "locks"])
-def test_nothing_is_removed_unless_all_is_embedded(database, model, folder, without_pauses, capsys, broken):
+def test_nothing_is_removed_unless_all_is_embedded(stored, model, without_pauses, capsys, broken):
     """The model fails once it is known, or other transactions lock all that is queued."""
-    _, admin = database
-    objects(run(folder, *command_of(model)))
+    remote_reindexing.embed(orders_to_embed(model, operator_conninfo(stored.info.dsn)))
     new = model_number("other", 384)
     known = []
 
@@ -204,26 +220,25 @@ def test_nothing_is_removed_unless_all_is_embedded(database, model, folder, with
         return answer_well(handler, texts)
 
     model.answer = answer
-    orders = orders_to_embed(model, operator_conninfo(admin.info.dsn), name="other", removes_others=True)
-    with psycopg.connect(admin.info.dsn) as locking:
+    orders = orders_to_embed(model, operator_conninfo(stored.info.dsn), name="other", removes_others=True)
+    with psycopg.connect(stored.info.dsn) as locking:
         remote_reindexing.embed(orders)
 
     assert "7 times in a row" in last_step(capsys)["error"]
-    assert counted(admin, Classification.PUBLIC, condition=f"model <> {new}") == _CATS
-    assert counted(admin, Classification.PUBLIC, condition=f"model = {new} AND signs IS NOT NULL") == 0
+    assert counted(stored, Classification.PUBLIC, condition=f"model <> {new}") == _CATS
+    assert counted(stored, Classification.PUBLIC, condition=f"model = {new} AND signs IS NOT NULL") == 0
 
 
-def test_a_text_that_no_longer_waits_is_not_sent_again(database, model, without_pauses):
-    _, admin = database
+def test_a_text_that_no_longer_waits_is_not_sent_again(stored, model, without_pauses):
 
     def answer(handler, texts):
         if any("dog INTERNAL" in text for text in texts):
-            admin.execute("DELETE FROM muniment_internal.remote_embedding")
+            stored.execute("DELETE FROM muniment_internal.remote_embedding")
             return answer_body(handler, b"", 400)
         return answer_well(handler, texts)
 
     model.answer = answer
-    remote_reindexing.embed(orders_to_embed(model, operator_conninfo(admin.info.dsn)))
+    remote_reindexing.embed(orders_to_embed(model, operator_conninfo(stored.info.dsn)))
 
     assert sum("dog INTERNAL" in text for text in model.texts) == 1
 

@@ -265,13 +265,13 @@ def number_of(database, agent: str) -> int:
 @pytest.mark.parametrize("kept", ["alice", "bob"])
 def test_chunks_of_an_agent_that_may_not_be_sent_stay_queued_and_keep_no_other_waiting(queue, database, kept):
     for agent in ("alice", "bob"):
-        queue.save(agent, **{f"{agent}{number:02}": "a cat" for number in range(40)})
+        queue.save(agent, **{f"{agent}{number:02}": "a cat" for number in range(20)})
     number = number_of(database, kept)
     queue.may_send = lambda _, agent: agent != number
     queue.embed_all()
 
     assert {key[:-2] for key in queue.waiting()} == {kept}
-    assert len(queue.waiting()) == 40
+    assert len(queue.waiting()) == 20
     assert not any(text.startswith(kept) for texts in queue.sent for text in texts)
 
 
