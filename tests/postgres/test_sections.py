@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from psycopg.errors import DivisionByZero
 from psycopg.pq import Trace
 
 from muniment_server.domain.classification import Classification
@@ -68,6 +69,13 @@ def _is_refused(connection: RoleConnection) -> None:
         raise _Refused
 
 
+def _fails_before_it_is_sent(connection: RoleConnection) -> None:
+    with transaction(connection):
+        connection.execute("SELECT 1 / 0")
+        for _ in range(5):
+            connection.execute("SELECT length(%s)", ["x" * 20_000_000])
+
+
 def _is_refused_at_once(connection: RoleConnection) -> None:
     with suppress(_Refused), transaction(connection):
         connection.execute("SELECT 1")
@@ -85,6 +93,22 @@ def test_a_statement_that_is_larger_than_all_buffers_is_sent_to_its_end(
         try:
             with transaction(connection):
                 assert connection.execute("SELECT length(%s)", ["x" * 20_000_000]).fetchone() == (20_000_000,)
+        finally:
+            ending.cancel()
+
+
+@pytest.mark.parametrize("kind", [RoleConnection, TracedConnection])
+def test_a_transaction_that_fails_before_a_large_statement_is_sent_is_rolled_back(
+    kind: type[RoleConnection], migrated: Database
+) -> None:
+    """The database reads on until the end of the section, and answers only then."""
+    with _connected(migrated, kind) as connection, migrated.as_admin() as admin:
+        ending = threading.Timer(10, admin.execute, ("SELECT pg_terminate_backend(%s)", [connection.backend()]))
+        ending.start()
+        try:
+            with pytest.raises(DivisionByZero):
+                _fails_before_it_is_sent(connection)
+            assert connection.execute("SELECT 1").fetchone() == (1,)
         finally:
             ending.cancel()
 

@@ -657,7 +657,7 @@ def test_the_server_says_when_to_try_again(server, status, headers, seconds):
     with pytest.raises(RemoteModelError) as caught:
         model.embed_query("text", PUBLIC, 5)
 
-    assert (caught.value.retry_after, caught.value.may_be_the_text) == (seconds, False)
+    assert (caught.value.retry_after, caught.value.may_be_the_text) == (seconds, status == 400)
 
 
 def test_nothing_of_what_is_sent_or_received_is_logged(server, caplog):

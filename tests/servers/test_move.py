@@ -54,7 +54,7 @@ def test_doctor_names_a_tenant_that_has_arrived_and_is_not_served_yet(servers: S
 
     done = servers.run("doctor")
 
-    assert "b: the tenant acme is moving from a, and no server serves it until the move has ended" in done.stdout
+    assert "b: this server has a copy of the tenant acme, by a move from a that has not ended" in done.stdout
     assert "run `muniment tenant move acme --to NAME` with the name of this server" in done.stdout
     assert servers.run("tenant", "move", "acme", "--to", "b", "--yes").returncode == 0
     assert "acme is moving" not in servers.run("doctor").stdout

@@ -48,8 +48,8 @@ var ids = uuid.MustParse("5f0c61a4-5b5c-4c9c-9d54-0d4a6c3f2b1e")
 
 // A MemoryService is a [memory.Service]. It may be used by several goroutines.
 type MemoryService struct {
-	// with makes a call with the session of an application's user. If the user has no agent, it creates one for a call that
-	// stores, and does not make any other call.
+	// with makes a call with the session of an application's user. If the user has no agent, it first creates one if stores
+	// is true; otherwise it returns nil without calling.
 	with func(ctx context.Context, whose owner, stores bool, call func(*muniment.Session) error) error
 }
 

@@ -360,13 +360,14 @@ def _check_limits(nearly_full: Mapping[Classification, Sequence[NearlyFull]]) ->
 
 def _describe_move(found: MovingTenant) -> Finding:
     if found.moving_to is not None:
-        way, command = f"to {found.moving_to}", f"`muniment tenant move {found.tenant} --to {found.moving_to}`"
-    else:
-        way = f"from {found.moving_from}"
-        command = f"`muniment tenant move {found.tenant} --to NAME` with the name of this server"
+        return _worth_knowing(
+            f"the tenant {found.tenant} is moving to {found.moving_to}, and no server serves it until the move has "
+            f"ended. If no command is moving it, run `muniment tenant move {found.tenant} --to {found.moving_to}`"
+        )
     return _worth_knowing(
-        f"the tenant {found.tenant} is moving {way}, and no server serves it until the move has ended. If no command "
-        f"is moving it, run {command}"
+        f"this server has a copy of the tenant {found.tenant}, by a move from {found.moving_from} that has not ended. "
+        f"If {found.moving_from} serves the tenant, leave it: the copy is not served. Otherwise, if no command is "
+        f"moving it, run `muniment tenant move {found.tenant} --to NAME` with the name of this server"
     )
 
 

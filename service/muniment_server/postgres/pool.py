@@ -211,6 +211,8 @@ class RoleConnection(psycopg.Connection[Any]):
     def rollback(self) -> None:
         """Roll back, if there is a transaction. psycopg deallocates all prepared statements then."""
         if self.info.transaction_status is not TransactionStatus.IDLE:
+            if self.open_pipeline is not None:
+                self.wait(send(self.pgconn))  # as in `RoleCursor`
             super().rollback()
             self._prepared_statements = None
 

@@ -163,8 +163,8 @@ class ServerConfig:
     def _beside_workers(self) -> int:
         """The connections of the embedder and of the metrics.
 
-        The embedder has one for lists at each level, and one for each model at each of its levels. For a model at an
-        address, it also asks which agents have been deleted.
+        The embedder has one for lists at each level, one for each model at each of its levels, and one to ask which
+        agents have been deleted if there is a model at an address.
         """
         remote = len(self.remote.levels) + 1 if self.remote else 0
         return 2 * len(roles.LEVELS) + remote + (self.metrics is not None)

@@ -31,6 +31,10 @@ refused is skipped for good.
 """
 
 
+_MAY_BE_BUSY = frozenset({403, 500})
+"""Of these, those with which a server may mean no text if it asks for a pause."""
+
+
 class RemoteModelError(Exception):
     """There is no usable answer. The text says why, and contains nothing that was sent or received."""
 
@@ -111,7 +115,7 @@ class _Connection(http.client.HTTPConnection):
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing has arrived since the last answer, such as the end of the connection, and that was lately."""
+        """Whether the last answer is not old, and nothing has arrived since, not even the end of the connection."""
         arrived = select.poll()
         arrived.register(self.sock, select.POLLIN)
         return time.monotonic() < self._answered + _MAX_IDLE_SECONDS and not arrived.poll(0)
@@ -190,7 +194,7 @@ def _body(response: http.client.HTTPResponse, most: int) -> bytes:
         raise RemoteModelError(
             f"it answered HTTP {response.status}",
             retry_after=retry_after,
-            may_be_the_text=response.status in _REFUSES_TEXT and not retry_after,
+            may_be_the_text=response.status in _REFUSES_TEXT and not (retry_after and response.status in _MAY_BE_BUSY),
         )
     if response.headers.get("Content-Encoding", "identity") != "identity":
         fail("its answer is compressed, which was not asked for")

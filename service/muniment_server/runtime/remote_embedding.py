@@ -131,7 +131,7 @@ class RemoteEmbedding:
         return False
 
     def _queue_missing(self, database: Database, level: Classification, stop: StopSignal) -> bool:
-        """Queue the chunks of *level* that have no embedding and wait for none. Whether all are queued.
+        """Queue the chunks of *level* that have no embedding and wait for none. False if that is to be repeated soon.
 
         A database that does not answer is waited for if there is no other.
         """
@@ -142,13 +142,13 @@ class RemoteEmbedding:
             try:
                 with database.connection(level.role, Deadline()) as connection:
                     position = queue_missing(connection, position, model=self._number)
-            except MunimentError:  # the database is unavailable, or its disk is full
+            except MunimentError as error:  # the database is unavailable, or its disk is full
                 if len(self._databases.names) > 1:
-                    return False
+                    return isinstance(error, StorageFull)  # that lasts
                 stop.wait(FIRST_PAUSE)
             except Exception as error:  # noqa: BLE001 - the thread goes on, as the embedder does
                 _LOG.error("looking for missing embeddings failed: %s\n%s", type(error).__name__, location_of(error))
-                return False
+                return True
         return True
 
     def _embed_level(self, placed: PlacedDatabase, level: Classification, stop: StopSignal, is_queued: bool) -> None:
@@ -163,9 +163,9 @@ class RemoteEmbedding:
             self._embed_queued(placed.database, level, queues, stop, until=next_search)
 
     def _may_send(self, placed: PlacedDatabase, tenant: TenantNumber, agent: AgentNumber) -> bool:
-        """Whether texts of an agent may be sent.
+        """False for an agent that has been deleted, and for a tenant that the file places at another server.
 
-        Not if it has been deleted, nor a copy of a tenant that another server has: there, more may have been deleted.
+        Of that, this server has an old copy: texts may have been deleted there since.
         """
         if self._databases.server_of(tenant) != placed.name:
             return False
@@ -194,6 +194,7 @@ class RemoteEmbedding:
         """Embed a batch of one queue. False if it pauses, fails or has nothing to do."""
         if queue.backoff.remaining:
             return False
+        sent = queue.sent
         try:
             with database.connection(level.role, Deadline()) as connection:
                 embed = partial(self._model.embed_chunks, level=level)
@@ -207,7 +208,8 @@ class RemoteEmbedding:
             self._disk.report_full()
         except MunimentError as error:
             warn_once(_LOG, self._repeats, f"chunks wait for {self._address}: {type(error).__name__}")
-            queue.backoff.begin()  # the model may have answered, and the same texts would be sent again at once
+            if queue.sent != sent:  # or the same texts would be sent again at once
+                queue.backoff.begin()
         except Exception as error:  # noqa: BLE001 - the thread goes on, as the embedder does
             _LOG.error("chunks stay queued: %s\n%s", type(error).__name__, location_of(error))
             queue.backoff.begin(_SECONDS_AFTER_ERROR)

@@ -57,11 +57,13 @@ class RemoteQueue:
         tries_again: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """*may_send*: whether texts of an agent may be sent: if not, its chunks stay queued.
+        """*may_send*: whether texts of an agent may be sent. Chunks of other agents stay queued.
 
         *tries_again*: whether chunks that failed alone have their turn again after a while.
         """
         self.backoff = ErrorBackoff(clock)
+        self.sent = 0
+        """How many batches were given to the model."""
         self._may_send = may_send
         self._repeats = Repeats()
         self._is_missing = is_missing
@@ -103,6 +105,7 @@ class RemoteQueue:
             return self._may_send(chunk.tenant, chunk.agent) and is_waiting(connection, chunk, model=model)
 
         def send() -> Sequence[Vector]:
+            self.sent += 1
             return embed([chunk.text for chunk in chunks], still_waits)
 
         sent = [chunk.position for chunk in chunks if chunk.text]

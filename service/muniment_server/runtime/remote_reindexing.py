@@ -129,7 +129,7 @@ def _embedded(
     number: int,
     level: Classification,
 ) -> Generator[Mapping[str, object], None, int]:
-    """Embed what is missing, then what is queued, but for deleted agents. Returns how many chunks failed."""
+    """Embed what is missing, then what is queued, except texts of deleted agents. Returns how many chunks failed."""
     last: ChunkPosition | None = FIRST
     while last is not None:
         last = queue_missing(connection, last, model=number)

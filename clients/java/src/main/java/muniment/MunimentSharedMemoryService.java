@@ -15,7 +15,7 @@ import muniment.v1.StorePassageRequest;
  * <p>It opens a session for each call, because ADK does not say to which conversation a call
  * belongs. So it is right for an application all of whose conversations are at that level; where a
  * conversation may rise, give each a {@link MunimentMemoryService}. A user's agent is created when
- * something is stored for the user for the first time. It does not close the client.
+ * something is stored for the user for the first time. The service does not close the client.
  */
 public final class MunimentSharedMemoryService extends AdkMemory {
   /**
