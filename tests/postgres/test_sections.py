@@ -54,6 +54,18 @@ def _connected(migrated: Database, kind: type[RoleConnection]) -> Iterator[RoleC
         database.close()
 
 
+@contextmanager
+def _ended_if_it_hangs(connection: RoleConnection, migrated: Database) -> Iterator[None]:
+    """The database ends *connection* if the block takes longer than ten seconds."""
+    with migrated.as_admin() as admin:
+        ending = threading.Timer(10, admin.execute, ("SELECT pg_terminate_backend(%s)", [connection.backend()]))
+        ending.start()
+        try:
+            yield
+        finally:
+            ending.cancel()
+
+
 def _commits(connection: RoleConnection) -> None:
     with transaction(connection):
         cursor = connection.execute("SELECT 1")
@@ -87,14 +99,8 @@ def test_a_statement_that_is_larger_than_all_buffers_is_sent_to_its_end(
     kind: type[RoleConnection], migrated: Database
 ) -> None:
     """Otherwise the database waits for the rest, and the server for the answer, with what it has locked."""
-    with _connected(migrated, kind) as connection, migrated.as_admin() as admin:
-        ending = threading.Timer(10, admin.execute, ("SELECT pg_terminate_backend(%s)", [connection.backend()]))
-        ending.start()
-        try:
-            with transaction(connection):
-                assert connection.execute("SELECT length(%s)", ["x" * 20_000_000]).fetchone() == (20_000_000,)
-        finally:
-            ending.cancel()
+    with _connected(migrated, kind) as connection, _ended_if_it_hangs(connection, migrated), transaction(connection):
+        assert connection.execute("SELECT length(%s)", ["x" * 20_000_000]).fetchone() == (20_000_000,)
 
 
 @pytest.mark.parametrize("kind", [RoleConnection, TracedConnection])
@@ -102,15 +108,10 @@ def test_a_transaction_that_fails_before_a_large_statement_is_sent_is_rolled_bac
     kind: type[RoleConnection], migrated: Database
 ) -> None:
     """The database reads on until the end of the section, and answers only then."""
-    with _connected(migrated, kind) as connection, migrated.as_admin() as admin:
-        ending = threading.Timer(10, admin.execute, ("SELECT pg_terminate_backend(%s)", [connection.backend()]))
-        ending.start()
-        try:
-            with pytest.raises(DivisionByZero):
-                _fails_before_it_is_sent(connection)
-            assert connection.execute("SELECT 1").fetchone() == (1,)
-        finally:
-            ending.cancel()
+    with _connected(migrated, kind) as connection, _ended_if_it_hangs(connection, migrated):
+        with pytest.raises(DivisionByZero):
+            _fails_before_it_is_sent(connection)
+        assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
 @pytest.mark.parametrize("kind", [RoleConnection, TracedConnection])
