@@ -48,6 +48,7 @@ from tests.support.commands import (
 from tests.support.databases import Database, cloned
 from tests.support.external_postgres import admin_url
 from tests.support.services import Service
+from tests.support.unconfirmed import unconfirmed_commits
 
 Serve = Callable[..., Server]
 DEV = ("--dev", "--workers", "1", "--data-dir")
@@ -87,6 +88,19 @@ def test_a_backup_is_restored_with_every_version_and_without_sessions(
     server = serving(*DEV, str(restored))
     with muniment.connect(server.address, token=session.token) as old, pytest.raises(muniment.Unauthenticated):
         old.get_memory("plan")
+
+
+def test_rows_that_a_node_of_a_cluster_did_not_confirm_are_no_restored_backup(
+    postgres: EmbeddedPostgres, folder: Path, kept: tuple[Path, muniment.SessionClient]
+) -> None:
+    file, _ = kept
+    with cloned(postgres) as restored:
+        not_confirmed = pytest.raises(Failure, match="a node of the cluster did not confirm the commit of the rows")
+        with unconfirmed_commits(restored.admin), not_confirmed:
+            dumps.load(restored.admin, file)
+        refused = run(folder, "host-key", "list", "--database-url", restored.admin)
+
+    assert "a restore into this database has not ended" in refused.stderr
 
 
 def test_what_was_erased_and_revoked_after_a_backup_stays_so_when_it_is_restored(

@@ -10,10 +10,13 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from muniment_server.postgres import citus
+from muniment_server.postgres import citus, roles
+from muniment_server.postgres.migrate import NotConfirmed
 from muniment_server.runtime import cluster_grants
+from muniment_server.runtime import passfile as passfiles
 from tests.support.commands import run_process
-from tests.support.external_postgres import admin_url
+from tests.support.external_postgres import admin_url, migrate
+from tests.support.unconfirmed import unconfirmed_commits
 
 _COORDINATOR, _WORKER = 0, 1
 _CATALOG = {
@@ -80,6 +83,32 @@ def test_a_cluster_that_knows_no_node_is_not_taken_for_one_whose_grants_are_righ
     monkeypatch.setattr(citus, "facts_of_nodes", lambda *_: {})
     with psycopg.connect(admin_url(url)) as admin:
         assert cluster_grants.differences(admin) == ["the cluster knows no node: run `muniment migrate`"]
+
+
+def test_a_migration_that_a_node_did_not_confirm_is_no_success(folder: Path, url: str, passfile: Path) -> None:
+    with unconfirmed_commits(admin_url(url)):
+        failed = migrate(folder, url, passfile)
+    again = migrate(folder, url, passfile)
+
+    assert (failed.returncode, failed.stdout) == (1, "")
+    assert "a node of the cluster did not confirm a commit" in failed.stderr
+    assert "run the command again" in failed.stderr
+    assert "Nothing to do" in again.stderr
+
+
+def test_passwords_that_a_node_did_not_confirm_are_in_the_passfile(
+    url: str, passfile: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The roles have them, so that nobody could log in with the passwords of before."""
+    monkeypatch.setattr(passfiles, "missing_roles", lambda _: {roles.AUDITOR})
+    before = passfile.read_bytes()
+
+    with unconfirmed_commits(admin_url(url)), pytest.raises(NotConfirmed):
+        passfiles.migrate_with_passfile(admin_url(url), passfile)
+
+    assert passfile.read_bytes() != before
+    with psycopg.connect(admin_url(url)) as admin:
+        assert set(passfiles.passwords_of_roles(admin, passfile)) == set(roles.SERVING)
 
 
 def test_a_database_without_the_extension_is_not_distributed(folder: Path, url: str, passfile: Path) -> None:

@@ -121,10 +121,16 @@ def _restore(admin: str, file: Path, entries: bytes, *options: str) -> None:
     with tempfile.NamedTemporaryFile(prefix="muniment-restore-") as chosen:
         chosen.write(entries)
         chosen.flush()
-        options = ("--single-transaction", "--exit-on-error", f"--use-list={chosen.name}", *options)
+        # Only a verbose pg_restore prints the warnings of the database.
+        options = ("--single-transaction", "--exit-on-error", "--verbose", f"--use-list={chosen.name}", *options)
         done = _run("pg_restore", admin, *options, str(file), output=subprocess.DEVNULL)
     if done.returncode != 0:
         raise _failure("pg_restore", done.stderr)
+    if citus.COMMIT_WARNING in done.stderr.decode(errors="replace"):
+        raise Failure(
+            "a node of the cluster did not confirm the commit of the rows",
+            "start the node, and restore the backup into another database without data: no server uses this one",
+        )
 
 
 def _version_for_cluster(file: Path) -> int:

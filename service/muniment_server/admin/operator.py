@@ -30,9 +30,9 @@ from muniment_server.domain.principals import HostIdentity
 from muniment_server.domain.tokens import TokenKind
 from muniment_server.items.paging import NEWEST
 from muniment_server.monitor.audit_scope import AuditScope
-from muniment_server.postgres import citus, queries, roles
+from muniment_server.postgres import queries, roles
 from muniment_server.postgres.epochs import Epoch
-from muniment_server.postgres.pool import NotCommitted, epoch_of, operator_conninfo
+from muniment_server.postgres.pool import administrator, epoch_of, operator_conninfo
 from muniment_server.postgres.rows import row_of
 from muniment_server.postgres.transaction import lift_idle_timeout, login_of
 from muniment_server.runtime import clocks, restoring
@@ -550,9 +550,5 @@ def connect_operator(admin: str) -> Iterator[Operator]:
 
     Raises NotCommitted at the end if a node of a cluster did not confirm a commit.
     """
-    warnings = citus.CommitWarnings()
-    with psycopg.connect(operator_conninfo(admin), autocommit=True) as connection:
-        connection.add_notice_handler(warnings.note)
+    with administrator(operator_conninfo(admin), autocommit=True) as connection:
         yield Operator(connection)
-    if warnings:
-        raise NotCommitted

@@ -42,6 +42,10 @@ class NodeFailed(psycopg.OperationalError):
     """A node of the cluster has not done what it was asked for."""
 
 
+COMMIT_WARNING = "failed to commit transaction on "
+"""What Citus's warning begins with, in any language."""
+
+
 class CommitWarnings:
     """Whether a connection was warned that a node did not confirm a commit.
 
@@ -57,7 +61,7 @@ class CommitWarnings:
 
     def note(self, notice: psycopg.errors.Diagnostic) -> None:
         """Look at one notice of the connection."""
-        self._found |= (notice.message_primary or "").startswith("failed to commit transaction on ")
+        self._found |= (notice.message_primary or "").startswith(COMMIT_WARNING)
 
 
 @cache
@@ -100,11 +104,11 @@ def silent_node(error: BaseException) -> str | None:
 
 
 def prepare_nodes(
-    connection: psycopg.Connection[Any], passwords: Mapping[str, str], settings: Mapping[str, str]
+    connection: psycopg.Connection[Any], passwords: Mapping[str, str], settings: Mapping[str, Mapping[str, str]]
 ) -> Iterator[str]:
     """Create the coordinator's roles on the workers, and give all nodes the *passwords* to log in to each other.
 
-    The serving roles get *settings*, since connections between nodes do not have those of a session. Commits, because
+    The roles get *settings*, since connections between nodes do not have those of a session. Commits, because
     nodes can log in only as roles that have been committed. Needs a superuser.
     """
     known = dict(passwords)
@@ -129,14 +133,14 @@ def prepare_nodes(
     connection.commit()
 
 
-def _set_settings(connection: psycopg.Connection[Any], settings: Mapping[str, str]) -> None:
-    """Set exactly *settings* on the serving roles, and none on the owner. Citus propagates this to all nodes.
+def _set_settings(connection: psycopg.Connection[Any], settings: Mapping[str, Mapping[str, str]]) -> None:
+    """Set exactly *settings*, which are by role. Citus propagates this to all nodes.
 
     In one transaction, so that a server that runs never finds a setting missing.
     """
     for role in roles.ALL:
         connection.execute(sql.SQL("ALTER ROLE {} RESET ALL").format(sql.Identifier(role)))
-        for name, value in settings.items() if role in roles.SERVING else ():
+        for name, value in settings.get(role, {}).items():
             connection.execute(
                 sql.SQL("ALTER ROLE {} SET {} = {}").format(
                     sql.Identifier(role), sql.Identifier(name), sql.Literal(value)

@@ -21,7 +21,7 @@ from psycopg import sql
 
 from muniment_server.domain.classification import Classification
 from muniment_server.postgres import citus, queries, roles
-from muniment_server.postgres.pool import SETTINGS_BETWEEN_NODES
+from muniment_server.postgres.pool import SETTINGS_BETWEEN_NODES, NotCommitted, administrator
 
 OLDEST_POSTGRES = 150000
 """Postgres 15 introduced `security_invoker` views."""
@@ -42,6 +42,10 @@ _RECORD_COLUMNS = "ADD COLUMN oldest_server integer, ADD COLUMN grants text[]"
 
 class CannotMigrate(RuntimeError):
     """The database cannot be migrated. The text says what to do."""
+
+
+class NotConfirmed(CannotMigrate):
+    """A node of the cluster did not confirm a commit, and will show what was done once Citus has recovered it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +102,10 @@ def migrate(
     older servers compare them with the catalog. With *beside*, servers that need that version of the schema go on.
     *until* is the last version to apply, for the rows of a backup of that version; the newest if None.
     On a cluster, the tables are distributed, too, and several transactions are committed.
-    Raises CannotMigrate. After `SEARCH_MIGRATION`, the caller must rebuild the search index.
+    Raises CannotMigrate, and NotConfirmed at the end. After `SEARCH_MIGRATION`, the caller must rebuild the search
+    index.
     """
-    with psycopg.connect(admin) as connection:
+    with _confirmed(admin) as connection:
         _check_server(connection)
         on_cluster = citus.is_cluster(connection)
         # For the session: on a cluster, several transactions follow.
@@ -123,6 +128,19 @@ def migrate(
             connection.commit()
             done += citus.repeat_grants(connection)
     return done
+
+
+@contextmanager
+def _confirmed(admin: str) -> Iterator[psycopg.Connection]:
+    """A connection for the block, at whose end it commits. Raises NotConfirmed at the end."""
+    try:
+        with administrator(admin) as connection:
+            yield connection
+    except NotCommitted:
+        raise NotConfirmed(
+            "a node of the cluster did not confirm a commit, so it may still have the old schema or passwords: start "
+            "the node, wait until Citus has recovered its transactions, and run the command again"
+        ) from None
 
 
 @contextmanager

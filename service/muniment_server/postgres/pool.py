@@ -295,17 +295,22 @@ _BETWEEN_NODES = (
     "TimeZone", "jit", "lock_timeout", "idle_in_transaction_session_timeout", "synchronous_commit",
     "log_parameter_max_length_on_error",
 )  # fmt: skip
-SETTINGS_BETWEEN_NODES: Mapping[str, str] = {
+_OF_ALL_BETWEEN_NODES: Mapping[str, str] = {
     **{name: SETTINGS[name] for name in _BETWEEN_NODES},
     "statement_timeout": str(LONGEST_STATEMENT),
     "tcp_keepalives_idle": "10",
     "tcp_keepalives_interval": "10",
     "tcp_keepalives_count": "3",
 }
+SETTINGS_BETWEEN_NODES: Mapping[str, Mapping[str, str]] = {
+    **dict.fromkeys(roles.SERVING, _OF_ALL_BETWEEN_NODES),
+    roles.ERASER: {**_OF_ALL_BETWEEN_NODES, "enable_seqscan": "off", "enable_bitmapscan": "off"},
+}
 """The settings of the connections of a Citus cluster's coordinator to the other nodes, which do not get those of the
-session. They are settings of the serving roles. The coordinator cancels what exceeds the limit of a call; this
+session. They are settings of the serving roles, by role. The coordinator cancels what exceeds the limit of a call; this
 `statement_timeout` ends what is left over if the coordinator itself has died. No time limit ends a COPY that waits for
-rows, which Citus uses between nodes: there, the keepalives notice within 40 seconds that the coordinator is gone."""
+rows, which Citus uses between nodes: there, the keepalives notice within 40 seconds that the coordinator is gone. For
+those of the eraser, see `prepare_batch` in `runtime/eraser.sql`."""
 
 
 class _Pool(ConnectionPool[RoleConnection]):
@@ -517,6 +522,20 @@ def epoch_of(connection: psycopg.Connection[Any], *, asks_nodes: bool = True) ->
     assert found is not None  # a query without FROM has one row
     asks_nodes = asks_nodes and found.on_cluster
     return Epoch(found.system, found.timeline, citus.epochs_of_nodes(connection) if asks_nodes else {})
+
+
+@contextmanager
+def administrator(admin: str, *, autocommit: bool = False) -> Iterator[psycopg.Connection[Any]]:
+    """A connection by the conninfo *admin* for the block, at whose end it commits.
+
+    Raises NotCommitted at the end if a node of a cluster did not confirm a commit.
+    """
+    warnings = citus.CommitWarnings()
+    with psycopg.connect(admin, autocommit=autocommit) as connection:
+        connection.add_notice_handler(warnings.note)
+        yield connection
+    if warnings:
+        raise NotCommitted
 
 
 def operator_conninfo(admin: str) -> str:

@@ -179,5 +179,5 @@ def _hosts() -> Iterator[Fact]:
 
 def _settings() -> Iterator[Fact]:
     """The settings of connections between nodes, which those of a session do not reach."""
-    for role in roles.SERVING:
-        yield from (Fact(role, "setting", f"{name}={value}") for name, value in pool.SETTINGS_BETWEEN_NODES.items())
+    for role, settings in pool.SETTINGS_BETWEEN_NODES.items():
+        yield from (Fact(role, "setting", f"{name}={value}") for name, value in settings.items())

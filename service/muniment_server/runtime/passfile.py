@@ -23,7 +23,7 @@ from psycopg import conninfo as libpq
 from psycopg import pq
 
 from muniment_server.postgres import roles
-from muniment_server.postgres.migrate import alone, missing_roles
+from muniment_server.postgres.migrate import NotConfirmed, alone, missing_roles
 from muniment_server.postgres.pool import next_passfile
 from muniment_server.runtime.schema import migrate
 
@@ -101,7 +101,11 @@ def _migrate(admin: str, passfile: Path) -> list[str]:
         return migrate(admin)
     passwords = _new_passwords(changing)
     part = _write(passfile, passwords, _lines(passfile), like=passfile)
-    done = migrate(admin, passwords=passwords)
+    try:
+        done = migrate(admin, passwords=passwords)
+    except NotConfirmed:  # the roles have them all the same
+        _rename(part, passfile)
+        raise
     _rename(part, passfile)
     return [*done, f"wrote {passfile}"]
 
