@@ -265,7 +265,6 @@ def test_the_chunks_of_an_agent_that_is_deleted_later_do_not_wait_for_the_rest_o
     assert (seen[0], seen[-1]) == ((6, 11), (0, 11))
 
 
-@pytest.mark.plain_postgres("ADR 14: the settings of a batch do not reach the nodes, which may scan a shard")
 @pytest.mark.parametrize(("schema", "query"), [*eraser._CHUNK_STEPS, *eraser._STEPS[:-1]])
 def test_a_batch_is_found_by_an_index_and_looks_at_no_other_rows(service, schema, query):
     """Otherwise the time of all batches grows with the square of the rows."""

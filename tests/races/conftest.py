@@ -19,6 +19,8 @@ from tests.support.services import Service, serving
 _THREADS = 12
 """More than a worker has: calls shall meet."""
 _STREAM_THREADS = 8
+_SLOWNESS_OF_CLUSTERS = 40.0
+"""How many times as long a write takes there: ADR 14."""
 _names = itertools.count(1)
 
 
@@ -53,9 +55,9 @@ def owner(arena: Service) -> Iterator[psycopg.Connection[Any]]:
 
 
 @pytest.fixture(scope="session")
-def crew() -> Iterator[Crew]:
+def crew(pytestconfig: pytest.Config) -> Iterator[Crew]:
     """The threads of all races."""
-    crew = Crew()
+    crew = Crew(slowness=_SLOWNESS_OF_CLUSTERS if pytestconfig.getoption("cluster") else 1.0)
     yield crew
     crew.end()
 

@@ -13,14 +13,21 @@ import grpc
 import psycopg
 
 from muniment_server.domain.classification import Classification
+from muniment_server.postgres import citus
 from tests.support.services import Caller, Service
+
+_DEADLOCKS = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
 
 
 class Crew:
-    """Runs jobs at once: all of them stand at a barrier before the first one begins."""
+    """Runs jobs at once: all of them stand at a barrier before the first one begins.
 
-    def __init__(self, size: int = 80) -> None:
+    Calls take *slowness* times as long as on plain Postgres.
+    """
+
+    def __init__(self, size: int = 80, *, slowness: float = 1.0) -> None:
         self._threads = ThreadPoolExecutor(size, "crew")
+        self._slowness = slowness
 
     def together(self, *jobs: Callable[[], Any]) -> list[Any]:
         """What each job returns, in their order. Raises what one raised, once all have ended."""
@@ -35,14 +42,13 @@ class Crew:
             future.exception()
         return [future.result() for future in running]
 
+    def stagger(self, dice: random.Random, *, longest: float = 0.002) -> None:
+        """Begin up to *longest* seconds later, so that over many runs every instant of the others' calls is met."""
+        time.sleep(dice.uniform(0, longest * self._slowness))
+
     def end(self) -> None:
         """Let the threads go."""
         self._threads.shutdown()
-
-
-def stagger(dice: random.Random, *, longest: float = 0.002) -> None:
-    """Begin up to *longest* seconds later, so that over many runs every instant of the others' calls is met."""
-    time.sleep(dice.uniform(0, longest))
 
 
 def code_of(call: Callable[..., Any], **fields: Any) -> str:
@@ -65,10 +71,13 @@ def runs_until(found: Callable[[], int], run: Callable[[int], None], *, most: in
 
 
 def deadlocks(owner: psycopg.Connection[Any]) -> int:
-    """How many the database has had."""
+    """How many the database has had, on all nodes of a cluster."""
     owner.execute("SELECT pg_stat_force_next_flush(), pg_stat_clear_snapshot()")
-    row: Any = owner.execute("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").fetchone()
-    return int(row.deadlocks)
+    if citus.is_cluster(owner):
+        rows = owner.execute("SELECT result FROM run_command_on_all_nodes(%s)", [_DEADLOCKS]).fetchall()
+    else:
+        rows = owner.execute(_DEADLOCKS).fetchall()
+    return sum(int(count) for (count,) in rows)
 
 
 class Opened(Caller):

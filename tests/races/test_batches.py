@@ -18,7 +18,7 @@ from muniment_server.items import item_store
 from muniment_server.monitor.queries import SESSION_QUERIES
 from tests.races import ledgers
 from tests.races.commits import Commits
-from tests.races.crew import Crew, code_of, deadlocks, opened, runs_until, stagger
+from tests.races.crew import Crew, code_of, deadlocks, opened, runs_until
 from tests.races.mutants import spoiled
 from tests.support.invariants import broken
 from tests.support.services import Caller, Service
@@ -149,7 +149,7 @@ class Raises:
         self._crew.together(*savers, partial(self._raise, Classification(level + 1), f"{number}.late"))
 
     def _raise(self, level: Classification, name: str) -> None:
-        stagger(self._dice)
+        self._crew.stagger(self._dice)
         session = self._sessions[0]
         self._arena.host().raise_taint(session_id=session.session_id, taint=int(level))
         if self._save(session, name) != {level}:

@@ -14,7 +14,7 @@ import pytest
 
 from muniment_server.domain.classification import Classification
 from muniment_server.monitor.queries import HOST_QUERIES
-from tests.races.crew import Crew, code_of, deadlocks, opened, runs_until, stagger
+from tests.races.crew import Crew, code_of, deadlocks, opened, runs_until
 from tests.races.mutants import spoiled
 from tests.support.erasing import erase_all
 from tests.support.services import Caller, Service
@@ -100,7 +100,7 @@ class Race:
         return session
 
     def _delete(self) -> str:
-        stagger(self._dice, longest=self._longest)
+        self._crew.stagger(self._dice, longest=self._longest)
         code = code_of(self._arena.host().delete_agent, agent_id=self._name)
         if code == "OK":
             self._effect("DeleteAgent")
@@ -286,7 +286,8 @@ def test_two_agents_that_share_with_each_other_are_deleted_at_once(
         assert crew.together(*(partial(code_of, host.delete_agent, agent_id=each) for each in pair)) == ["OK", "OK"]
 
     links = owner.execute(
-        "SELECT count(*) FROM vault.block_link JOIN vault.agent ON agent.agent = owner WHERE agent_id LIKE %s",
+        "SELECT count(*) FROM vault.block_link AS link"
+        " JOIN vault.agent ON (agent.tenant, agent.agent) = (link.tenant, link.owner) WHERE agent_id LIKE %s",
         [f"{agent}-%"],
     ).fetchone()
     assert links == (0,)

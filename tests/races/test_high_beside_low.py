@@ -109,6 +109,7 @@ def test_a_right_to_lock_lower_rows_would_show(impatient: Service, low: list[Cal
 def _holding_all(arena: Service, high: Caller) -> Iterator[set[str]]:
     """An open transaction of the highest role that tries every lock there is, and keeps what it gets."""
     with arena.database.connect(RESTRICTED.role) as connection, connection.transaction():
+        connection.execute("SET LOCAL citus.propagate_set_commands = 'local'")  # elsewhere it means nothing
         connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
         _write(connection, arena, high)
         names = [str(name) for (name,) in connection.execute(_RELATIONS).fetchall()]

@@ -14,7 +14,7 @@ import pytest
 from muniment_server.domain.classification import Classification
 from muniment_server.monitor.queries import HOST_QUERIES, SESSION_QUERIES
 from tests.races.commits import Commits
-from tests.races.crew import Crew, opened, runs_until, stagger
+from tests.races.crew import Crew, opened, runs_until
 from tests.races.histories import Operation, order_of
 from tests.races.mutants import spoiled
 from tests.support.invariants import broken
@@ -73,7 +73,7 @@ class Recorder:
     def _host(self, sessions: dict[str, Caller], dice: random.Random) -> list[tuple[str, Operation]]:
         raised = []
         for name, level in _RAISES:
-            stagger(dice, longest=0.02)
+            self._crew.stagger(dice, longest=0.02)
             start = time.monotonic()
             self._arena.host().raise_taint(session_id=sessions[name].session_id, taint=int(level))
             raised.append(("", Operation(start, time.monotonic(), "RaiseTaint", name, int(level))))

@@ -202,6 +202,6 @@ def _expire(owner: psycopg.Connection[Any], ids: list[str]) -> None:
     """As if their time had passed, without waiting for it."""
     owner.execute(
         "UPDATE muniment_internal.item SET update_time = update_time - interval '1 h',"
-        " expire_time = clock_timestamp() - interval '1 s' WHERE name = ANY(%s)",
+        " expire_time = now() - interval '1 s' WHERE name = ANY(%s)",
         [ids],
     )

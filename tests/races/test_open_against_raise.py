@@ -17,7 +17,7 @@ from muniment_server.domain.classification import Classification
 from muniment_server.monitor.queries import HOST_QUERIES, SESSION_QUERIES
 from tests.races import ledgers
 from tests.races.commits import Commits
-from tests.races.crew import Crew, code_of, opened, runs_until, stagger
+from tests.races.crew import Crew, code_of, opened, runs_until
 from tests.races.mutants import spoiled
 from tests.support.invariants import broken
 from tests.support.services import Caller, Service
@@ -56,7 +56,7 @@ class Race:
 
     def _open(self, name: str, level: Classification) -> Classification:
         """Open, and write at once."""
-        stagger(self._dice)
+        self._crew.stagger(self._dice)
         try:
             session = opened(self._arena, self._agent, level, name)
         except grpc.RpcError as error:
@@ -67,7 +67,7 @@ class Race:
         return level
 
     def _raise(self, writer: Caller, level: Classification) -> Classification:
-        stagger(self._dice)
+        self._crew.stagger(self._dice)
         code = code_of(self._arena.host().raise_taint, session_id=writer.session_id, taint=int(level))
         self._count(f"raise {code}")
         return level if code == "OK" else PUBLIC

@@ -21,7 +21,7 @@ from muniment_server.domain.items import ItemKind
 from muniment_server.monitor.queries import SESSION_QUERIES
 from tests.races import ledgers
 from tests.races.commits import Commits
-from tests.races.crew import Crew, code_of, opened, runs_until, stagger
+from tests.races.crew import Crew, code_of, opened, runs_until
 from tests.races.mutants import spoiled
 from tests.support.invariants import broken
 from tests.support.services import Caller, Service
@@ -61,7 +61,7 @@ class Race:
 
     def _raise(self, session: Caller, level: Classification, key: str) -> None:
         """What is saved after OK is at the new level, though every worker remembers the token at the old one."""
-        stagger(self._dice)
+        self._crew.stagger(self._dice)
         self._arena.host().raise_taint(session_id=session.session_id, taint=int(level))
         if self._save(session, key, "late") != level:
             self.below_the_raise.append(key)
@@ -162,7 +162,7 @@ class OtherKinds:
 
     def _raise(self, session: Caller, level: Classification) -> None:
         """What is written after OK is at the new level."""
-        stagger(self._dice)
+        self._crew.stagger(self._dice)
         self._arena.host().raise_taint(session_id=session.session_id, taint=int(level))
         late = [
             session.add_note(content=f"{self._dice.random()}").note,

@@ -14,7 +14,7 @@ from muniment_server.domain.classification import Classification
 from muniment_server.monitor.queries import HOST_QUERIES, SESSION_QUERIES
 from tests.races import ledgers
 from tests.races.commits import Commits
-from tests.races.crew import Crew, code_of, opened, runs_until, stagger
+from tests.races.crew import Crew, code_of, opened, runs_until
 from tests.races.mutants import spoiled
 from tests.support.invariants import broken
 from tests.support.services import Caller, Service
@@ -45,17 +45,17 @@ class Race:
         )
 
     def _reset(self, session: Caller) -> None:
-        stagger(self._dice)
+        self._crew.stagger(self._dice)
         successor = self._arena.host().reset_session(session_id=session.session_id)
         assert successor.session.taint == PUBLIC
         self._save("successor", Caller(self._arena.channel, successor.token), successor.session.session_id)
 
     def _raise(self, session: Caller) -> None:
-        stagger(self._dice)
+        self._crew.stagger(self._dice)
         self._count("raise", code_of(self._arena.host().raise_taint, session_id=session.session_id, taint=4))
 
     def _open(self, name: str) -> None:
-        stagger(self._dice)
+        self._crew.stagger(self._dice)
         try:
             third = opened(self._arena, self._agent, CONFIDENTIAL, name)
         except grpc.RpcError as error:
