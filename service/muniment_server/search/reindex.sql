@@ -55,13 +55,7 @@ SELECT item.tenant
 -- name: clear_index
 -- Delete the index of one agent. Its statistics are adjusted to the chunks that are left, not deleted: new items may be counted
 -- and compacted meanwhile.
-WITH deleted AS (
-    DELETE FROM chunk
-     WHERE chunk.tenant = %(tenant)s
-       AND chunk.agent = %(agent)s
- RETURNING chunk.kind, chunk.language, chunk.stem_count, chunk.gram_count
-),
-delta AS (
+WITH before AS MATERIALIZED ( -- chunks and statistics at one moment, which is before the deletion also where steps see earlier ones
     SELECT stat.kind, stat.language, -stat.chunks AS chunks, -stat.stems AS stems, -stat.grams AS grams
       FROM stat
      WHERE stat.tenant = %(tenant)s
@@ -71,6 +65,16 @@ delta AS (
       FROM chunk
      WHERE chunk.tenant = %(tenant)s
        AND chunk.agent = %(agent)s
+),
+deleted AS (
+    DELETE FROM chunk
+     WHERE chunk.tenant = %(tenant)s
+       AND chunk.agent = %(agent)s
+ RETURNING chunk.kind, chunk.language, chunk.stem_count, chunk.gram_count
+),
+delta AS (
+    SELECT before.kind, before.language, before.chunks, before.stems, before.grams
+      FROM before
      UNION ALL
     SELECT deleted.kind, deleted.language, -1, -deleted.stem_count, -deleted.gram_count
       FROM deleted
