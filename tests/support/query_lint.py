@@ -59,7 +59,7 @@ def problems_of_sessions(text: str) -> Iterator[str]:
 
 def main_statement(text: str) -> str:
     """What stands behind the common table expressions."""
-    return text[max((end for _, _, end in _expressions(text)), default=0) :]
+    return text[max((end for _, _, end in common_table_expressions(text)), default=0) :]
 
 
 def _relations(text: str) -> Iterator[tuple[str, str, str]]:
@@ -68,7 +68,7 @@ def _relations(text: str) -> Iterator[tuple[str, str, str]]:
     A common table expression of the same name counts only behind its end: inside of it, the name is the view's. What is
     changed is never an expression.
     """
-    expressions = {name: end for name, _, end in _expressions(text)}
+    expressions = {name: end for name, _, end in common_table_expressions(text)}
     pattern = r"\b(FROM|JOIN|UPDATE|DELETE FROM) ((?:\w+\.)?\w+)(?: AS (\w+))?(?=[\s;)]|$)"
     for match in re.finditer(pattern, text):
         verb, relation, alias = match.groups()
@@ -81,7 +81,7 @@ def _relations(text: str) -> Iterator[tuple[str, str, str]]:
         yield relation, alias or relation.split(".")[-1], _around(text, match.start())
 
 
-def _expressions(text: str) -> Iterator[tuple[str, int, int]]:
+def common_table_expressions(text: str) -> Iterator[tuple[str, int, int]]:
     """(name, start, end) of every common table expression."""
     for match in re.finditer(r"(?:WITH|,) (?:RECURSIVE )?(\w+) AS (?:(?:NOT )?MATERIALIZED )?\(", text):
         yield match[1], match.end(), _end(text, match.end())

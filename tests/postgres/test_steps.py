@@ -1,0 +1,173 @@
+"""Steps of one statement that read what an earlier step of it has written.
+
+On plain Postgres, all steps see the tables as they were before the statement. On a cluster, Citus executes most
+statements step by step, and each step sees what those before it have written. See ADR 14.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from muniment_server.postgres import citus, roles
+from tests.support.named_queries import FILES, PATH_OF, RELATIONS, SERVED, named
+from tests.support.query_lint import common_table_expressions
+
+BOTH_WAYS = {
+    "add_lists: embedding_list, by retired, then by the main statement": "the new numbers are above all retired ones",
+    "begin_erasure: erasure, by begun, then by forgotten": "what has just begun is not a day old",
+    "delete_agent: block_link, by unshared, then by detached": "a link that both delete is gone in either order",
+    "delete_agent_again: block_link, by unshared, then by the main statement": "as in delete_agent",
+    "find_sessions: session, by closed, then by the main statement": "what is closed has expired, and is not shown",
+    "index_items: chunk, by deleted, then by new": "the deleted chunks have other change ids than the new ones",
+    "index_items: meaning, by deleted, then by cleared": "a row that both change is gone in the end",
+    "purge: item, by old_item, then by old_revision": "of an item that was deleted, all revisions go in any case",
+    "store_passages: item, by expired, then by stored": "uniqueness is checked against the newest rows",
+    "undelete_item: item, by moved, then by new": "uniqueness is checked against the newest rows",
+    "unindex_erased: meaning, by cleared, then by unindexed": "only the deletion of its chunk removes a row",
+    "unindex_erased: remote_embedding, by forgotten, then by unindexed": "a row that both delete is gone in the end",
+}
+"""Why what a statement answers and writes is the same in both orders."""
+
+_RELATIONS = """
+WITH RECURSIVE part AS (
+    SELECT pg_class.oid AS whole, pg_class.oid
+      FROM pg_class
+     WHERE pg_class.relkind IN ('r', 'v')
+       AND pg_class.relnamespace::regnamespace::text ~ '^(vault$|muniment_)'
+     UNION
+    SELECT part.whole, pg_depend.refobjid
+      FROM part
+           JOIN pg_rewrite ON pg_rewrite.ev_class = part.oid
+           JOIN pg_depend
+                ON (pg_depend.classid, pg_depend.objid) = ('pg_rewrite'::regclass, pg_rewrite.oid)
+               AND pg_depend.refclassid = 'pg_class'::regclass
+)
+SELECT format('%s.%s', whole.relnamespace::regnamespace, whole.relname),
+       array_agg(format('%s.%s', pg_class.relnamespace::regnamespace, pg_class.relname))
+  FROM part
+       JOIN pg_class AS whole ON whole.oid = part.whole
+       JOIN pg_class ON pg_class.oid = part.oid AND pg_class.relkind = 'r'
+ GROUP BY whole.oid, whole.relnamespace, whole.relname
+"""
+_CASCADES = """
+WITH RECURSIVE changed AS (
+    SELECT pg_class.oid AS deleted, pg_class.oid
+      FROM pg_class
+     WHERE pg_class.relkind = 'r'
+     UNION
+    SELECT changed.deleted, pg_constraint.conrelid
+      FROM changed
+           JOIN pg_constraint ON pg_constraint.confrelid = changed.oid AND pg_constraint.confdeltype NOT IN ('a', 'r')
+)
+SELECT format('%s.%s', deleted.relnamespace::regnamespace, deleted.relname),
+       array_agg(format('%s.%s', pg_class.relnamespace::regnamespace, pg_class.relname))
+  FROM changed
+       JOIN pg_class AS deleted ON deleted.oid = changed.deleted
+       JOIN pg_class ON pg_class.oid = changed.oid
+ GROUP BY deleted.oid, deleted.relnamespace, deleted.relname
+"""
+_NAMED = re.compile(
+    r"(?<!DISTINCT )(?<!KEY )(?<!FOR )(?<!DO )\b(FROM|JOIN|USING|UPDATE|INSERT INTO|DELETE FROM)"
+    r" (?!LATERAL\b)([\w.]+)(?![\w(])"
+)
+_LOCKS = re.compile(r"\bFOR (?:NO KEY UPDATE|UPDATE|SHARE|KEY SHARE)\b")
+
+
+class Tables:
+    """Which tables views read, and which tables a deletion also changes."""
+
+    def __init__(self, database):
+        with database.as_owner() as owner:
+            self._parts = dict(owner.execute(_RELATIONS).fetchall())
+            self._cascades = dict(owner.execute(_CASCADES).fetchall())
+
+    def of(self, name, path):
+        """The tables that *name* reads, on this search path; none if it is of Postgres itself."""
+        names = [name] if "." in name else [f"{schema}.{name}" for schema in path.split(", ")]
+        if not name.startswith("pg_"):
+            (name,) = [each for each in names if each in self._parts][:1]
+        return set(self._parts.get(name, ()))
+
+    def changed_by_deletion(self, tables):
+        return {other for table in tables for other in self._cascades[table]}
+
+
+def read_after_written(text, tables, path):
+    """(table, writer, reader) of every step that reads a table that an earlier step writes."""
+    found, known = set(), set()
+    inlined: dict[str, set[str]] = {}
+    written: list[tuple[str, set[str]]] = []
+    expressions = [*common_table_expressions(text)]
+    for name, start, end in [*expressions, ("the main statement", max(end for *_, end in expressions), len(text))]:
+        body = text[start:end]
+        reads: set[str] = set()
+        writes: set[str] = set()
+        for verb, relation in _NAMED.findall(body):
+            if verb in {"INSERT INTO", "UPDATE", "DELETE FROM"}:
+                own = tables.of(relation, path)
+                own |= tables.changed_by_deletion(own) if verb == "DELETE FROM" else set()
+                writes |= own
+                reads |= own if verb != "INSERT INTO" or "ON CONFLICT" in body else set()
+            elif relation not in known:
+                reads |= tables.of(relation, path)
+            else:
+                reads |= inlined.get(relation, set())
+        known.add(name)
+        is_fixed = writes or _LOCKS.search(body) or text[:start].endswith(" MATERIALIZED (")
+        if not is_fixed and len(re.findall(rf"\b(?:FROM|JOIN|USING) {name}\b(?!\.)", text[end:])) == 1:
+            inlined[name] = reads  # where it is named: so does Citus, and reads there
+            continue
+        found |= {(table, writer, name) for writer, changed in written for table in changed & reads}
+        written.append((name, writes))
+    return found
+
+
+@pytest.fixture(scope="module")
+def tables(migrated):
+    return Tables(migrated)
+
+
+def of_query(query, tables):
+    path = PATH_OF.get(query.role, query.role if query.role != roles.OWNER else roles.LEVELS[0])
+    return read_after_written(citus.for_cluster(query.text), tables, path)
+
+
+def test_what_reads_the_rows_of_an_earlier_step_is_right_in_both_orders(tables):
+    several = [each for each in named(FILES) if each.file not in RELATIONS and each.text.startswith("WITH ")]
+    found = {
+        f"{query.name}: {table.partition('.')[2]}, by {writer}, then by {reader}"
+        for query in several
+        for table, writer, reader in of_query(query, tables)
+    }
+
+    assert found == set(BOTH_WAYS)
+
+
+def test_a_sum_that_counts_what_the_statement_adds_is_found(tables):
+    (query,) = (query for query in named(SERVED) if query.name == "create_shared_block")
+    before, after = query.text.split(" stored AS MATERIALIZED (")
+    stored, _, rest = after.partition("), new_item AS (")
+    late = f"{before} new_item AS ({rest}".replace("CROSS JOIN stored", f"CROSS JOIN ({stored}) AS stored")
+    inlined = query.text.replace("stored AS MATERIALIZED (", "stored AS (")
+
+    expected = {("muniment_public.storage", "counted", "the main statement")}
+    assert read_after_written(late, tables, query.role) == expected
+    assert read_after_written(inlined, tables, query.role) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "reader"),
+    [
+        ("WITH a AS (DELETE FROM chunk), b AS (UPDATE meaning SET prior = NULL) SELECT", "b"),
+        ("WITH a AS (INSERT INTO item SELECT), b AS (SELECT FROM visible FOR SHARE) SELECT FROM b", "b"),
+        ("WITH a AS (INSERT INTO item SELECT), b AS (SELECT FROM item) SELECT FROM b JOIN b ON TRUE", "b"),
+        ("WITH b AS (SELECT FROM item), a AS (INSERT INTO item SELECT) SELECT FROM b", "the main statement"),
+        ("WITH a AS (INSERT INTO item SELECT) INSERT INTO item SELECT ON CONFLICT DO NOTHING", "the main statement"),
+        ("WITH a AS (INSERT INTO item SELECT) INSERT INTO item SELECT FROM a", None),
+        ("WITH b AS MATERIALIZED (SELECT FROM item), a AS (INSERT INTO item SELECT) SELECT FROM b", None),
+    ],
+)
+def test_a_step_that_reads_what_is_written_is_found(tables, text, reader):
+    assert {found for _, _, found in read_after_written(text, tables, "muniment_public")} == ({reader} - {None})
