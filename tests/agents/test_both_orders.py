@@ -1,7 +1,8 @@
-"""What fits exactly is written, and one item or byte less of room refuses it: the same on plain Postgres and a cluster.
+"""Statements whose steps touch the same rows or sums: they do the same on plain Postgres and on a cluster.
 
-On a cluster, the steps of a statement see what those before them have written, so one that compares a sum with a limit
-could count what it has just added.
+On plain Postgres, the steps of a statement see the tables as they were before it. On a cluster, they see what the steps
+before them have written, so one that compares a sum with a limit could count what it has just added. The statements
+whose steps do touch the same are listed in tests/postgres/test_steps.py.
 """
 
 from __future__ import annotations
@@ -13,10 +14,23 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from muniment_server.admin.operator import connect_operator
 from tests.agents.test_quotas import limit, quota_of, storage
-from tests.support.answers import INTERNAL
+from tests.support.answers import INTERNAL, LEVELS
+from tests.support.invariants import broken_invariants
 from tests.support.services import Caller, failure_of
 
+PASSAGE = 4
+EMBED_AT_AN_ADDRESS = """
+INSERT INTO remote_embedding (tenant, agent, kind, name, change_id, number, model, is_missing, prior_name)
+SELECT own.tenant, own.agent, own.kind, own.name, own.change_id, own.piece, 7, FALSE, prior.name
+  FROM meaning AS own
+       LEFT JOIN chunk AS prior
+              ON (prior.tenant, prior.agent, prior.change_id) = (own.tenant, own.agent, own.prior)
+"""
+CHUNKS = "SELECT name FROM chunk WHERE kind = 4"
+EMBEDDINGS = "SELECT name FROM meaning WHERE kind = 4"
+REMOTE_EMBEDDINGS = "SELECT name FROM remote_embedding WHERE kind = 4"
 TEXT = "x" * 10
 OLD, NEW = (str(uuid.uuid4()) for _ in range(2))
 
@@ -70,7 +84,7 @@ WRITES = {
         lambda session: session.store_passage(content=TEXT, passage_id=OLD),
     ),
     "UndeleteItem, memory": Write(undelete(1, "old"), 1, 10, memory_and_its_deletion),
-    "UndeleteItem, passage": Write(undelete(4, OLD), 1, 0, passage_and_its_deletion),
+    "UndeleteItem, passage": Write(undelete(PASSAGE, OLD), 1, 0, passage_and_its_deletion),
 }
 
 
@@ -93,3 +107,32 @@ def test_what_fits_exactly_is_written_and_what_does_not_changes_nothing(at, host
     write(session, host)
 
     assert storage(host)[INTERNAL].items == stored.items + items
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(
+    "remove",
+    [
+        lambda session, _: session.delete_passages(thread="t"),
+        lambda _, host: host.erase_items(agent_id="alice", kind=PASSAGE, tag="pii"),
+    ],
+    ids=["DeletePassages", "EraseItems"],
+)
+def test_turns_that_are_embedded_with_each_other_are_removed_together(service, level, remove):
+    """One step clears the embeddings that include a removed text, another one removes them with their chunks."""
+    session = service.session(level)
+    for text in ("one", "two", "three"):
+        session.store_passage(content=text, thread="t", tags=["pii"])
+    last = session.store_passage(content="of another thread").passage
+    with service.database.as_owner() as owner:
+        owner.execute("SELECT set_config('search_path', %s, false)", [level.role])
+        owner.execute(EMBED_AT_AN_ADDRESS)
+        (included,) = owner.execute("SELECT count(prior_name) FROM remote_embedding").fetchone()
+        remove(session, service.host())
+        left = [owner.execute(query).fetchall() for query in (CHUNKS, EMBEDDINGS, REMOTE_EMBEDDINGS)]
+
+    assert included == 2
+    assert left == [[(last.passage_id,)]] * 3
+    with connect_operator(service.database.admin) as operator:
+        assert set(operator.broken_index().values()) == {0}
+    assert [what for what in broken_invariants(service.database) if "miscounted" in what] == []
