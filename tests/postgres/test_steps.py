@@ -30,43 +30,27 @@ BOTH_WAYS = {
 }
 """Why what a statement answers and writes is the same in both orders."""
 
-_RELATIONS = """
+_PARTS = """
 WITH RECURSIVE part AS (
     SELECT pg_class.oid AS whole, pg_class.oid
       FROM pg_class
-     WHERE pg_class.relkind IN ('r', 'v')
-       AND pg_class.relnamespace::regnamespace::text ~ '^(vault$|muniment_)'
      UNION
     SELECT part.whole, pg_depend.refobjid
       FROM part
            JOIN pg_rewrite ON pg_rewrite.ev_class = part.oid
-           JOIN pg_depend
-                ON (pg_depend.classid, pg_depend.objid) = ('pg_rewrite'::regclass, pg_rewrite.oid)
-               AND pg_depend.refclassid = 'pg_class'::regclass
+           JOIN pg_depend ON pg_depend.objid = pg_rewrite.oid AND pg_depend.refclassid = 'pg_class'::regclass
 )
-SELECT format('%s.%s', whole.relnamespace::regnamespace, whole.relname),
-       array_agg(format('%s.%s', pg_class.relnamespace::regnamespace, pg_class.relname))
+SELECT part.whole::regclass::text,
+       coalesce(array_agg(part.oid::regclass::text) FILTER (WHERE pg_class.relkind = 'r'), '{}')
   FROM part
-       JOIN pg_class AS whole ON whole.oid = part.whole
-       JOIN pg_class ON pg_class.oid = part.oid AND pg_class.relkind = 'r'
- GROUP BY whole.oid, whole.relnamespace, whole.relname
+       JOIN pg_class ON pg_class.oid = part.oid
+ GROUP BY part.whole
 """
 _CASCADES = """
-WITH RECURSIVE changed AS (
-    SELECT pg_class.oid AS deleted, pg_class.oid
-      FROM pg_class
-     WHERE pg_class.relkind = 'r'
-     UNION
-    SELECT changed.deleted, pg_constraint.conrelid
-      FROM changed
-           JOIN pg_constraint ON pg_constraint.confrelid = changed.oid AND pg_constraint.confdeltype NOT IN ('a', 'r')
-)
-SELECT format('%s.%s', deleted.relnamespace::regnamespace, deleted.relname),
-       array_agg(format('%s.%s', pg_class.relnamespace::regnamespace, pg_class.relname))
-  FROM changed
-       JOIN pg_class AS deleted ON deleted.oid = changed.deleted
-       JOIN pg_class ON pg_class.oid = changed.oid
- GROUP BY deleted.oid, deleted.relnamespace, deleted.relname
+SELECT pg_constraint.confrelid::regclass::text, array_agg(pg_constraint.conrelid::regclass::text)
+  FROM pg_constraint
+ WHERE pg_constraint.confdeltype IN ('c', 'n', 'd')
+ GROUP BY pg_constraint.confrelid
 """
 _NAMED = re.compile(
     r"(?<!DISTINCT )(?<!KEY )(?<!FOR )(?<!DO )\b(FROM|JOIN|USING|UPDATE|INSERT INTO|DELETE FROM)"
@@ -80,18 +64,19 @@ class Tables:
 
     def __init__(self, database):
         with database.as_owner() as owner:
-            self._parts = dict(owner.execute(_RELATIONS).fetchall())
+            owner.execute("SET search_path = ''")  # names have their schema, but for those of Postgres itself
+            self._parts = dict(owner.execute(_PARTS).fetchall())
             self._cascades = dict(owner.execute(_CASCADES).fetchall())
 
     def of(self, name, path):
-        """The tables that *name* reads, on this search path; none if it is of Postgres itself."""
-        names = [name] if "." in name else [f"{schema}.{name}" for schema in path.split(", ")]
-        if not name.startswith("pg_"):
-            (name,) = [each for each in names if each in self._parts][:1]
-        return set(self._parts.get(name, ()))
+        """The tables that *name* reads on this search path."""
+        names = (name.removeprefix("pg_catalog."), *(f"{schema}.{name}" for schema in path.split(", ")))
+        return set(next(self._parts[each] for each in names if each in self._parts))
 
-    def changed_by_deletion(self, tables):
-        return {other for table in tables for other in self._cascades[table]}
+    def after_deletion(self, changed):
+        """*changed*, and the tables to which a deletion of their rows cascades."""
+        more = changed.union(*(self._cascades.get(table, ()) for table in changed))
+        return changed if more == changed else self.after_deletion(more)
 
 
 def read_after_written(text, tables, path):
@@ -107,7 +92,7 @@ def read_after_written(text, tables, path):
         for verb, relation in _NAMED.findall(body):
             if verb in {"INSERT INTO", "UPDATE", "DELETE FROM"}:
                 own = tables.of(relation, path)
-                own |= tables.changed_by_deletion(own) if verb == "DELETE FROM" else set()
+                own = tables.after_deletion(own) if verb == "DELETE FROM" else own
                 writes |= own
                 reads |= own if verb != "INSERT INTO" or "ON CONFLICT" in body else set()
             elif relation not in known:
