@@ -99,7 +99,7 @@ def test_a_migration_that_a_node_did_not_confirm_is_no_success(folder: Path, url
 def test_passwords_that_a_node_did_not_confirm_are_in_the_passfile(
     url: str, passfile: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The roles have them, so that nobody could log in with the passwords of before."""
+    """The roles have them, so that no one could log in with the passwords of before."""
     monkeypatch.setattr(passfiles, "missing_roles", lambda _: {roles.AUDITOR})
     before = passfile.read_bytes()
 
