@@ -19,8 +19,8 @@ from tests.support.services import Service, serving
 _THREADS = 12
 """More than a worker has: calls shall meet."""
 _STREAM_THREADS = 8
-_SLOWNESS_OF_CLUSTERS = 40.0
-"""How many times as long a write takes there: ADR 14."""
+_SLOWNESS_OF_CLUSTERS = 150.0
+"""A write takes some 40 times as long there (ADR 14), and the other nodes are on the same cores."""
 _names = itertools.count(1)
 
 

@@ -200,8 +200,8 @@ def _in(ahead: timedelta) -> Timestamp:
 
 def _expire(owner: psycopg.Connection[Any], ids: list[str]) -> None:
     """As if their time had passed, without waiting for it."""
+    now = datetime.now(UTC)
     owner.execute(
-        "UPDATE muniment_internal.item SET update_time = update_time - interval '1 h',"
-        " expire_time = now() - interval '1 s' WHERE name = ANY(%s)",
-        [ids],
+        "UPDATE muniment_internal.item SET update_time = %s, expire_time = %s WHERE name = ANY(%s)",
+        [now - timedelta(hours=1), now - timedelta(seconds=1), ids],
     )

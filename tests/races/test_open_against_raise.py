@@ -107,6 +107,7 @@ def test_the_taint_is_the_highest_that_was_acknowledged(
 
 
 @pytest.mark.proof
+@pytest.mark.plain_postgres("on a cluster, the mutant shows as a call that fails")
 def test_an_open_that_lowers_the_mark_would_show(race: Race, agent: str, owner: psycopg.Connection[Any]) -> None:
     commits = Commits(owner, agent)
     with spoiled(HOST_QUERIES, "open_session", "greatest(marked.taint, excluded.taint)", "excluded.taint"):
@@ -117,6 +118,7 @@ def test_an_open_that_lowers_the_mark_would_show(race: Race, agent: str, owner: 
 
 
 @pytest.mark.proof
+@pytest.mark.plain_postgres("Citus does not run the mutant's subquery")
 def test_an_open_that_goes_by_its_snapshot_would_show(race: Race, agent: str, owner: psycopg.Connection[Any]) -> None:
     """As if the mark were read before the wait, and written after it."""
     commits = Commits(owner, agent)

@@ -175,6 +175,7 @@ def test_a_revision_counted_from_the_snapshot_would_show(
 
 
 @pytest.mark.proof
+@pytest.mark.plain_postgres("on a cluster, steps of a statement see what earlier ones wrote")
 def test_a_ledger_that_copies_what_the_snapshot_shows_would_show(
     sessions: Opener, crew: Crew, agent: str, owner: psycopg.Connection[Any]
 ) -> None:
