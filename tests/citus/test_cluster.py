@@ -100,6 +100,14 @@ _FAULTS_OF_NODES = {
         "ALTER ROLE muniment_public SET lock_timeout = '5s'",
         "missing: muniment_public: lock_timeout=5s on setting",
     ),
+    "GRANT EXECUTE ON FUNCTION citus_internal.add_tenant_schema(oid, integer) TO muniment_public": (
+        "REVOKE EXECUTE ON FUNCTION citus_internal.add_tenant_schema(oid, integer) FROM muniment_public",
+        "not in the matrix: muniment_public: EXECUTE on function citus_internal.add_tenant_schema(oid,integer)",
+    ),
+    "ALTER TABLE vault.session DROP CONSTRAINT fence_is_empty": (
+        "ALTER TABLE vault.session ADD CONSTRAINT fence_is_empty CHECK (fence = 0)",
+        "missing: pinned: CHECK ((fence = 0)) on vault.session",
+    ),
     "GRANT CREATE ON DATABASE kept TO muniment_public": (
         "REVOKE CREATE ON DATABASE kept FROM muniment_public",
         "not in the matrix: muniment_public: CREATE on database",
@@ -328,6 +336,30 @@ def test_large_objects_are_closed_on_each_node(cluster: Cluster, passfile: Path,
     for port in (cluster.coordinator, *cluster.workers):
         with login(cluster, passfile, role, port) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
             connection.execute("SELECT lo_create(0)")
+
+
+@pytest.mark.parametrize("role", roles.SERVING)
+@pytest.mark.parametrize(
+    "call", ["citus_internal.add_tenant_schema(1, 1)", "citus_unmark_object_distributed(1, 1, 1, false)"]
+)
+def test_no_serving_role_changes_the_metadata_of_the_cluster(
+    cluster: Cluster, passfile: Path, migrated: str, role: str, call: str
+) -> None:
+    """All levels read them. Citus lets everybody call these functions."""
+    for port in (cluster.coordinator, *cluster.workers):
+        with login(cluster, passfile, role, port) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute(f"SELECT {call}".encode())
+
+
+@pytest.mark.parametrize(("table", "changed"), [("conversation", 1), ("session", 4)])
+def test_the_right_to_lock_rows_that_lower_levels_read_leaves_nothing_in_them(
+    cluster: Cluster, passfile: Path, migrated: str, table: str, changed: int
+) -> None:
+    update = f"UPDATE vault.{table} SET fence = %s WHERE tenant = 1".encode()
+    with login(cluster, passfile, roles.LEVELS[-1]) as connection:
+        assert connection.execute(update, [0]).rowcount == changed
+        with pytest.raises(psycopg.errors.CheckViolation):
+            connection.execute(update, [7])
 
 
 _ASKED = (

@@ -227,16 +227,27 @@ def limits_of_nodes(connection: psycopg.Connection[Any]) -> Iterator[str]:
         yield from (f"{name} is {setting} {unit} at {node}" for name, setting, unit in settings)
 
 
+def close_own_functions(connection: psycopg.Connection[Any]) -> None:
+    """Let only the owner execute, on this node, the functions with which nodes change each other's metadata.
+
+    Citus lets everybody: a level could hide the rows of others, or leave a message for lower ones. Needs a superuser.
+    """
+    given = {"owner": roles.OWNER, "closed": False}
+    for (statement,) in connection.execute(_QUERIES["owners_functions"], given).fetchall():
+        connection.execute(statement.encode())
+
+
 def close_functions(connection: psycopg.Connection[Any]) -> int:
-    """Repeat on the workers, at once, the revocations on functions, and return how many. Needs a superuser."""
-    revocations = _lacking(connection, "closed_functions", {})
-    for statement in revocations:
+    """Repeat on the workers, at once, the rights on functions, and return how many. Needs a superuser."""
+    own = _lacking(connection, "owners_functions", {"owner": roles.OWNER, "closed": True})
+    statements = [*_lacking(connection, "closed_functions", {}), *own]
+    for statement in statements:
         _answers(connection, "on_workers", statement)
-    return len(revocations)
+    return len(statements)
 
 
 def repeat_grants(connection: psycopg.Connection[Any]) -> Iterator[str]:
-    """Repeat on the nodes what Citus does not propagate: grants on views and system columns, revocations on functions.
+    """Repeat on the nodes what Citus does not propagate: grants on views and system columns, rights on functions.
 
     Shards that were moved lack grants, too. Needs a superuser.
     """
@@ -246,7 +257,7 @@ def repeat_grants(connection: psycopg.Connection[Any]) -> Iterator[str]:
     for statement in grants:  # on the coordinator: Citus propagates it, now that the nodes have the views and shards
         connection.execute(statement.encode())
     if grants or revocations:
-        yield f"repeated {len(grants)} grants and {revocations} revocations on the nodes"
+        yield f"repeated {len(grants)} grants and {revocations} rights on functions on the nodes"
 
 
 def lock_against_writes(connection: psycopg.Connection[Any]) -> None:

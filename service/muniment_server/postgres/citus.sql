@@ -96,6 +96,19 @@ SELECT format('REVOKE EXECUTE ON FUNCTION %%s FROM PUBLIC', pg_proc.oid::regproc
    AND pg_proc.proname ~ '^(lo_|loread$|lowrite$)'
    AND NOT has_function_privilege('public', pg_proc.oid, 'EXECUTE');
 
+-- name: owners_functions
+-- The statements that let only the owner, as which nodes act on each other, execute Citus's functions for its own metadata: for
+-- those that have been run on this node, or for those that have not.
+SELECT format(made.statement, pg_proc.oid::regprocedure, %(owner)s::text)
+  FROM pg_proc
+       CROSS JOIN (VALUES (1, 'REVOKE EXECUTE ON FUNCTION %%1$s FROM PUBLIC'), (2, 'GRANT EXECUTE ON FUNCTION %%1$s TO %%2$I')) AS made (step, statement)
+ WHERE (
+           pg_proc.pronamespace = to_regnamespace('citus_internal')
+        OR (pg_proc.pronamespace = 'pg_catalog'::regnamespace AND pg_proc.proname ~ '^citus_(internal_|unmark_object_distributed$)')
+       )
+   AND has_function_privilege('public', pg_proc.oid, 'EXECUTE') <> %(closed)s
+ ORDER BY made.step;
+
 -- name: undistributed
 -- The tables that exist only on this node, each with those that its foreign keys refer to.
 SELECT pg_class.oid::regclass::text,

@@ -218,6 +218,7 @@ def close_database(connection: psycopg.Connection) -> None:
         connection.execute(statement)
     if connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone() == (True,):
         _close_large_objects(connection)
+        citus.close_own_functions(connection)
     else:
         connection.execute(sql.SQL("GRANT {} TO CURRENT_USER").format(owner))
 

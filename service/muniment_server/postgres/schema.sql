@@ -422,6 +422,7 @@ CREATE TABLE vault.conversation (
     taint smallint NOT NULL,
     create_time timestamp with time zone DEFAULT vault.clock() NOT NULL,
     fence smallint DEFAULT 0 NOT NULL,
+    CONSTRAINT fence_is_empty CHECK ((fence = 0)),
     CONSTRAINT taint_is_a_level CHECK (((taint >= 1) AND (taint <= 4)))
 );
 
@@ -436,6 +437,7 @@ CREATE TABLE vault.session (
     close_time timestamp with time zone,
     level smallint DEFAULT 4 NOT NULL,
     fence smallint DEFAULT 0 NOT NULL,
+    CONSTRAINT fence_is_empty CHECK ((fence = 0)),
     CONSTRAINT level_is_a_level CHECK (((level >= 1) AND (level <= 4)))
 );
 

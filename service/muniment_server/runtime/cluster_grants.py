@@ -167,6 +167,7 @@ def _eraser(schema: str) -> Iterator[Fact]:
 def _hosts() -> Iterator[Fact]:
     for table in _LOCKED:
         yield Fact("row security", f"vault.{table}", "enabled")
+        yield Fact("pinned", f"vault.{table}", "CHECK ((fence = 0))")
         yield from (Fact(role, f"vault.{table}", "rows true") for role in (roles.CONTROL, roles.ERASER))
     yield Fact(roles.ERASER, "schema vault", "USAGE")
     for table, columns in _ERASED_OF_HOSTS.items():

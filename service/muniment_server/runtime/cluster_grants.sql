@@ -1,5 +1,6 @@
 -- name: policies
--- Row policies, and the tables on which they are in force, as (subject, object, fact).
+-- Row policies, and the tables on which they are in force; what is always 0; and who may execute Citus's functions for its own
+-- metadata. As (subject, object, fact).
 WITH relation AS (
     SELECT pg_class.oid, pg_class.relrowsecurity, pg_class.relforcerowsecurity, pg_namespace.nspname || '.' || pg_class.relname AS object
       FROM pg_catalog.pg_class
@@ -20,7 +21,22 @@ SELECT 'row security', relation.object, 'enabled'
  UNION ALL
 SELECT 'row security', relation.object, 'forced'
   FROM relation
- WHERE relation.relforcerowsecurity;
+ WHERE relation.relforcerowsecurity
+ UNION ALL
+SELECT 'pinned', relation.object, pg_get_constraintdef(pg_constraint.oid)
+  FROM relation
+       JOIN pg_catalog.pg_constraint ON pg_constraint.conrelid = relation.oid
+ WHERE pg_constraint.conname ~ '^fence_is_empty(_\d+)?$'
+   AND pg_constraint.convalidated
+ UNION ALL
+SELECT serving.role, 'function ' || pg_proc.oid::regprocedure, 'EXECUTE'
+  FROM unnest(%(serving)s::text[]) AS serving (role)
+       JOIN pg_catalog.pg_proc
+         ON has_function_privilege(serving.role, pg_proc.oid, 'EXECUTE')
+        AND (
+                pg_proc.pronamespace = to_regnamespace('citus_internal')
+             OR (pg_proc.pronamespace = 'pg_catalog'::regnamespace AND pg_proc.proname ~ '^citus_(internal_|unmark_object_distributed$)')
+            );
 
 -- name: risky_settings
 -- Settings with which a node could lose writes, or would log statements: Citus sends it some that contain their values.
