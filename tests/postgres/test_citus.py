@@ -102,6 +102,13 @@ def test_a_lost_node_is_no_bug_of_ours(database, message, kind):
     assert type(domain_error(raised.value)) is kind
 
 
+def test_a_shard_that_is_moved_is_no_bug_of_ours(database):
+    with database.as_owner() as owner, pytest.raises(psycopg.DatabaseError) as raised:
+        owner.execute("DO $$ BEGIN RAISE EXCEPTION 'no result' USING ERRCODE = 'CIINF'; END $$")
+
+    assert type(domain_error(raised.value)) is Unavailable
+
+
 @pytest.mark.parametrize(
     ("message", "found"), [("failed to commit transaction on worker:5432", True), ("other", False)]
 )

@@ -28,6 +28,8 @@ _LOST_NODE = (
     "terminating connection due to unexpected postmaster exit",
 )
 """How Citus's messages begin if it has lost a node in the middle of a statement. Their SQLSTATE is that of a bug."""
+_RESULT_IS_GONE = "CIINF"
+"""Citus's own SQLSTATE: the result of a step is not on the node that needs it. It happens while a shard is moved."""
 
 
 def domain_error(error: psycopg.Error) -> Exception:
@@ -60,6 +62,8 @@ def _domain_error(error: Exception) -> Exception:
         case errors.DiskFull():
             return StorageFull()
         case errors.ReadOnlySqlTransaction() | errors.IdleInTransactionSessionTimeout():  # a failover; a slow worker
+            return Unavailable()
+        case psycopg.Error(sqlstate=state) if state == _RESULT_IS_GONE:
             return Unavailable()
         case errors.InternalError_() if (error.diag.message_primary or "").startswith(_LOST_NODE):
             return Unavailable()
