@@ -33,7 +33,7 @@ NAMES = {
     "muniment_remote_embedder": ("address", "ceiling"), "muniment_remote_embedding_queue": ("level",),
     "muniment_reranker": ("address", "ceiling"), "muniment_reranker_requests_total": ("outcome",),
     "muniment_agents": (), "muniment_agents_being_erased": (), "muniment_stored_bytes": ("level",),
-    "muniment_tenant_calls_per_second": ("name", "tenant"),
+    "muniment_tenant_calls_per_second": ("name", "tenant"), "muniment_node_up": ("server", "node"),
 }  # fmt: skip
 """What `status` and `top` read, with its labels."""
 UP = 'muniment_database_up{role="muniment_control",sqlstate=""} 1\n'

@@ -26,6 +26,7 @@ _FIELDS = [
     "gate_problems",
     "database_up",
     "servers_up",
+    "nodes_up",
     "database_sqlstate",
     "database_answered",
     "database_down_since",

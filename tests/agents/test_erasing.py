@@ -131,6 +131,25 @@ def test_operators_do_not_find_a_deleted_agent_by_the_id_in_the_audit_log(servic
             operator.history(tenant="acme", agent_id=deleted, kind=ItemKind.MEMORY, name="plan")
 
 
+def test_an_eraser_that_fails_each_second_says_so_once_a_minute(service, caplog):
+    asked, often = [], Event()
+
+    def may_erase() -> bool:
+        asked.append(True)
+        if len(asked) == 3:
+            often.set()
+        raise RuntimeError("canary")
+
+    with eraser_of(service.database, may_erase) as broken:
+        broken.start()
+        assert often.wait(10)
+        broken.end()
+
+    assert [record.getMessage() for record in caplog.records if record.name == "muniment.eraser"] == [
+        "erasing failed and will be retried: RuntimeError"
+    ]
+
+
 def test_the_eraser_goes_on_after_an_error_and_logs_only_its_kind(service, caplog):
     service.session(PUBLIC)
     service.host().delete_agent(agent_id="alice")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -53,7 +54,7 @@ def cluster(home: Path) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def served(home: Path, cluster: Cluster) -> Iterator[ServedCluster]:
-    with serving(home, cluster) as server:
+    with serving(home, cluster, "--metrics", f"unix:{home}/metrics") as server:
         yield server
         print(server.log[-10_000:])
 
@@ -220,3 +221,24 @@ def test_a_database_that_was_prepared_before_the_extension_is_not_served(
 
     assert (refused.returncode, refused.stdout) == (1, "")
     assert "run `muniment distribute`" in refused.stderr
+
+
+def test_the_metrics_tell_which_worker_does_not_answer(served: ServedCluster, cluster: Cluster, home: Path) -> None:
+    def nodes_up() -> dict[str, int]:
+        shown = run_process(home, "status", "--metrics", f"unix:{home}/metrics", "--json")
+        return dict(json.loads(shown.stdout)["nodes_up"])
+
+    workers = [node for node in cluster.nodes if node.port != cluster.coordinator]
+    before = nodes_up()
+    workers[0].kill()
+    try:
+        wait_until(
+            lambda: nodes_up() == {**before, f"127.0.0.1:{workers[0].port}": 0}, "the worker is away", seconds=20
+        )
+        shown = run_process(home, "top", "--metrics", f"unix:{home}/metrics", "--once").stdout
+    finally:
+        workers[0].start()
+
+    assert before == {f"127.0.0.1:{node.port}": 1 for node in workers}
+    assert f"127.0.0.1:{workers[0].port} down" in shown
+    wait_until(lambda: nodes_up() == before, "it answers again", seconds=20)

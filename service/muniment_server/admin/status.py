@@ -55,6 +55,7 @@ def status_of(reading: Reading) -> dict[str, Any]:
         "gate_problems": _gauges(reading, "muniment_gate_problems", "kind"),
         "database_up": reading.lowest("muniment_database_up") == 1,
         "servers_up": _servers(reading),
+        "nodes_up": _gauges(reading, "muniment_node_up", "node"),
         "database_sqlstate": reading.label("muniment_database_up", "sqlstate") or None,
         "database_answered": moment(reading.value("muniment_database_answered_timestamp_seconds") or None),
         "database_down_since": moment(reading.lowest("muniment_database_down_since_timestamp_seconds")),

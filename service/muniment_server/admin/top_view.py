@@ -57,6 +57,8 @@ def _conditions(reading: Reading) -> Iterator[Text]:
     yield _condition(reading.value("muniment_ready") == 1, "ready", "not ready")
     yield _condition(reading.value("muniment_gate_open") != 0, "gate open", "gate closed")
     yield _condition(reading.lowest("muniment_database_up") == 1, "database up", _why_down(reading))
+    if away := [harmless(node) for node, is_up in reading.by("muniment_node_up", "node").items() if not is_up]:
+        yield Text(f"{', '.join(away)} down", style="bold red")
     free = reading.value("muniment_disk_free_bytes")
     left = "disk not known" if free is None else f"disk {free / _GIB:,.1f} GiB left"
     yield _condition(reading.value("muniment_disk_full") != 1, left, "disk full")

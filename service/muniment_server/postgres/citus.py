@@ -283,6 +283,12 @@ def epochs_of_nodes(connection: psycopg.Connection[Any]) -> dict[str, Epoch]:
     return {group: Epoch(**json.loads(epoch)) for group, epoch in answers}
 
 
+def answering_workers(connection: psycopg.Connection[Any]) -> dict[str, bool]:
+    """Whether each worker answers, by its address. Any role may ask. Waits for one that hangs."""
+    answers = connection.execute(_QUERIES["on_workers"], {"command": "SELECT 1"}).fetchall()
+    return {node: success for success, _, node in answers}
+
+
 def facts_of_nodes(
     connection: psycopg.Connection[Any], query: str, parameters: Mapping[str, object]
 ) -> dict[str, list[list[str]]]:

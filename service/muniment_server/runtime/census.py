@@ -20,7 +20,7 @@ from psycopg.rows import class_row
 
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import MunimentError
-from muniment_server.postgres import queries, roles
+from muniment_server.postgres import citus, queries, roles
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.disk import free_bytes
 from muniment_server.postgres.driver_errors import NO_SQLSTATE
@@ -95,6 +95,8 @@ class Census:
         self._is_pinged = False
         """Whether it is known if the database answers, since it was asked."""
         self._sqlstate = ""
+        self._workers: Mapping[str, bool] = {}
+        """Whether each worker of a cluster answers, by its address."""
         self._down_since: float | None = None
         self._counted = 0.0
         self._counts: list[GaugeMetricFamily] = []
@@ -107,6 +109,7 @@ class Census:
         down_since = self._down_since
         yield _up(self._sqlstate)
         if down_since is None:
+            yield from _of_workers(self._workers)
             yield from self._counts
         else:
             yield _down_since(down_since)
@@ -140,8 +143,17 @@ class Census:
         else:
             self._sqlstate, self._down_since = "", None
         self._is_pinged = True
+        if self._down_since is None:
+            self._ask_workers()
         if self._down_since is None and self._clock() - self._counted >= _COUNT_INTERVAL:
             self._count()
+
+    def _ask_workers(self) -> None:
+        try:
+            with self._database.connection(roles.CONTROL, Deadline(_PING_SECONDS)) as connection:
+                self._workers = citus.answering_workers(connection) if connection.on_cluster else {}
+        except (MunimentError, psycopg.Error):  # one hangs, and the others cannot be asked beside it
+            self._workers = dict.fromkeys(self._workers, False)
 
     def _report_down(self, sqlstate: str) -> None:
         self._sqlstate, self._down_since = sqlstate, self._down_since or self._asked
@@ -256,6 +268,18 @@ def _up(sqlstate: str) -> GaugeMetricFamily:
     )
     family.add_metric((roles.CONTROL, sqlstate), not sqlstate)
     return family
+
+
+def _of_workers(workers: Mapping[str, bool]) -> Iterator[GaugeMetricFamily]:
+    if workers:
+        family = GaugeMetricFamily(
+            "muniment_node_up",
+            "On a Citus cluster: 1 if a worker answers. All are 0 while one hangs, since which is not known.",
+            labels=("node",),
+        )
+        for node, answers in workers.items():
+            family.add_metric((node,), answers)
+        yield family
 
 
 def _down_since(time: float) -> GaugeMetricFamily:

@@ -29,6 +29,8 @@ _LOG = logging.getLogger("muniment.eraser")
 _QUERIES = queries.load(__package__, "eraser.sql")
 _LOCK = 0x65726173  # "eras"
 _INTERVAL = 1.0
+_WARN_INTERVAL = 60.0
+"""The database, or a node of a cluster, may be away for long."""
 _BATCH_ROWS = 500
 _BATCH_SECONDS = 10.0
 _MOST_AGENTS = 1000
@@ -73,6 +75,7 @@ class Eraser:
         self._database = database
         self._may_erase = may_erase
         self._is_ended = threading.Event()
+        self._warn_again = 0.0
 
     def start(self) -> None:
         """Start to look for deleted agents, every second."""
@@ -89,7 +92,8 @@ class Eraser:
             except _Interrupted:
                 pass
             except Exception as error:  # noqa: BLE001 - whatever it is, the rest must be erased later
-                if not self._is_ended.is_set():
+                if not self._is_ended.is_set() and time.monotonic() >= self._warn_again:
+                    self._warn_again = time.monotonic() + _WARN_INTERVAL
                     _LOG.warning("erasing failed and will be retried: %s", type(error).__name__)
             self._is_ended.wait(_INTERVAL)
 
