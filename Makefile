@@ -53,7 +53,7 @@ prove-alone: .venv/.stamp ## Show with figures that no caller can stop the other
 # the figures of races and faults. Status 5 of pytest: the part has no such test.
 prove-deep: .venv/.stamp ## What `make prove` samples, whole and repeated for hours, with logs to commit: PARTS="races faults" ARGS="--seed 7"
 	@failed=; for part in $(PARTS); do \
-	    log=tests/prove-deep/$$part.log; \
+	    log=tests/prove-deep/$$part$(if $(findstring --cluster,$(ARGS)),-on-cluster).log; \
 	    echo "$$(date -u '+%F %R UTC'), commit $$(git describe --always --dirty), $$(nproc) cores" '$(ARGS)' > $$log.part; \
 	    $(PROVE) -m '(proof or scales) and not alone' -rP --show-capture stdout \
 	        --runs 2000 --kills 2000 --programs 1000 --queries 20000 --messages 1000000 tests/$$part $(ARGS) >> $$log.part; \
