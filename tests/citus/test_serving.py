@@ -24,7 +24,7 @@ from tests.faults.load import channel_to
 from tests.faults.rounds import Rounds
 from tests.support.commands import run_process, wait_until
 from tests.support.external_postgres import admin_url, migrate
-from tests.support.methods import METHODS
+from tests.support.methods import FOR_HOSTS, METHODS
 from tests.support.services import Caller, Outcome
 
 pytestmark = [
@@ -182,6 +182,70 @@ def test_what_a_worker_has_not_confirmed_is_not_acknowledged(
     node.start()
     wait_until(lambda: session.observe("GetMemory", key="plan").code is grpc.StatusCode.OK, "what was committed")
     assert served.prepared() == 0
+
+
+def test_while_a_worker_is_away_tenants_of_the_other_can_read_and_not_write(
+    served: ServedCluster, cluster: Cluster, host: Caller
+) -> None:
+    """Citus sends what one step of a statement returns to every worker, so a write needs all of them."""
+    session = _session(host, CONFIDENTIAL, "away")
+    session.save_memory(key="plan", content="ship on Friday")
+    session.update_block(label="lines", content="one")
+    note_id = session.add_note(content="likes tea").note.note_id
+    passage_id = session.store_passage(content="the first passage").passage.passage_id
+    host.create_agent(agent_id="consumer")
+    shared = {"owner_agent_id": "away", "label": "shared"}
+    host.create_shared_block(**shared)
+    of_session, of_agent = {"session_id": session.session_id}, {"agent_id": "away"}
+    item, consumer = {**of_agent, "kind": 1, "name": "plan"}, {**shared, "agent_id": "consumer"}
+    reads: dict[str, dict[str, Any]] = {
+        "GetMemory": {"key": "plan"}, "ListMemories": {}, "SearchMemories": {"query": "friday"},
+        "ListNotes": {}, "SearchNotes": {"query": "tea"}, "ListBlocks": {}, "GetBlock": {"label": "lines"},
+        "GetPassage": {"passage_id": passage_id}, "ListPassages": {}, "SearchPassages": {"query": "first"},
+        "RenderPrompt": {}, "GetSession": of_session, "GetAgent": of_agent, "ListAgents": {}, "ListSessions": of_agent,
+        "ListAuditEvents": {}, "GetAuditCheckpoint": {"classification": 1}, "ListBlockConsumers": shared,
+    }  # fmt: skip
+    writes: dict[str, dict[str, Any]] = {
+        "SaveMemory": {"key": "tea", "content": "x"}, "SaveMemories": {"memories": [{"key": "tea", "content": "x"}]},
+        "RenameMemory": {"key": "plan", "new_key": "x"}, "DeleteMemory": {"key": "plan"},
+        "DeleteMemories": {"tag": "x"},
+        "AddNote": {"content": "x"}, "UpdateNote": {"note_id": note_id, "content": "x"},
+        "EditNotes": {"edits": [{"add": {"content": "x"}}]}, "DeleteNote": {"note_id": note_id},
+        "UpdateBlock": {"label": "lines", "content": "x"}, "DeleteBlock": {"label": "lines"},
+        "EditBlock": {"label": "lines", "append": {"content": "x"}}, "StorePassage": {"content": "x"},
+        "DeletePassage": {"passage_id": passage_id}, "DeletePassages": {"thread": "x"},
+        "CreateAgent": {"agent_id": "new"}, "UpdateAgent": {**of_agent, "display_name": "x"}, "EraseItems": item,
+        "UndeleteItem": {**item, "classification": 3}, "DeleteAgent": {"agent_id": "consumer"},
+        "CreateSharedBlock": {**shared, "label": "x"}, "DeleteSharedBlock": shared,
+        "AttachBlock": consumer, "DetachBlock": consumer, "OpenSession": {**of_agent, "taint": 1},
+        "RaiseTaint": {**of_session, "taint": 4}, "ResetSession": of_session, "CloseSession": of_session,
+    }  # fmt: skip
+    port, _ = served.shard("vault.conversation", 1)
+    own, other = sorted(cluster.nodes[1:], key=lambda node: node.port != port)
+    before = len(served.log)
+    other.stop()
+    try:
+        codes = {
+            method: (host if method in FOR_HOSTS else session).observe(method, **fields).code
+            for method, fields in {**reads, **writes}.items()
+        }
+        codes["ImportPassages"] = session.observe_import({"content": "x"}).code
+        assert _ready(host)
+        wait_until(lambda: "the audit log was not sealed" in served.log[before:], "the sealer", seconds=30)
+    finally:
+        other.start()
+
+    assert set(codes) == set(METHODS)
+    assert {method: code for method, code in codes.items() if code is grpc.StatusCode.OK}.keys() == reads.keys()
+    assert {codes[method] for method in codes.keys() - reads.keys()} == {grpc.StatusCode.UNAVAILABLE}
+    wait_until(
+        lambda: session.observe("SaveMemory", key="tea", content="x").code is grpc.StatusCode.OK, "a write", seconds=30
+    )
+    own.stop()
+    refused = session.observe("GetMemory", key="plan")
+    own.start()
+    assert refused.code is grpc.StatusCode.UNAVAILABLE
+    wait_until(lambda: session.observe("GetMemory", key="plan").code is grpc.StatusCode.OK, "a read", seconds=30)
 
 
 def test_a_worker_is_not_served_and_its_epoch_is_not_kept(served: ServedCluster, cluster: Cluster, home: Path) -> None:

@@ -1,4 +1,4 @@
-"""A worker that exports traces: the supervisor starts it in the place of `worker` with `--traces`.
+"""A worker that exports traces: the supervisor starts it instead of `worker` with `--traces`.
 
 The only process that loads OpenTelemetry (extra `tracing`), so that nothing of it is loaded without the option.
 """
