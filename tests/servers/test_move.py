@@ -76,6 +76,21 @@ def test_a_move_can_be_given_up_when_its_target_is_gone(servers: Servers, served
     assert session_of(again, moving.PUBLIC).get_memory(key="plan").memory.content == "the newer plan at PUBLIC"
 
 
+def test_a_move_names_a_server_that_is_away(servers: Servers) -> None:
+    """Also one that has nothing to do with the move: it might have the tenant, too."""
+    servers.key("acme", "a")
+    file = servers.file.read_text()
+    servers.file.write_text(file.replace("[servers]", '[servers]\nc = "postgresql://127.0.0.1:1/muniment"'))
+
+    refused = servers.run("tenant", "move", "acme", "--to", "b", "--yes")
+
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "the server c cannot be reached: " in refused.stderr
+    assert "take the server out of the file until the move has ended" in refused.stderr
+    servers.file.write_text(file)
+    assert servers.run("tenant", "move", "acme", "--to", "b", "--yes").returncode == 0
+
+
 @pytest.mark.parametrize("dry", [["--dry-run"], []], ids=["dry run", "move"])
 def test_a_move_onto_the_number_of_another_tenant_is_refused_before_anything_ends(
     servers: Servers, served: Serve, dry: list[str]

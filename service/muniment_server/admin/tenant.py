@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import click
+import psycopg
 from rich.console import Console
 from rich.progress import Progress
 
@@ -18,7 +19,9 @@ from muniment.cli.groups import Group
 from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.parameters import TEXT
 from muniment_server.admin.database import (
+    OperatorsServers,
     data_dir_option,
+    message_of,
     operator_of,
     report_database_errors,
     servers_of,
@@ -28,6 +31,7 @@ from muniment_server.admin.database import (
 )
 from muniment_server.admin.moving import CannotMove, Move, Plan, Step
 from muniment_server.admin.operator import Operator
+from muniment_server.postgres import citus
 
 _UNDER_WAY_SECONDS = 2.0
 """How long calls that were accepted before a freeze may take to open a session."""
@@ -172,7 +176,7 @@ def move(
             raise Failure("a tenant moves between several servers", "name them: --servers FILE")
         if target not in servers.names:
             raise Failure(f"there is no server {target}", f"choose one of {', '.join(servers.names)}")
-        operators = {server: stack.enter_context(operator_of(servers.config(server))) for server in servers.names}
+        operators = {server: _operator_at(stack, servers, server) for server in servers.names}
         try:
             _move(
                 Move({server: each.connection for server, each in operators.items()}, name),
@@ -183,6 +187,20 @@ def move(
             )
         except CannotMove as error:
             raise Failure(str(error)) from None
+
+
+def _operator_at(stack: ExitStack, servers: OperatorsServers, server: str) -> Operator:
+    """An operator at one server, until the end of *stack*. Raises Failure if it cannot be reached, as `operator_of`."""
+    try:
+        return stack.enter_context(operator_of(servers.config(server)))
+    except psycopg.OperationalError as error:
+        if citus.silent_node(error):
+            raise
+        raise Failure(
+            f"the server {server} cannot be reached: {message_of(error)}",
+            "start it; if the tenant is not there, and does not move there, take the server out of the file until the "
+            "move has ended",
+        ) from None
 
 
 def _move(moving: Move, output: Output, target: str, dry_run: bool, yes: bool) -> None:
