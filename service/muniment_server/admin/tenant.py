@@ -216,7 +216,7 @@ def _move(moving: Move, output: Output, target: str, dry_run: bool, yes: bool) -
     if not yes:
         print_note("Its sessions will be closed, and its host keys revoked.")
         confirm("Move the tenant?")
-    copied = sum(step.rows for step in _tracked(moving, plan))
+    copied = _carry_out(moving, plan)
     row = {"tenant": plan.tenant, "server": plan.source if plan.gives_up else plan.target, "copied_rows": copied}
     output.record(row, tuple(row))
     if plan.gives_up:
@@ -226,6 +226,27 @@ def _move(moving: Move, output: Output, target: str, dry_run: bool, yes: bool) -
         f'Write {plan.tenant} = "{target}" below [tenants] in the file of servers, on each machine that serves, and '
         f"reload there. Then create new host keys: muniment host-key create --server {target}."
     )
+
+
+def _carry_out(moving: Move, plan: Plan) -> int:
+    """Do what is left; return how many rows were copied. Raises Failure at Ctrl-C, with what is left then."""
+    copied, done = 0, ""
+    try:
+        for step in _tracked(moving, plan):
+            copied, done = copied + step.rows, step.name
+    except KeyboardInterrupt:
+        raise Failure(*_interrupted(plan, done)) from None
+    return copied
+
+
+def _interrupted(plan: Plan, done: str) -> tuple[str, str]:
+    """What an interruption leaves after the step *done*, and what to do. The next step may have been committed."""
+    if not done and plan.source is not None:
+        return "interrupted", "if `muniment doctor` says that the tenant is moving, no server serves it: run this again"
+    left = "interrupted: no server serves the tenant until this command has ended"
+    if done in {"close", "copy", "compare"}:
+        return left, f"run it again, or give the move up: --to {plan.source}"
+    return left, "run it again"
 
 
 def _tracked(moving: Move, plan: Plan) -> Iterator[Step]:
