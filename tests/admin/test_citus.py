@@ -82,7 +82,26 @@ def test_a_cluster_that_knows_no_node_is_not_taken_for_one_whose_grants_are_righ
     """As right after CREATE EXTENSION: there is no node whose grants could be compared."""
     monkeypatch.setattr(citus, "facts_of_nodes", lambda *_: {})
     with psycopg.connect(admin_url(url)) as admin:
-        assert cluster_grants.differences(admin) == ["the cluster knows no node: run `muniment migrate`"]
+        for found in (cluster_grants.differences(admin), cluster_grants._by_node(admin, None)):
+            assert found == ["the cluster knows no node: run `muniment migrate`"]
+
+
+def test_hundreds_of_differences_of_a_node_are_counted_and_have_a_remedy(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a node that was added. The other one has none, and is not named."""
+    right = [list(fact) for fact in sorted(cluster_grants.matrix())]
+    of_nodes = {"worker1:5432": [fact for fact in right if fact[0] != roles.ERASER], "worker2:5432": right}
+    monkeypatch.setattr(citus, "facts_of_nodes", lambda *_: of_nodes)
+    with psycopg.connect(admin_url(url)) as admin:
+        every, shown = cluster_grants.differences(admin), cluster_grants._by_node(admin, None)
+
+    assert len(every) > 100
+    assert shown[:-1] == every[:3]
+    assert shown[-1] == (
+        f"grants that differ from the matrix at worker1:5432: {len(every)}. Run `muniment migrate`: this repeats those "
+        "that Citus omits when a node is added or shards are moved"
+    )
 
 
 def test_a_migration_that_a_node_did_not_confirm_is_no_success(folder: Path, url: str, passfile: Path) -> None:
