@@ -223,8 +223,9 @@ def _move(moving: Move, output: Output, target: str, dry_run: bool, yes: bool) -
         print_note("The move was given up. Create new host keys: the old ones are revoked.")
         return
     print_note(
-        f'Write {plan.tenant} = "{target}" below [tenants] in the file of servers, on each machine that serves, and '
-        f"reload there. Then create new host keys: muniment host-key create --server {target}."
+        f'Write {plan.tenant} = "{target}" below [tenants] in the file of servers (add the section if it is missing), '
+        f"on each machine that serves, and reload there. Then create new host keys: muniment host-key create --server "
+        f"{target}."
     )
 
 
