@@ -104,6 +104,20 @@ def test_hundreds_of_differences_of_a_node_are_counted_and_have_a_remedy(
     )
 
 
+def test_nodes_lack_passwords_until_they_have_that_of_each_serving_role(url: str, passfile: Path) -> None:
+    """As in a database that is restored beside another one of the cluster, which has the roles."""
+    with psycopg.connect(admin_url(url)) as admin:
+        admin.execute("SET LOCAL allow_system_table_mods = on")
+        admin.execute("CREATE TABLE pg_catalog.pg_dist_authinfo (nodeid integer, rolename name, authinfo text)")
+        lacking = [citus.lack_passwords(admin)]
+        for role in roles.SERVING:
+            admin.execute("INSERT INTO pg_dist_authinfo VALUES (0, %s, 'password=x')", [role])
+            lacking.append(citus.lack_passwords(admin))
+        admin.rollback()
+
+    assert lacking == [True] * len(roles.SERVING) + [False]
+
+
 def test_a_migration_that_a_node_did_not_confirm_is_no_success(folder: Path, url: str, passfile: Path) -> None:
     with unconfirmed_commits(admin_url(url)):
         failed = migrate(folder, url, passfile)

@@ -133,6 +133,12 @@ def prepare_nodes(
     connection.commit()
 
 
+def lack_passwords(connection: psycopg.Connection[Any]) -> bool:
+    """Whether the nodes lack a password with which they log in to each other as a serving role. Needs a superuser."""
+    known = (connection.execute(_QUERIES["knows_password"], {"role": role}).fetchone() for role in roles.SERVING)
+    return any(found != (True,) for found in known)
+
+
 def _set_settings(connection: psycopg.Connection[Any], settings: Mapping[str, Mapping[str, str]]) -> None:
     """Set exactly *settings*, which are by role. Citus propagates this to all nodes.
 
