@@ -10,9 +10,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from muniment_server.admin import checks
 from muniment_server.postgres import citus, roles
 from muniment_server.postgres.migrate import NotConfirmed
-from muniment_server.runtime import cluster_grants
+from muniment_server.runtime import cluster_grants, databases
 from muniment_server.runtime import passfile as passfiles
 from tests.support.commands import run_process
 from tests.support.external_postgres import admin_url, migrate
@@ -20,7 +21,7 @@ from tests.support.unconfirmed import unconfirmed_commits
 
 _COORDINATOR, _WORKER = 0, 1
 _CATALOG = {
-    "pg_dist_node": "(nodename text, nodeport integer, groupid integer)",
+    "pg_dist_node": "(nodename text, nodeport integer, groupid integer, isactive boolean DEFAULT TRUE)",
     "pg_dist_partition": "(logicalrelid regclass)",
     "pg_dist_shard": "(logicalrelid regclass, shardid bigint)",
     "pg_dist_local_group": "(groupid integer)",
@@ -102,6 +103,23 @@ def test_hundreds_of_differences_of_a_node_are_counted_and_have_a_remedy(
         f"grants that differ from the matrix at worker1:5432: {len(every)}. Run `muniment migrate`: this repeats those "
         "that Citus omits when a node is added or shards are moved"
     )
+
+
+def test_doctor_says_that_a_database_is_of_a_cluster_and_how_many_nodes_it_has(
+    url: str, passfile: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conninfo = f"{url}?passfile={passfile}"
+    for check in ("problems_of", "warnings_of"):
+        monkeypatch.setattr(databases, check, lambda *_, **__: [])
+
+    alone = [finding.text for finding in checks._check_grants(conninfo, 0)]
+    with _node(url, _COORDINATOR), psycopg.connect(admin_url(url), autocommit=True) as admin:
+        for node in range(3):
+            admin.execute("INSERT INTO pg_dist_node VALUES ('node', 5432, %s)", [node])
+        found = [finding.text for finding in checks._check_grants(conninfo, 0)]
+
+    said = "this is a Citus cluster, and the grants are as required on each of its 3 nodes"
+    assert [text for text in found if text not in alone] == [said]
 
 
 def test_nodes_lack_passwords_until_they_have_that_of_each_serving_role(url: str, passfile: Path) -> None:

@@ -277,8 +277,10 @@ def _login(conninfo: str, role: str) -> str:
 
 
 def _check_grants(conninfo: str, connections: int) -> Iterator[Finding]:
+    nodes = 0
     try:
         problems = databases.problems_of(conninfo, connections=connections)
+        nodes = databases.count_nodes(conninfo)
     except psycopg.Error as error:
         problems = [_unchecked("the grants", error, "run `muniment migrate`")]
     else:
@@ -286,6 +288,8 @@ def _check_grants(conninfo: str, connections: int) -> Iterator[Finding]:
     yield from map(_bad, problems)
     if not problems:
         yield _good("schema, grants, locale, durability and connection limit are as required")
+        if nodes:
+            yield _good(f"this is a Citus cluster, and the grants are as required on each of its {nodes} nodes")
     yield from _check_log(conninfo, reported=problems)
 
 

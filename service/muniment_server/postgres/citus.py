@@ -227,6 +227,12 @@ def unprepared(connection: psycopg.Connection[Any]) -> str | None:
     return None
 
 
+def count_nodes(connection: psycopg.Connection[Any]) -> int:
+    """How many nodes the cluster has, with the coordinator. Any role may ask."""
+    knows_coordinator, workers = connection.execute(_QUERIES["known_nodes"]).fetchone() or (False, 0)
+    return int(knows_coordinator) + int(workers)
+
+
 def limits_of_nodes(connection: psycopg.Connection[Any]) -> Iterator[str]:
     """The settings of nodes that would end a long transaction, each with its node. Raises NodeFailed."""
     for node, settings in facts_of_nodes(connection, _QUERIES["limits"], {}).items():
