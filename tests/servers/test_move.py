@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
+from rich.progress import Progress
 
 from muniment.cli.failures import Failure
 from muniment_server.admin import tenant
@@ -145,6 +146,29 @@ def test_an_interrupted_move_can_be_given_up_until_the_source_may_have_let_go(do
 
     assert failed.value.hint.startswith(words) or failed.value.hint.endswith(words)
     assert ("give the move up" in failed.value.hint) == ("give the move up" in words)
+
+
+def test_the_progress_of_a_move_counts_its_rows_which_are_copied_and_then_compared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """When everything is copied, half of the work is left."""
+    steps = [Step("copy", "large", 10), Step("copy", "small", 1), Step("compare", "small"), Step("compare", "large")]
+
+    class Counted(Move):
+        def __init__(self) -> None: ...
+
+        def rows(self, plan: Plan) -> list[Step]:
+            return steps[:2]
+
+        def run(self, plan: Plan) -> Iterator[Step]:
+            yield from [Step("close"), *steps, Step("arrive"), Step("let go"), Step("activate")]
+
+    totals, advances = [], []
+    monkeypatch.setattr(Progress, "add_task", lambda *_, total: totals.append(total))
+    monkeypatch.setattr(Progress, "update", lambda *_, advance, description: advances.append(advance))
+
+    assert tenant._carry_out(Counted(), Plan(TenantNumber(1), "a", "b")) == 11
+    assert (totals, advances) == ([22], [0, 10, 1, 1, 10, 0, 0, 0])
 
 
 @pytest.mark.parametrize("dry", [["--dry-run"], []], ids=["dry run", "move"])

@@ -253,9 +253,11 @@ def _interrupted(plan: Plan, done: str) -> tuple[str, str]:
 def _tracked(moving: Move, plan: Plan) -> Iterator[Step]:
     """The steps of the move, shown as they are done, on a terminal."""
     console = Console(stderr=True)
-    total = sum(step.rows for step in moving.rows(plan)) if plan.source is not None and not plan.gives_up else None
+    copies = plan.source is not None and not plan.gives_up
+    rows = {step.table: step.rows for step in moving.rows(plan)} if copies else {}
+    total = 2 * sum(rows.values()) if copies else None  # each row is copied, and then compared and deleted
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("Moving", total=total)
         for step in moving.run(plan):
-            progress.update(task, advance=step.rows, description=f"Moving: {step.name}")
+            progress.update(task, advance=rows.get(step.table, 0), description=f"Moving: {step.name}")
             yield step
