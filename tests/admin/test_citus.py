@@ -10,9 +10,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from muniment_server.admin import checks
 from muniment_server.postgres import citus, roles
 from muniment_server.postgres.migrate import NotConfirmed
-from muniment_server.runtime import cluster_grants
+from muniment_server.runtime import cluster_grants, databases
 from muniment_server.runtime import passfile as passfiles
 from tests.support.commands import run_process
 from tests.support.external_postgres import admin_url, migrate
@@ -20,7 +21,7 @@ from tests.support.unconfirmed import unconfirmed_commits
 
 _COORDINATOR, _WORKER = 0, 1
 _CATALOG = {
-    "pg_dist_node": "(nodename text, nodeport integer, groupid integer)",
+    "pg_dist_node": "(nodename text, nodeport integer, groupid integer, isactive boolean DEFAULT TRUE)",
     "pg_dist_partition": "(logicalrelid regclass)",
     "pg_dist_shard": "(logicalrelid regclass, shardid bigint)",
     "pg_dist_local_group": "(groupid integer)",
@@ -82,7 +83,57 @@ def test_a_cluster_that_knows_no_node_is_not_taken_for_one_whose_grants_are_righ
     """As right after CREATE EXTENSION: there is no node whose grants could be compared."""
     monkeypatch.setattr(citus, "facts_of_nodes", lambda *_: {})
     with psycopg.connect(admin_url(url)) as admin:
-        assert cluster_grants.differences(admin) == ["the cluster knows no node: run `muniment migrate`"]
+        for found in (cluster_grants.differences(admin), cluster_grants._by_node(admin, None)):
+            assert found == ["the cluster knows no node: run `muniment migrate`"]
+
+
+def test_hundreds_of_differences_of_a_node_are_counted_and_have_a_remedy(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a node that was added. The other one has none, and is not named."""
+    right = [list(fact) for fact in sorted(cluster_grants.matrix())]
+    of_nodes = {"worker1:5432": [fact for fact in right if fact[0] != roles.ERASER], "worker2:5432": right}
+    monkeypatch.setattr(citus, "facts_of_nodes", lambda *_: of_nodes)
+    with psycopg.connect(admin_url(url)) as admin:
+        every, shown = cluster_grants.differences(admin), cluster_grants._by_node(admin, None)
+
+    assert len(every) > 100
+    assert shown[:-1] == every[:3]
+    assert shown[-1] == (
+        f"grants that differ from the matrix at worker1:5432: {len(every)}. Run `muniment migrate`: this repeats those "
+        "that Citus omits when a node is added or shards are moved"
+    )
+
+
+def test_doctor_says_that_a_database_is_of_a_cluster_and_how_many_nodes_it_has(
+    url: str, passfile: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conninfo = f"{url}?passfile={passfile}"
+    for check in ("problems_of", "warnings_of"):
+        monkeypatch.setattr(databases, check, lambda *_, **__: [])
+
+    alone = [finding.text for finding in checks._check_grants(conninfo, 0)]
+    with _node(url, _COORDINATOR), psycopg.connect(admin_url(url), autocommit=True) as admin:
+        for node in range(3):
+            admin.execute("INSERT INTO pg_dist_node VALUES ('node', 5432, %s)", [node])
+        found = [finding.text for finding in checks._check_grants(conninfo, 0)]
+
+    said = "this is a Citus cluster, and the grants are as required on each of its 3 nodes"
+    assert [text for text in found if text not in alone] == [said]
+
+
+def test_nodes_lack_passwords_until_they_have_that_of_each_serving_role(url: str, passfile: Path) -> None:
+    """As in a database that is restored beside another one of the cluster, which has the roles."""
+    with psycopg.connect(admin_url(url)) as admin:
+        admin.execute("SET LOCAL allow_system_table_mods = on")
+        admin.execute("CREATE TABLE pg_catalog.pg_dist_authinfo (nodeid integer, rolename name, authinfo text)")
+        lacking = [citus.lack_passwords(admin)]
+        for role in roles.SERVING:
+            admin.execute("INSERT INTO pg_dist_authinfo VALUES (0, %s, 'password=x')", [role])
+            lacking.append(citus.lack_passwords(admin))
+        admin.rollback()
+
+    assert lacking == [True] * len(roles.SERVING) + [False]
 
 
 def test_a_migration_that_a_node_did_not_confirm_is_no_success(folder: Path, url: str, passfile: Path) -> None:

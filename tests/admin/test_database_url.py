@@ -22,6 +22,14 @@ pytestmark = pytest.mark.skipif(not SYSTEM_POSTGRES, reason="NO SYSTEM POSTGRES 
 SERVE = ("serve", "--listen", "127.0.0.1:0", "--workers", "1")
 
 
+def test_a_passfile_without_the_passwords_of_existing_roles_names_the_command_that_sets_new_ones(folder, url, passfile):
+    """`restore` says so, too, and has no such option."""
+    refused = migrate(folder, url, folder / "new")
+
+    assert refused.returncode == 1
+    assert "name the passfile that has them, or give them new passwords: muniment migrate --rotate" in refused.stderr
+
+
 def test_a_server_that_was_overtaken_is_not_served(root_folder: Path, url: str, passfile: Path) -> None:
     """It says what to do; and once that is done, it serves, and the doctor is content."""
     state = root_folder / "state"

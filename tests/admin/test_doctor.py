@@ -176,7 +176,19 @@ def test_a_stopped_database_is_started_for_the_checks(folder, data_dir):
 def test_a_database_that_cannot_be_reached_is_wrong(folder):
     done = run_process(folder, "doctor", "--database-url", "postgresql://127.0.0.1:1/muniment")
     assert done.returncode == 1
+    [wrong] = [line for line in done.stdout.splitlines() if line.startswith("✗")]
+    assert wrong.startswith("✗ the database does not answer (")
+    assert wrong.endswith(": start it, or correct its address, and run doctor again")
+
+
+@pytest.mark.parametrize("sslmode", ["prefer", "require"])
+def test_a_database_that_refuses_logins_or_tls_is_not_silent(folder, url, sslmode):
+    """The remedy is not to start it: each role is named, with what the server said."""
+    done = run_process(folder, "doctor", "--database-url", f"{url}?sslmode={sslmode}")
+
+    assert done.returncode == 1
     assert done.stdout.count("cannot log in") == len(roles.SERVING)
+    assert "does not answer" not in done.stdout
 
 
 def test_its_findings_are_objects_with_json(dev, admin):

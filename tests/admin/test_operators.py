@@ -7,6 +7,7 @@ import time
 import pytest
 
 import muniment
+from muniment_server.admin import audit, distribute, history, purge
 from tests.support.commands import line_of, objects, on_a_terminal, run
 
 TENANT = ("--tenant", "development")
@@ -331,6 +332,20 @@ def test_purge_keeps_thirty_days_unless_forced_twice(operate, force):
     assert "30 days" in refused.stderr
     assert "--yes" in operate("purge", "--older-than", "30d").stderr
     assert operate("purge", "--older-than", "30d", "--yes").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("command", "columns"),
+    [
+        (purge.purge, purge._VERSIONS),
+        (purge.purge, purge._SESSIONS),
+        (audit.verify, audit._VERIFIED),
+        (history.history, history._COLUMNS),
+        (distribute.distribute, distribute._COLUMNS),
+    ],
+)
+def test_the_help_names_the_columns_that_a_pipe_gets_without_headings(command, columns):
+    assert f": {', '.join(columns)}." in " ".join(command.help.split())
 
 
 def test_a_missing_thing_is_reported(operate, folder):

@@ -154,6 +154,12 @@ def test_without_a_model_at_an_address_its_queue_has_no_words():
     assert found["remote_embedding_queue_by_level"] is None
 
 
+def test_a_server_that_is_away_is_named_in_words_too():
+    metrics = "".join(f'muniment_database_up{{server="{server}"}} {up}\n' for server, up in {"a": 1, "b": 0}.items())
+
+    assert in_words(status_of(Reading.parse(metrics, 0)))["servers_up"] == "a 1, b 0"
+
+
 def test_a_database_that_hangs_is_reported_at_once(served):
     """No reader waits for it, and it is known since when."""
     database = [served.postgres, *children_of(served.postgres)]

@@ -48,6 +48,11 @@ class Grown:
     def migrate(self) -> Done:
         return migrate(self.home, self.url, self.passfile)
 
+    def problems(self) -> list[str]:
+        """What `doctor` and a server say."""
+        with psycopg.connect(self.url, user=roles.CONTROL, passfile=str(self.passfile), autocommit=True) as connection:
+            return cluster_grants.problems(connection, connections=1, durable=False)
+
     def differences(self) -> list[str]:
         """Those that are found once Citus has dropped the old copies of shards that were moved, which it does later."""
         with self.cluster.admin(self.cluster.coordinator, _DATABASE) as admin:
@@ -85,6 +90,7 @@ def grown() -> Iterator[Grown]:
 def _is_ready(grown: Grown) -> None:
     """`muniment migrate` repeats what is missing, and a second run finds nothing to do."""
     assert grown.differences() != []
+    assert "Run `muniment migrate`" in grown.problems()[-1]
 
     done, again = grown.migrate(), grown.migrate()
 

@@ -138,13 +138,17 @@ def test_a_backup_of_a_cluster_is_restored_into_a_cluster_and_into_plain_postgre
         assert done.returncode == 0, done.stderr
     file = tmp_path / "muniment.dump"
     with cloned(postgres) as restored:
-        assert "2 open sessions were closed" in restore(tmp_path, file, restored)
+        said = restore(tmp_path, file, restored)
+        assert "2 open sessions were closed" in said
+        assert "Unless they need none, run `muniment migrate --rotate`" in said
         with restored.as_admin() as admin:
             assert citus.undistributed(admin) == {}
             assert admin.execute("SELECT nextval('vault.tenant_tenant_seq')").fetchone() == (tenant + 1,)
         check_restored(restored, session)
     with cloned(plain) as restored:
-        assert "2 open sessions were closed" in restore(tmp_path, file, restored)
+        said = restore(tmp_path, file, restored)
+        assert "2 open sessions were closed" in said
+        assert "--rotate" not in said
         check_restored(restored, session)
 
 

@@ -184,6 +184,15 @@ def test_what_a_worker_has_not_confirmed_is_not_acknowledged(
     assert served.prepared() == 0
 
 
+def test_doctor_says_on_how_many_nodes_the_grants_are_right(
+    served: ServedCluster, cluster: Cluster, home: Path
+) -> None:
+    url = cluster.url(cluster.coordinator, DATABASE)
+    examined = run_process(home, "doctor", "--database-url", url, "--passfile", str(home / "passfile"))
+
+    assert "✓ this is a Citus cluster, and the grants are as required on each of its 3 nodes" in examined.stdout
+
+
 def test_while_a_worker_is_away_tenants_of_the_other_can_read_and_not_write(
     served: ServedCluster, cluster: Cluster, host: Caller
 ) -> None:

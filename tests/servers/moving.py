@@ -98,7 +98,7 @@ def everything_moves_and_hosts_go_on_with_new_keys(servers: Servers, served: Ser
     done = servers.run("tenant", "move", "acme", "--to", "b", "--yes")
 
     assert done.returncode == 0, done.stderr
-    assert f'Write {tenant} = "b" below [tenants]' in done.stderr
+    assert f'Write {tenant} = "b" below [tenants] in the file of servers (add the section if' in done.stderr
     assert rows_of(servers, "a", tenant) == {}
     arrived = rows_of(servers, "b", tenant)
     assert {name: count for name, count in arrived.items() if "audit" not in name} == {

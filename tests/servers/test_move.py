@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
+from rich.progress import Progress
 
-from muniment_server.admin.moving import CannotMove, Move
+from muniment.cli.failures import Failure
+from muniment_server.admin import tenant
+from muniment_server.admin.moving import CannotMove, Move, Plan, Step
+from muniment_server.domain.ids import TenantNumber
 from tests.noninterference.mutants.scheme import Mutant, applied
 from tests.servers import moving
 from tests.servers.conftest import Servers, session_of
 from tests.servers.moving import BROKEN, LATE, STEPS, Serve
-from tests.support.concurrency import wait_until_blocked
+from tests.support.commands import COMMAND, environment_in
+from tests.support.concurrency import lock_rows, wait_until_blocked
 from tests.support.services import Caller
 
 _PARTS = 6
@@ -74,6 +82,93 @@ def test_a_move_can_be_given_up_when_its_target_is_gone(servers: Servers, served
     assert done.returncode == 0, done.stderr
     again = Caller(host.channel, servers.key("acme", "a"))
     assert session_of(again, moving.PUBLIC).get_memory(key="plan").memory.content == "the newer plan at PUBLIC"
+
+
+def test_a_move_names_a_server_that_is_away(servers: Servers) -> None:
+    """Also one that has nothing to do with the move: it might have the tenant, too."""
+    servers.key("acme", "a")
+    file = servers.file.read_text()
+    servers.file.write_text(file.replace("[servers]", '[servers]\nc = "postgresql://127.0.0.1:1/muniment"'))
+
+    refused = servers.run("tenant", "move", "acme", "--to", "b", "--yes")
+
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "the server c cannot be reached: " in refused.stderr
+    assert "take the server out of the file until the move has ended" in refused.stderr
+    servers.file.write_text(file)
+    assert servers.run("tenant", "move", "acme", "--to", "b", "--yes").returncode == 0
+
+
+def test_ctrl_c_says_that_the_tenant_is_not_served_and_how_to_go_on(servers: Servers, served: Serve) -> None:
+    key = servers.key("acme", "a")
+    Caller(served({}), key).create_agent(agent_id="alice")
+    command = [*COMMAND, "tenant", "move", "acme", "--to", "b", "--yes", "--servers", str(servers.file)]
+    environment = environment_in(servers.folder, PGUSER="postgres")
+
+    with servers.databases["a"].as_owner() as owner, owner.transaction():
+        lock_rows(owner, "vault.agent")
+        with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as move:
+            wait_until_blocked(SimpleNamespace(database=servers.databases["a"]))
+            move.send_signal(signal.SIGINT)
+            assert move.stderr is not None
+            said = move.stderr.read()
+
+    assert move.returncode == 1
+    assert "no server serves the tenant until this command has ended\n  run it again" in said
+    assert "or give the move up: --to a" in said
+    assert "the tenant acme is moving to b" in servers.run("doctor").stdout
+    assert servers.run("tenant", "move", "acme", "--to", "a", "--yes").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("done", "words"),
+    [
+        ("", "if `muniment doctor` says that the tenant is moving"),
+        ("close", "or give the move up: --to a"),
+        ("compare", "or give the move up: --to a"),
+        ("arrive", "run it again"),
+        ("let go", "run it again"),
+    ],
+)
+def test_an_interrupted_move_can_be_given_up_until_the_source_may_have_let_go(done: str, words: str) -> None:
+    class Interrupted(Move):
+        def __init__(self) -> None: ...
+
+        def rows(self, plan: Plan) -> list[Step]:
+            return []
+
+        def run(self, plan: Plan) -> Iterator[Step]:
+            yield from [Step(done)] if done else []
+            raise KeyboardInterrupt
+
+    with pytest.raises(Failure) as failed:
+        tenant._carry_out(Interrupted(), Plan(TenantNumber(1), "a", "b"))
+
+    assert failed.value.hint.startswith(words) or failed.value.hint.endswith(words)
+    assert ("give the move up" in failed.value.hint) == ("give the move up" in words)
+
+
+def test_the_progress_of_a_move_counts_its_rows_which_are_copied_and_then_compared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """When everything is copied, half of the work is left."""
+    steps = [Step("copy", "large", 10), Step("copy", "small", 1), Step("compare", "small"), Step("compare", "large")]
+
+    class Counted(Move):
+        def __init__(self) -> None: ...
+
+        def rows(self, plan: Plan) -> list[Step]:
+            return steps[:2]
+
+        def run(self, plan: Plan) -> Iterator[Step]:
+            yield from [Step("close"), *steps, Step("arrive"), Step("let go"), Step("activate")]
+
+    totals, advances = [], []
+    monkeypatch.setattr(Progress, "add_task", lambda *_, total: totals.append(total))
+    monkeypatch.setattr(Progress, "update", lambda *_, advance, description: advances.append(advance))
+
+    assert tenant._carry_out(Counted(), Plan(TenantNumber(1), "a", "b")) == 11
+    assert (totals, advances) == ([22], [0, 10, 1, 1, 10, 0, 0, 0])
 
 
 @pytest.mark.parametrize("dry", [["--dry-run"], []], ids=["dry run", "move"])

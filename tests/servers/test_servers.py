@@ -298,6 +298,17 @@ def test_a_tenant_elsewhere_than_the_file_says_is_named(servers: Servers) -> Non
     assert "✓ each tenant is at one server, where its calls go" in _doctor(servers)
 
 
+def test_a_new_key_comes_with_the_line_for_the_file_and_says_when_it_is_accepted(servers: Servers) -> None:
+    servers.file.write_text(servers.file.read_text().replace("[tenants]", ""))  # as a first file
+    create = ("host-key", "create", "--tenant", "globex", "--ceiling", "public", "--server", "b", "--json")
+    done = servers.run(*create)
+
+    (key,) = objects(done)
+    assert f'Write {_number(key["host_key"])} = "b" below [tenants]' in done.stderr
+    assert "add the section if it is missing" in done.stderr
+    assert "The key is accepted after that." in done.stderr
+
+
 def _doctor(servers: Servers) -> str:
     return servers.run("doctor").stdout
 

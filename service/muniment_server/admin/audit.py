@@ -98,6 +98,8 @@ def verify(operator: Operator, output: Output, tenant: str, files: tuple[Path, .
     that was rewritten as a whole is found only with a checkpoint that was kept elsewhere. Items that were moved to
     another level are found, too. Exits with 1 if there is a problem.
 
+    Columns in a pipe: classification, seals, events, removed, unsealed, problems.
+
     \b
     Examples:
       muniment audit verify --tenant acme

@@ -13,6 +13,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 import click
+import psycopg
 from rich.console import Console
 
 from muniment.cli.failures import Failure, report_file_errors
@@ -32,7 +33,7 @@ from muniment_server.admin.database import (
 from muniment_server.admin.journal import Entry, Journal, from_bytes, to_bytes
 from muniment_server.admin.operator import Operator, connect_operator
 from muniment_server.embedded_postgres import EmbeddedPostgres
-from muniment_server.postgres import roles
+from muniment_server.postgres import citus, roles
 from muniment_server.runtime import databases, schema
 from muniment_server.runtime.configuration import DatabaseConfig
 from muniment_server.runtime.passfile import migrate_with_passfile
@@ -139,7 +140,13 @@ def restore(
             raise Failure(f"{journal} and {file} are of different databases", "give the journal of the same database")
         with _migrated_database(config, file) as admin, _working("Restoring"):
             closed, repeated = _restore(admin, file, () if given is None else given.entries)
+            lack_passwords = _lack_passwords(admin)
     print_note(f"The database is ready. {closed} open {'session was' if closed == 1 else 'sessions were'} closed.")
+    if lack_passwords:
+        print_note(
+            "The nodes of the cluster do not have the passwords of the serving roles for this database. Unless they "
+            "need none, run `muniment migrate --rotate` before `muniment serve`."
+        )
     if given is not None:
         _report_replay(given, repeated)
 
@@ -229,6 +236,12 @@ def _restore(admin: str, file: Path, entries: Sequence[Entry]) -> tuple[int, int
         closed = operator.add_closed_sessions(lambda connection: dumps.load_sessions(connection, file))
         schema.migrate(admin)
         return closed, operator.end_restore(entries)
+
+
+def _lack_passwords(admin: str) -> bool:
+    """Whether the nodes of a cluster lack passwords for `serve`. They are stored in each database of a node."""
+    with psycopg.connect(admin, autocommit=True) as connection:
+        return citus.is_cluster(connection) and citus.lack_passwords(connection)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from pathlib import Path
 import click
 import psycopg
 from psycopg import conninfo as libpq
+from psycopg import pq
 
 from muniment_server.admin import development
 from muniment_server.admin.database import (
@@ -236,12 +237,30 @@ def _epoch_is_kept(directory: Path, highest: Epoch | None) -> Finding:
 
 def check_database(conninfo: str, *, admin: str | None, connections: int) -> Iterator[Finding]:
     """Check what the serving roles reach through *conninfo*, and the ledgers as the administrator *admin*."""
+    if silence := _silence(conninfo):
+        yield silence
+        return
     failed = [problem for role in roles.SERVING for problem in _login_problem(conninfo, role)]
     yield from failed
     if not failed:
         yield _good(f"the {len(roles.SERVING)} serving roles can log in")
         yield from _check_grants(conninfo, connections)
     yield from _check_ledgers(admin)
+
+
+def _silence(conninfo: str) -> Finding | None:
+    """That no server answers, said once instead of for each role. None if one does, even if it refuses a login."""
+    try:
+        psycopg.connect(_login(conninfo, roles.CONTROL)).close()
+    except psycopg.Error as error:
+        # Over TLS, a wrong certificate would count as no answer.
+        in_clear = libpq.make_conninfo(_login(conninfo, roles.CONTROL), sslmode="disable", gssencmode="disable")
+        if pq.PGconn.ping(in_clear.encode()) == pq.Ping.NO_RESPONSE:
+            return _bad(
+                f"the database does not answer ({message_of(error)}): start it, or correct its address, and run doctor "
+                "again"
+            )
+    return None
 
 
 def _login_problem(conninfo: str, role: str) -> Iterator[Finding]:
@@ -258,8 +277,10 @@ def _login(conninfo: str, role: str) -> str:
 
 
 def _check_grants(conninfo: str, connections: int) -> Iterator[Finding]:
+    nodes = 0
     try:
         problems = databases.problems_of(conninfo, connections=connections)
+        nodes = databases.count_nodes(conninfo)
     except psycopg.Error as error:
         problems = [_unchecked("the grants", error, "run `muniment migrate`")]
     else:
@@ -267,6 +288,8 @@ def _check_grants(conninfo: str, connections: int) -> Iterator[Finding]:
     yield from map(_bad, problems)
     if not problems:
         yield _good("schema, grants, locale, durability and connection limit are as required")
+        if nodes:
+            yield _good(f"this is a Citus cluster, and the grants are as required on each of its {nodes} nodes")
     yield from _check_log(conninfo, reported=problems)
 
 

@@ -25,6 +25,8 @@ from muniment_server.admin.distributing import CannotDistribute, Distribution, S
 from muniment_server.postgres.pool import NotCommitted
 from muniment_server.runtime.configuration import DatabaseConfig
 
+_COLUMNS = ("table", "rows")
+
 
 @click.command
 @data_dir_option
@@ -49,6 +51,8 @@ def distribute(
 
     All tables move in one transaction, and are locked until it ends. If the command is interrupted before that, no row
     has moved. Run it again: it does what is left, and changes nothing once the database is distributed.
+
+    Columns in a pipe: table, rows.
 
     \b
     Examples:
@@ -80,13 +84,13 @@ def _distribute(distributing: Distribution, output: Output, *, dry_run: bool) ->
         passwords = distributing.passwords()
     rows = [{"table": table, "rows": distributing.count_rows(table)} for table in tables]
     if dry_run:
-        output.rows(rows, ("table", "rows"))
+        output.rows(rows, _COLUMNS)
         print_note("Nothing was changed.")
         return
     if tables:
         _take(distributing.run(tables, passwords), len(tables))
     done = distributing.finish()
-    output.rows(rows, ("table", "rows"))
+    output.rows(rows, _COLUMNS)
     print_note("The database is distributed." if tables or done else "Nothing to do: the database is distributed.")
 
 

@@ -37,6 +37,8 @@ def history(operator: Operator, output: Output, tenant: str, agent: str, kind: s
     Deleted and overwritten versions are included until they are purged. The command writes an audit row at each level
     that it shows.
 
+    Columns in a pipe: classification, revision, update_time, is_live, delete_time, session_id, tags, content.
+
     \b
     Examples:
       muniment history --tenant acme --agent alice plan

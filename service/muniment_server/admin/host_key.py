@@ -149,8 +149,8 @@ def _print_line_for_file(config: DatabaseConfig, server: str | None, key: str) -
         return
     if servers_file.read(config.servers_file).server_of(token.tenant) != server:
         print_note(
-            f'Write {token.tenant} = "{server}" below [tenants] in the file of servers, on each machine that serves, '
-            "and reload there."
+            f'Write {token.tenant} = "{server}" below [tenants] in the file of servers (add the section if it is '
+            "missing), on each machine that serves, and reload there. The key is accepted after that."
         )
 
 

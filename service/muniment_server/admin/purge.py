@@ -23,6 +23,8 @@ from muniment_server.domain.classification import Classification
 
 _T = TypeVar("_T")
 _SHORTEST = timedelta(days=30)
+_VERSIONS = ("classification", "items", "revisions")
+_SESSIONS = ("classification", "sessions")
 
 
 @click.command(cls=Discreet)
@@ -53,6 +55,8 @@ def purge(
     Live items and audit rows stay. With --sessions, the command removes sessions that were closed or expired that long
     ago instead. Their conversations and taint stay.
 
+    Columns in a pipe: classification, items, revisions. With --sessions: classification, sessions.
+
     \b
     Examples:
       muniment purge --older-than 90d
@@ -73,9 +77,9 @@ def purge(
     if not yes:
         confirm("Remove them?")
     if sessions:
-        output.rows(_purge_sessions(operator, what, before), ("classification", "sessions"))
+        output.rows(_purge_sessions(operator, what, before), _SESSIONS)
     else:
-        output.rows(_purge_versions(operator, what, before), ("classification", "items", "revisions"))
+        output.rows(_purge_versions(operator, what, before), _VERSIONS)
 
 
 def _announce(sessions: bool, extent: str, before: datetime) -> None:

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import click
+import psycopg
 from rich.console import Console
 from rich.progress import Progress
 
@@ -18,7 +19,9 @@ from muniment.cli.groups import Group
 from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.parameters import TEXT
 from muniment_server.admin.database import (
+    OperatorsServers,
     data_dir_option,
+    message_of,
     operator_of,
     report_database_errors,
     servers_of,
@@ -28,6 +31,7 @@ from muniment_server.admin.database import (
 )
 from muniment_server.admin.moving import CannotMove, Move, Plan, Step
 from muniment_server.admin.operator import Operator
+from muniment_server.postgres import citus
 
 _UNDER_WAY_SECONDS = 2.0
 """How long calls that were accepted before a freeze may take to open a session."""
@@ -172,7 +176,7 @@ def move(
             raise Failure("a tenant moves between several servers", "name them: --servers FILE")
         if target not in servers.names:
             raise Failure(f"there is no server {target}", f"choose one of {', '.join(servers.names)}")
-        operators = {server: stack.enter_context(operator_of(servers.config(server))) for server in servers.names}
+        operators = {server: _operator_at(stack, servers, server) for server in servers.names}
         try:
             _move(
                 Move({server: each.connection for server, each in operators.items()}, name),
@@ -183,6 +187,20 @@ def move(
             )
         except CannotMove as error:
             raise Failure(str(error)) from None
+
+
+def _operator_at(stack: ExitStack, servers: OperatorsServers, server: str) -> Operator:
+    """An operator at one server, until the end of *stack*. Raises Failure if it cannot be reached, as `operator_of`."""
+    try:
+        return stack.enter_context(operator_of(servers.config(server)))
+    except psycopg.OperationalError as error:
+        if citus.silent_node(error):
+            raise
+        raise Failure(
+            f"the server {server} cannot be reached: {message_of(error)}",
+            "start it; if the tenant is not there, and does not move there, take the server out of the file until the "
+            "move has ended",
+        ) from None
 
 
 def _move(moving: Move, output: Output, target: str, dry_run: bool, yes: bool) -> None:
@@ -198,24 +216,48 @@ def _move(moving: Move, output: Output, target: str, dry_run: bool, yes: bool) -
     if not yes:
         print_note("Its sessions will be closed, and its host keys revoked.")
         confirm("Move the tenant?")
-    copied = sum(step.rows for step in _tracked(moving, plan))
+    copied = _carry_out(moving, plan)
     row = {"tenant": plan.tenant, "server": plan.source if plan.gives_up else plan.target, "copied_rows": copied}
     output.record(row, tuple(row))
     if plan.gives_up:
         print_note("The move was given up. Create new host keys: the old ones are revoked.")
         return
     print_note(
-        f'Write {plan.tenant} = "{target}" below [tenants] in the file of servers, on each machine that serves, and '
-        f"reload there. Then create new host keys: muniment host-key create --server {target}."
+        f'Write {plan.tenant} = "{target}" below [tenants] in the file of servers (add the section if it is missing), '
+        f"on each machine that serves, and reload there. Then create new host keys: muniment host-key create --server "
+        f"{target}."
     )
+
+
+def _carry_out(moving: Move, plan: Plan) -> int:
+    """Do what is left; return how many rows were copied. Raises Failure at Ctrl-C, with what is left then."""
+    copied, done = 0, ""
+    try:
+        for step in _tracked(moving, plan):
+            copied, done = copied + step.rows, step.name
+    except KeyboardInterrupt:
+        raise Failure(*_interrupted(plan, done)) from None
+    return copied
+
+
+def _interrupted(plan: Plan, done: str) -> tuple[str, str]:
+    """What an interruption leaves after the step *done*, and what to do. The next step may have been committed."""
+    if not done and plan.source is not None:
+        return "interrupted", "if `muniment doctor` says that the tenant is moving, no server serves it: run this again"
+    left = "interrupted: no server serves the tenant until this command has ended"
+    if done in {"close", "copy", "compare"}:
+        return left, f"run it again, or give the move up: --to {plan.source}"
+    return left, "run it again"
 
 
 def _tracked(moving: Move, plan: Plan) -> Iterator[Step]:
     """The steps of the move, shown as they are done, on a terminal."""
     console = Console(stderr=True)
-    total = sum(step.rows for step in moving.rows(plan)) if plan.source is not None and not plan.gives_up else None
+    copies = plan.source is not None and not plan.gives_up
+    rows = {step.table: step.rows for step in moving.rows(plan)} if copies else {}
+    total = 2 * sum(rows.values()) if copies else None  # each row is copied, and then compared and deleted
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("Moving", total=total)
         for step in moving.run(plan):
-            progress.update(task, advance=step.rows, description=f"Moving: {step.name}")
+            progress.update(task, advance=rows.get(step.table, 0), description=f"Moving: {step.name}")
             yield step

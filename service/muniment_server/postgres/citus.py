@@ -133,6 +133,12 @@ def prepare_nodes(
     connection.commit()
 
 
+def lack_passwords(connection: psycopg.Connection[Any]) -> bool:
+    """Whether the nodes lack a password with which they log in to each other as a serving role. Needs a superuser."""
+    known = (connection.execute(_QUERIES["knows_password"], {"role": role}).fetchone() for role in roles.SERVING)
+    return any(found != (True,) for found in known)
+
+
 def _set_settings(connection: psycopg.Connection[Any], settings: Mapping[str, Mapping[str, str]]) -> None:
     """Set exactly *settings*, which are by role. Citus propagates this to all nodes.
 
@@ -219,6 +225,12 @@ def unprepared(connection: psycopg.Connection[Any]) -> str | None:
     if not workers:
         return "the cluster has no workers: add them with citus_add_node, and run this command again"
     return None
+
+
+def count_nodes(connection: psycopg.Connection[Any]) -> int:
+    """How many nodes the cluster has, with the coordinator. Any role may ask."""
+    knows_coordinator, workers = connection.execute(_QUERIES["known_nodes"]).fetchone() or (False, 0)
+    return int(knows_coordinator) + int(workers)
 
 
 def limits_of_nodes(connection: psycopg.Connection[Any]) -> Iterator[str]:

@@ -64,6 +64,9 @@ _ERASERS_VIEWS = (
     "erasing_revision", "erasing_chunk", "erasing_embedding_list",
 )  # fmt: skip
 _LOCKED = ("conversation", "session")
+_NO_NODES = "the cluster knows no node: run `muniment migrate`"
+_MOST_NAMED = 3
+"""How many differences of each node are named."""
 
 
 def problems(connection: psycopg.Connection[Any], *, connections: int, durable: bool = True) -> list[str]:
@@ -76,7 +79,7 @@ def problems(connection: psycopg.Connection[Any], *, connections: int, durable: 
         return [*found, *grants.schema_problems(connection)]
     if refusal := citus.refusal(connection):
         return [*found, refusal]
-    return [*found, *risky_settings(connection, durable=durable), *grants.schema_problems(connection, differences)]
+    return [*found, *risky_settings(connection, durable=durable), *grants.schema_problems(connection, _by_node)]
 
 
 def risky_settings(connection: psycopg.Connection[Any], *, durable: bool) -> Iterator[str]:
@@ -92,16 +95,38 @@ def grant_names(connection: psycopg.Connection[Any]) -> list[str]:
 
 def differences(connection: psycopg.Connection[Any], of_newer: Collection[str] | None = None) -> list[str]:
     """How the grants in the catalog of any node differ from the matrix: see `grants.differences`."""
+    found = _differences(connection, of_newer)
+    return [difference for of_node in found.values() for difference in of_node] if found else [_NO_NODES]
+
+
+def _by_node(connection: psycopg.Connection[Any], of_newer: Collection[str] | None) -> list[str]:
+    """The first differences of each node, how many it has, and what to do: a node that was added has hundreds."""
+    found = _differences(connection, of_newer)
+    if not found:
+        return [_NO_NODES]
+    return [
+        problem
+        for node, of_node in found.items()
+        if of_node
+        for problem in (
+            *of_node[:_MOST_NAMED],
+            f"grants that differ from the matrix at {node}: {len(of_node)}. Run `muniment migrate`: this repeats "
+            "those that Citus omits when a node is added or shards are moved",
+        )
+    ]
+
+
+def _differences(connection: psycopg.Connection[Any], of_newer: Collection[str] | None) -> dict[str, list[str]]:
+    """The differences of each node of the cluster, with its address, by that address."""
     names = {"roles": list(roles.ALL), "serving": list(roles.SERVING)}
     found: dict[str, set[Fact]] = {}
     for query in (_CATALOG["rights"], _CATALOG["preconditions"], _QUERIES["policies"]):
         for node, rows in citus.facts_of_nodes(connection, query, names).items():
             found.setdefault(node, set()).update(Fact(*row) for row in rows)
-    if not found:
-        return ["the cluster knows no node: run `muniment migrate`"]
-    return [
-        f"{difference} at {node}" for node, facts in sorted(found.items()) for difference in _of_node(facts, of_newer)
-    ]
+    return {
+        node: [f"{difference} at {node}" for difference in _of_node(facts, of_newer)]
+        for node, facts in sorted(found.items())
+    }
 
 
 def _of_node(facts: Iterable[Fact], of_newer: Collection[str] | None) -> Iterator[str]:

@@ -191,6 +191,12 @@ def problems_of(conninfo: str, *, connections: int) -> list[str]:
         return [*cluster_grants.problems(connection, connections=connections), *log_settings.problems(connection)]
 
 
+def count_nodes(conninfo: str) -> int:
+    """How many nodes the cluster of the database has. 0 for plain Postgres."""
+    with _logged_in(conninfo, roles.CONTROL) as connection:
+        return citus.count_nodes(connection) if citus.is_cluster(connection) else 0
+
+
 def warnings_of_all(placement: Placement, *, connections: int) -> list[str]:
     """What may go wrong later at each server that answers: see `warnings_of`."""
     found = []

@@ -94,7 +94,7 @@ def _migrate(admin: str, passfile: Path) -> list[str]:
     if unknown:
         raise PassfileError(
             f"{passfile} has no password for the existing roles {', '.join(sorted(unknown))}: "
-            "name the passfile that has them, or give them new passwords with --rotate"
+            "name the passfile that has them, or give them new passwords: muniment migrate --rotate"
         )
     changing = [role for role in roles.SERVING if role in missing]
     if not changing:
