@@ -154,10 +154,14 @@ def test_without_a_model_at_an_address_its_queue_has_no_words():
     assert found["remote_embedding_queue_by_level"] is None
 
 
-def test_a_server_that_is_away_is_named_in_words_too():
-    metrics = "".join(f'muniment_database_up{{server="{server}"}} {up}\n' for server, up in {"a": 1, "b": 0}.items())
+@pytest.mark.parametrize(
+    ("metric", "label", "field"),
+    [("muniment_database_up", "server", "servers_up"), ("muniment_node_up", "node", "nodes_up")],
+)
+def test_a_server_that_is_away_is_named_in_words_too(metric, label, field):
+    metrics = "".join(f'{metric}{{{label}="{server}"}} {up}\n' for server, up in {"a": 1, "b": 0}.items())
 
-    assert in_words(status_of(Reading.parse(metrics, 0)))["servers_up"] == "a 1, b 0"
+    assert in_words(status_of(Reading.parse(metrics, 0)))[field] == "a 1, b 0"
 
 
 def test_a_database_that_hangs_is_reported_at_once(served):

@@ -147,6 +147,7 @@ _COUNTS_ALL_LEVELS = [
 
 
 @pytest.mark.proof
+@pytest.mark.plain_postgres("ADR 14: on a cluster, a view with the privileges of its owner fails")
 @pytest.mark.usefixtures("nearly_full")
 def test_a_quota_over_all_levels_is_noticed(postgres):
     with two_worlds(postgres, damage=_COUNTS_ALL_LEVELS) as worlds, changed(worlds, few_limits):
