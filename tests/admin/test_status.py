@@ -155,11 +155,14 @@ def test_without_a_model_at_an_address_its_queue_has_no_words():
 
 
 @pytest.mark.parametrize(
-    ("metric", "label", "field"),
-    [("muniment_database_up", "server", "servers_up"), ("muniment_node_up", "node", "nodes_up")],
+    ("sample", "field"),
+    [
+        ('muniment_database_up{{server="{}"}}', "servers_up"),
+        ('muniment_database_up 1\nmuniment_node_up{{node="{}"}}', "nodes_up"),
+    ],
 )
-def test_a_server_that_is_away_is_named_in_words_too(metric, label, field):
-    metrics = "".join(f'{metric}{{{label}="{server}"}} {up}\n' for server, up in {"a": 1, "b": 0}.items())
+def test_a_server_that_is_away_is_named_in_words_too(sample, field):
+    metrics = "".join(f"{sample.format(name)} {up}\n" for name, up in {"a": 1, "b": 0}.items())
 
     assert in_words(status_of(Reading.parse(metrics, 0)))[field] == "a 1, b 0"
 
