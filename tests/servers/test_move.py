@@ -106,6 +106,7 @@ def test_ctrl_c_says_that_the_tenant_is_not_served_and_how_to_go_on(servers: Ser
     environment = environment_in(servers.folder, PGUSER="postgres")
 
     with servers.databases["a"].as_owner() as owner, owner.transaction():
+        owner.execute("SET LOCAL idle_in_transaction_session_timeout = 0")  # on a busy machine the block may take long
         lock_rows(owner, "vault.agent")
         with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as move:
             wait_until_blocked(SimpleNamespace(database=servers.databases["a"]))
