@@ -10,7 +10,7 @@ from muniment_server.admin.operator import connect_operator
 from tests.support.answers import LEVELS
 
 _WRITERS = 6
-_CHECKS = 6
+_CHECKS = 3
 
 
 def test_what_is_written_meanwhile_looks_neither_lost_nor_miscounted(service):
