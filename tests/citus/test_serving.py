@@ -169,11 +169,12 @@ def test_what_a_worker_has_not_confirmed_is_not_acknowledged(
     session = _session(host, PUBLIC, "phases")
     port, _ = served.shard("vault.conversation", 1)
     node = next(node for node in cluster.nodes if node.port == port)
-    with cluster.admin(port) as worker, ThreadPoolExecutor(1) as caller:
+    with cluster.admin(cluster.coordinator) as coordinator, ThreadPoolExecutor(1) as caller:
         with cluster.held_between_phases():
             call = caller.submit(session.observe, "SaveMemory", key="plan", content="x")
-            in_doubt = "SELECT FROM pg_prepared_xacts"
-            wait_until(lambda: worker.execute(in_doubt).fetchall() or call.done(), "the first phase")
+            # Not pg_prepared_xacts of the worker: if it dies before it has answered, the coordinator rolls back.
+            between = "SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+            wait_until(lambda: coordinator.execute(between).fetchall() or call.done(), "the first phase")
             assert not call.done()
             node.kill()
         outcome: Outcome = call.result()
