@@ -322,7 +322,8 @@ SELECT count(*) AS rows
 -- name: broken_ledgers
 -- Items whose ledger has a gap or does not end at the item's revision, at the level of the search path. Passages have no ledger.
 -- A revision that is missing because EraseItems erased it is no gap. After a restore, it may have been written anew.
--- NOT MATERIALIZED: on a cluster, each shard is looked at as a whole then, at one moment. Or what is saved meanwhile had no ledger.
+-- NOT MATERIALIZED: on a cluster, each shard then reads items and ledgers at one moment. Otherwise, items saved meanwhile would
+-- seem to lack a ledger.
 WITH erased AS (
     SELECT DISTINCT audit.tenant, audit.agent, audit.item_id, audit.revision
       FROM muniment_control.audit

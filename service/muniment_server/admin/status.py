@@ -41,7 +41,7 @@ def status(metrics: MetricsReader, output: Output) -> None:
 def in_words(found: Mapping[str, Any]) -> dict[str, object]:
     """What people and pipes get for what `status_of` *found*."""
     words = {name: _in_words(value) for name, value in found.items()}
-    for name in ("servers_up", "nodes_up"):  # where 0 is what matters: of other counts, those of nothing are left out
+    for name in ("servers_up", "nodes_up"):  # `_in_words` omits zeros, but here 0 says what is away
         if found[name]:
             words[name] = ", ".join(f"{each} {is_up}" for each, is_up in found[name].items())
     if found["remote_embedder"] and found["remote_embedding_queue_by_level"] is None:

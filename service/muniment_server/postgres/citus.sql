@@ -98,7 +98,7 @@ SELECT format('REVOKE EXECUTE ON FUNCTION %%s FROM PUBLIC', pg_proc.oid::regproc
 
 -- name: owners_functions
 -- The statements that let only the owner, as which nodes act on each other, execute Citus's functions for its own metadata: for
--- those that have been run on this node, or for those that have not.
+-- those that have been run on this node, or for those that have not. `policies` in runtime/cluster_grants.sql verifies the same ones.
 SELECT format(made.statement, pg_proc.oid::regprocedure, %(owner)s::text)
   FROM pg_proc
        CROSS JOIN (VALUES (1, 'REVOKE EXECUTE ON FUNCTION %%1$s FROM PUBLIC'), (2, 'GRANT EXECUTE ON FUNCTION %%1$s TO %%2$I')) AS made (step, statement)

@@ -152,7 +152,7 @@ class Census:
         try:
             with self._database.connection(roles.CONTROL, Deadline(_PING_SECONDS)) as connection:
                 self._workers = citus.answering_workers(connection) if connection.on_cluster else {}
-        except (MunimentError, psycopg.Error):  # one hangs, and the others cannot be asked beside it
+        except (MunimentError, psycopg.Error):  # most likely one hangs: which is not known, as they are asked together
             self._workers = dict.fromkeys(self._workers, False)
 
     def _report_down(self, sqlstate: str) -> None:
