@@ -243,7 +243,13 @@ def test_what_the_stream_raises_reaches_the_caller(server, session, caplog, erro
     assert caught.value is error
     assert server.wait_until(lambda: bool(server.ended))
     assert server.ended == ["canceled"]
-    assert [record for record in caplog.records if record.levelno > logging.DEBUG] == []
+    loud = [record for record in caplog.records if record.levelno > logging.DEBUG]
+    assert [record for record in loud if not of_a_closed_loop(record)] == []
+
+
+def of_a_closed_loop(record: logging.LogRecord) -> bool:
+    """Whether gRPC had an event for the loop of an earlier test: all loops of a process share its one queue."""
+    return "PollerCompletionQueue._handle_events" in record.getMessage() and "loop is closed" in str(record.exc_info)
 
 
 def test_a_stream_may_raise_what_ends_an_asynchronous_one(running):
