@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,8 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from muniment_server.domain.classification import Classification
+from muniment_server.postgres.placement import Placement
+from muniment_server.runtime.census import Censuses
 from tests.citus.cluster import Cluster, folder_of_nodes, missing, running
 from tests.citus.served import DATABASE, SERVABLE, ServedCluster, new_host_key, serving
 from tests.conformance import scenarios
@@ -316,3 +321,24 @@ def test_the_metrics_tell_which_worker_does_not_answer(served: ServedCluster, cl
     assert before == {f"127.0.0.1:{node.port}": 1 for node in workers}
     assert f"127.0.0.1:{workers[0].port} down" in shown
     wait_until(lambda: nodes_up() == before, "it answers again", seconds=20)
+
+
+def test_the_metrics_tell_that_a_worker_hangs_also_if_none_has_answered_before(
+    served: ServedCluster, cluster: Cluster, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a reload of the servers file."""
+    monkeypatch.setenv("PGPASSFILE", str(home / "passfile"))
+    url = cluster.url(cluster.coordinator, DATABASE)
+    with Censuses(home / "epochs") as censuses, ExitStack() as hanging:
+        for process in cluster.nodes[1].processes():
+            os.kill(process, signal.SIGSTOP)
+            hanging.callback(os.kill, process, signal.SIGCONT)
+        censuses.count(Placement({"": url}, {}), None)
+        wait_until(
+            lambda: "muniment_node_up" in {family.name for family in censuses.families()}, "the workers are named"
+        )
+        (family,) = (family for family in censuses.families() if family.name == "muniment_node_up")
+
+    assert {sample.labels["node"]: sample.value for sample in family.samples} == {
+        f"127.0.0.1:{port}": 0 for port in cluster.workers
+    }

@@ -295,6 +295,11 @@ def epochs_of_nodes(connection: psycopg.Connection[Any]) -> dict[str, Epoch]:
     return {group: Epoch(**json.loads(epoch)) for group, epoch in answers}
 
 
+def workers(connection: psycopg.Connection[Any]) -> list[str]:
+    """The addresses of the workers. Any role may ask; the workers are not."""
+    return [node for (node,) in connection.execute(_QUERIES["workers"])]
+
+
 def answering_workers(connection: psycopg.Connection[Any]) -> dict[str, bool]:
     """Whether each worker answers, by its address. Any role may ask. Waits for one that hangs."""
     answers = connection.execute(_QUERIES["on_workers"], {"command": "SELECT 1"}).fetchall()

@@ -201,6 +201,13 @@ SELECT coalesce(jsonb_agg(to_jsonb(ARRAY[found.a, found.b, found.c])), '[]')
 SELECT coalesce(jsonb_agg(found.statement), '[]')
   FROM ({}) AS found (statement);
 
+-- name: workers
+SELECT pg_dist_node.nodename || ':' || pg_dist_node.nodeport
+  FROM pg_dist_node
+ WHERE pg_dist_node.groupid <> 0
+   AND pg_dist_node.isactive
+   AND pg_dist_node.noderole = 'primary';
+
 -- name: on_workers
 SELECT ran.success, ran.result, format('%%s:%%s', pg_dist_node.nodename, pg_dist_node.nodeport) AS node
   FROM run_command_on_workers(%(command)s) AS ran

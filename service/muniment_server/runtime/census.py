@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -149,11 +149,13 @@ class Census:
             self._count()
 
     def _ask_workers(self) -> None:
+        workers: Iterable[str] = self._workers
         try:
             with self._database.connection(roles.CONTROL, Deadline(_PING_SECONDS)) as connection:
-                self._workers = citus.answering_workers(connection) if connection.on_cluster else {}
+                workers = citus.workers(connection) if connection.on_cluster else ()
+                self._workers = citus.answering_workers(connection) if workers else {}
         except (MunimentError, psycopg.Error):  # most likely one hangs: which is not known, as they are asked together
-            self._workers = dict.fromkeys(self._workers, False)
+            self._workers = dict.fromkeys(workers, False)
 
     def _report_down(self, sqlstate: str) -> None:
         self._sqlstate, self._down_since = sqlstate, self._down_since or self._asked
