@@ -98,7 +98,8 @@ def audit_queries() -> Mapping[str, str]:
 
 def host_queries() -> Mapping[str, str]:
     """The queries of hosts by name."""
-    return {name: text for package, file in HOST_FILES for name, text in load(package, file).items()}
+    home = load(__package__, "home.sql")
+    return {name: composed(text, home) for package, file in HOST_FILES for name, text in load(package, file).items()}
 
 
 def check_names(name: str, text: str, relations: Mapping[str, str]) -> None:
@@ -121,9 +122,9 @@ def check_names(name: str, text: str, relations: Mapping[str, str]) -> None:
 def composed(text: str, relations: Mapping[str, str], *, locked: bool = False) -> str:
     """*text*, preceded by the *relations* that it names."""
     expressions = ", ".join(_expressions(names(text).relations, relations, locked=locked))
-    if text.startswith("WITH "):
+    if expressions and text.startswith("WITH "):
         return f"WITH {expressions}, {text.removeprefix('WITH ')}"
-    return f"WITH {expressions} {text}"
+    return f"WITH {expressions} {text}" if expressions else text
 
 
 def _files_of_nouns() -> Iterator[tuple[str, str]]:

@@ -17,6 +17,11 @@ SELECT session.*, vault.clock() AS time
    AND session.session_id = %(session_id)s
    FOR NO KEY UPDATE;
 
+-- name: home
+-- The tenant, for steps that read no table of it, only what earlier steps return. On a cluster it is read from a table, so that
+-- the step runs where the tenant is, and needs no other node: see ADR 14.
+SELECT %(tenant)s::int2 AS tenant;
+
 -- name: agent
 -- The name, language and settings of the session's agent.
 SELECT agent.*

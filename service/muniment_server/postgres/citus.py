@@ -34,6 +34,11 @@ _TABLE_OF: Mapping[str, str] = {"embedding": "meaning"}
 _OF_HOSTS = re.compile(r"\b(DELETE FROM )((?:session|conversation|agent) AS erased\b)")
 _ADDRESS = re.compile(r"\berased\.address\b")
 _BYTES = re.compile(r"(\bRETURNING [^()]*)\berased\.bytes")
+_HOME = re.compile(r"(\bhome AS NOT MATERIALIZED )\(SELECT (\S+)::int2 AS tenant\)")
+_HOME_IN_TABLE = (
+    r"\1(SELECT home.tenant FROM shelf AS home"
+    r" WHERE home.tenant = \2 AND home.agent = (SELECT session.agent FROM session))"
+)
 _SILENT = re.compile(r"(?:failed to connect to |connection to the remote node \S+@)(?P<node>\S+:\d+)")
 """How Citus says that a node cannot be reached, to a query that asks all nodes and to any other statement."""
 
@@ -70,6 +75,7 @@ def for_cluster(query: str) -> str:
 
     A query of a session contains the view's condition itself. Those of the eraser find the rows in its views first.
     """
+    query = _HOME.sub(_HOME_IN_TABLE, query)
     query = _OF_HOSTS.sub(r"\1vault.\2", query)
     query = _CHANGED_VIEW.sub(lambda match: match[1] + _TABLE_OF.get(match[2], match[2]), query)
     return _ADDRESS.sub("erased.ctid", _BYTES.sub(r"\1octet_length(erased.content) AS bytes", query))

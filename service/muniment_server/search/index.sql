@@ -30,7 +30,7 @@ cleared AS ( -- embeddings that include a deleted item's text are made again wit
        AND cleared.prior = deleted.change_id
 ),
 text AS MATERIALIZED (
-    SELECT live.*, part.number, part.start, part.size, part.sample, part.grams, part.marks, jsonb_array_length(chunks) = 1 AS is_whole,
+    SELECT live.*, part.*, jsonb_array_length(chunks) = 1 AS is_whole,
            coalesce(
                (
                    SELECT coalesce(%(stemmers)s::jsonb ->> lower(split_part(agent.language, '-', 1)), 'simple')
@@ -47,26 +47,27 @@ text AS MATERIALIZED (
            '@' || live.agent || ':' || live.kind AS scope
       FROM live
            JOIN jsonb_to_recordset(%(texts)s) AS given (name text, change_id uuid, language text, chunks jsonb)
-                ON (given.name, given.change_id) = (live.name, live.change_id)
+                USING (name, change_id)
            CROSS JOIN jsonb_to_recordset(given.chunks)
                       AS part (number int, start int, size int, sample int, header text, grams text[], marks text[])
 ),
 new AS (
     INSERT INTO chunk AS new (tenant, agent, kind, name, change_id, piece, is_whole, start, size, tier, tags, thread, place,
                               event_time, expire_time, language, sample, stems, grams, stem_count, gram_count)
-    SELECT %(tenant)s, text.agent, text.kind, text.name, text.change_id, text.number, text.is_whole, text.start, text.size,
+    SELECT home.tenant, text.agent, text.kind, text.name, text.change_id, text.number, text.is_whole, text.start, text.size,
            text.tier, text.tags, text.thread, text.place, text.event_time, text.expire_time, text.language, text.sample,
-           setweight(setweight(setweight(word.stems, 'C', stem.twice), 'B', stem.thrice), 'A', stem.often)
+           setweight(setweight(setweight(word, 'C', stem.twice), 'B', stem.thrice), 'A', stem.often)
            || array_to_tsvector(text.marks || text.scope), array_to_tsvector(text.grams || text.scope),
            stem.count, cardinality(text.grams)
       FROM text
-           CROSS JOIN LATERAL (SELECT to_tsvector(('vault.' || text.language)::regconfig, text.words) AS stems) AS word
+           CROSS JOIN home
+           CROSS JOIN to_tsvector(('vault.' || text.language)::regconfig, text.words) AS word
            CROSS JOIN LATERAL ( -- a stem's frequency is its weight label: looking that up costs a tenth of unpacking positions
                SELECT coalesce(sum(stem.times), 0) AS count,
                       coalesce(array_agg(stem.lexeme) FILTER (WHERE stem.times = 2), '{}') AS twice,
                       coalesce(array_agg(stem.lexeme) FILTER (WHERE stem.times = 3), '{}') AS thrice,
                       coalesce(array_agg(stem.lexeme) FILTER (WHERE stem.times > 3), '{}') AS often
-                 FROM (SELECT each.lexeme, cardinality(each.positions) AS times FROM unnest(word.stems) AS each) AS stem
+                 FROM (SELECT each.lexeme, cardinality(each.positions) AS times FROM unnest(word) AS each) AS stem
            ) AS stem
         ON CONFLICT DO NOTHING -- during a rebuild, others may have indexed new items
  RETURNING new.language, new.stem_count, new.gram_count
@@ -80,14 +81,16 @@ delta AS (
 ),
 counted AS (
     INSERT INTO stat AS counted (tenant, agent, kind, language, change_id, chunks, stems, grams)
-    SELECT %(tenant)s, session.agent, %(kind)s, delta.language, %(change_id)s, sum(delta.chunks), sum(delta.stems), sum(delta.grams)
+    SELECT home.tenant, session.agent, %(kind)s, delta.language, %(change_id)s, sum(delta.chunks), sum(delta.stems), sum(delta.grams)
       FROM session
+           CROSS JOIN home
            CROSS JOIN delta
-     GROUP BY session.agent, delta.language
+     GROUP BY home.tenant, session.agent, delta.language
     HAVING (sum(delta.chunks), sum(delta.stems), sum(delta.grams)) <> (0, 0, 0)
 )
 SELECT session.agent
-  FROM session;
+  FROM session
+       CROSS JOIN home;
 
 -- name: fold_stats
 -- Compact the statistics of one kind at the own level. Never waits: rows that another transaction compacts are skipped.
@@ -110,12 +113,14 @@ deleted AS (
 ),
 folded AS (
     INSERT INTO stat AS folded (tenant, agent, kind, language, change_id, chunks, stems, grams)
-    SELECT %(tenant)s, deleted.agent, %(kind)s, deleted.language, %(fold_id)s, sum(deleted.chunks), sum(deleted.stems), sum(deleted.grams)
+    SELECT home.tenant, deleted.agent, %(kind)s, deleted.language, %(fold_id)s, sum(deleted.chunks), sum(deleted.stems), sum(deleted.grams)
       FROM deleted
-     GROUP BY deleted.agent, deleted.language
+           CROSS JOIN home
+     GROUP BY home.tenant, deleted.agent, deleted.language
 )
 SELECT session.agent
-  FROM session;
+  FROM session
+       CROSS JOIN home;
 
 -- name: queue_chunks
 -- Queue the chunks of some names for embedding. After index_items, in its transaction. A short passage of a thread is embedded
@@ -154,13 +159,15 @@ prior AS MATERIALIZED ( -- locked in the order of names, so that two transaction
 ),
 waiting AS (
     INSERT INTO meaning AS waiting (tenant, agent, kind, name, change_id, piece, prior)
-    SELECT %(tenant)s, own.agent, own.kind, own.name, own.change_id, own.piece, prior.change_id
+    SELECT home.tenant, own.agent, own.kind, own.name, own.change_id, own.piece, prior.change_id
       FROM own
+           CROSS JOIN home
            LEFT JOIN prior ON prior.change_id = own.prior
         ON CONFLICT DO NOTHING
 )
 SELECT session.agent
-  FROM session;
+  FROM session
+       CROSS JOIN home;
 
 -- name: forget_passages
 -- Delete the embeddings by models at addresses that include the text of some deleted passages. After index_items, in its
@@ -174,4 +181,5 @@ WITH forgotten AS (
        AND forgotten.prior_name = ANY(%(names)s)
 )
 SELECT session.agent
-  FROM session;
+  FROM session
+       CROSS JOIN home;
