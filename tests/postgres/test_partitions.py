@@ -102,7 +102,7 @@ SPOILED = [query for query in PARTITIONED if query.role in ("muniment_internal",
 @pytest.mark.parametrize("query", SPOILED, ids=str)
 def test_a_query_that_forgot_its_tenant_touches_several(partitioned, query):
     """The test above can fail."""
-    spoiled = re.sub(r"\b(?!tenant\.)(\w+)\.tenant = %\(tenant\)s", r"\1.tenant IS NOT NULL", query.text)
+    spoiled = re.sub(r"(\w+)\.tenant = %\(tenant\)s", r"\1.tenant IS NOT NULL", query.text)
     if spoiled == query.text:
         assert "INSERT" in query.text  # it looks for nothing: it only writes its tenant
     else:

@@ -23,9 +23,7 @@ SCOPE: File = ("muniment_server.monitor", "scope.sql")
 """The relations of sessions, which are composed in front of their queries."""
 AUDIT_SCOPE: File = ("muniment_server.monitor", "audit.sql")
 """The relations of the auditor."""
-HOME: File = ("muniment_server.monitor", "home.sql")
-"""The relation of hosts."""
-RELATIONS = {SCOPE: roles.LEVELS, AUDIT_SCOPE: (roles.AUDITOR,), HOME: (roles.CONTROL,)}
+RELATIONS = {SCOPE: roles.LEVELS, AUDIT_SCOPE: (roles.AUDITOR,)}
 ERASING: File = ("muniment_server.agents", "erasing.sql")
 """What EraseItems erases."""
 SERVED = {

@@ -18,8 +18,8 @@ SELECT session.*, vault.clock() AS time
    FOR NO KEY UPDATE;
 
 -- name: home
--- The tenant, for steps that read no table of it, only what earlier steps return. On a cluster it is read from a table, so that
--- the step runs where the tenant is, and needs no other node: see ADR 14.
+-- The tenant, for steps that read only what earlier steps return; for statements of hosts, too. On a cluster it is read from a
+-- table (postgres/citus.py), so that the step runs where the tenant is, and needs no other node: see ADR 14.
 SELECT %(tenant)s::int2 AS tenant;
 
 -- name: agent
