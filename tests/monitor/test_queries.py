@@ -152,7 +152,13 @@ def test_the_trusted_files_are_these():
 # What is composed.
 
 
-@pytest.mark.parametrize("relation", RELATIONS)
+def test_the_home_of_a_step_is_the_tenant_alone():
+    """It reads no table, so it needs no predicate."""
+    assert names(RELATIONS["home"]).relations == set()
+    assert RELATIONS["home"].startswith("SELECT %(tenant)s::")
+
+
+@pytest.mark.parametrize("relation", sorted(RELATIONS.keys() - {"home"}))
 def test_every_relation_holds_the_tenant_and_the_session(relation: str):
     """By the session's id, or by the agent of the relation `session`."""
     body = RELATIONS[relation]
