@@ -1,7 +1,8 @@
 """Steps of statements that run on a cluster where the tenant is, and so need no other node. See ADR 14.
 
-Citus runs an INSERT where its rows are only if it selects the tenant from a table. Otherwise it first sends what the
-statement has read to every node. It runs a main statement that reads only what earlier steps return on any node.
+Citus runs an INSERT … SELECT on the tenant's node only if it selects the tenant from a table. Otherwise it first sends
+the results of the earlier steps to every node. A main statement that reads only such results may run on any node. Other
+steps that read nothing else run on the coordinator.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ import pytest
 
 from muniment_server.monitor.queries import AUDIT_FILES, HOST_FILES, SESSION_FILES
 from muniment_server.postgres import citus
-from tests.support.named_queries import once
+from tests.support.named_queries import numbered, once
 from tests.support.query_lint import common_table_expressions, main_statement
 
 ELSEWHERE = {
     "erase_items_of_call": "of the eraser, which reads no table that has one row of a tenant",
-    "erase_revisions_of_call": "the same",
-    "unindex_erased": "the same",
+    "erase_revisions_of_call": "of the eraser",
+    "unindex_erased": "of the eraser",
 }
 _INSERT = re.compile(r"INSERT INTO \S+ AS \w+ \([^)]*\) SELECT (\S+),")
 _SELECTED = re.compile(r" (?:FROM|JOIN) (?!LATERAL\b)([\w.]+)")
@@ -64,3 +65,15 @@ def test_a_step_that_runs_anywhere_is_found(query):
     spoiled = query.text.replace("home.tenant", "%(tenant)s").replace(" CROSS JOIN home", "")
 
     assert steps_without_home(citus.for_cluster(spoiled)) != set()
+
+
+@pytest.mark.parametrize("query", AT_HOME, ids=str)
+@pytest.mark.parametrize("rewritten", [str, lambda text: numbered(text).decode()], ids=["by name", "by number"])
+def test_on_a_cluster_home_is_a_row_of_a_table(query, rewritten):
+    text = rewritten(query.text)
+    tables = [f"FROM {table} AS home WHERE home.tenant = " for table in ("shelf", "vault.tenant")]
+
+    assert [citus.for_cluster(text).count(table) for table in tables] == [
+        query.file in SESSION_FILES,
+        query.file in HOST_FILES,
+    ]

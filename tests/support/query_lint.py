@@ -12,7 +12,7 @@ _KEYWORDS = {
 }  # fmt: skip
 _VOLATILE = ("gen_random_uuid", "random", "nextval", "clock_timestamp", "timeofday", "txid_current", "uuid_generate")
 _TENANT = "%(tenant)s"
-_HOME = "home AS NOT MATERIALIZED (SELECT %(tenant)s::int2 AS tenant)"
+_HOME = "home AS NOT MATERIALIZED (SELECT %(tenant)s::int8 AS tenant)"
 _CEILING = "%(ceiling)s"
 _OF_AGENTS = frozenset(
     {

@@ -18,9 +18,9 @@ SELECT session.*, vault.clock() AS time
    FOR NO KEY UPDATE;
 
 -- name: home
--- The tenant, for steps that read only what earlier steps return; for statements of hosts, too. On a cluster it is read from a
--- table (postgres/citus.py), so that the step runs where the tenant is, and needs no other node: see ADR 14.
-SELECT %(tenant)s::int2 AS tenant;
+-- The tenant's number, for steps that read only the results of earlier steps. Statements of hosts use it, too. On a cluster, it
+-- is read from a table (postgres/citus.py), so that the step runs on the tenant's node: see ADR 14.
+SELECT %(tenant)s::int8 AS tenant;
 
 -- name: agent
 -- The name, language and settings of the session's agent.

@@ -34,13 +34,13 @@ _TABLE_OF: Mapping[str, str] = {"embedding": "meaning"}
 _OF_HOSTS = re.compile(r"\b(DELETE FROM )((?:session|conversation|agent) AS erased\b)")
 _ADDRESS = re.compile(r"\berased\.address\b")
 _BYTES = re.compile(r"(\bRETURNING [^()]*)\berased\.bytes")
-_HOME = re.compile(r"\bhome AS NOT MATERIALIZED \(SELECT (\S+)::int2 AS tenant\)")
-"""Of a session, the row of its agent in `shelf`; of a host, that of the tenant. Either is one row."""
+_HOME = re.compile(r"\bhome AS NOT MATERIALIZED \(SELECT (\S+)::int8 AS tenant\)")
 _HOME_OF_SESSION = (
     r"home AS NOT MATERIALIZED (SELECT home.tenant FROM shelf AS home"
     r" WHERE home.tenant = \1 AND home.agent = (SELECT session.agent FROM session))"
 )
 _HOME_OF_HOST = r"home AS NOT MATERIALIZED (SELECT home.tenant FROM vault.tenant AS home WHERE home.tenant = \1)"
+"""What `home` is on a cluster: the row of the session's agent in `shelf`, or the row of the host's tenant."""
 _SILENT = re.compile(r"(?:failed to connect to |connection to the remote node \S+@)(?P<node>\S+:\d+)")
 """How Citus says that a node cannot be reached, to a query that asks all nodes and to any other statement."""
 
@@ -77,7 +77,7 @@ def for_cluster(query: str) -> str:
 
     A query of a session contains the view's condition itself. Those of the eraser find the rows in its views first.
     """
-    query = _HOME.sub(_HOME_OF_HOST if query.startswith("WITH home ") else _HOME_OF_SESSION, query)
+    query = _HOME.sub(_HOME_OF_SESSION if "session AS MATERIALIZED (" in query else _HOME_OF_HOST, query)
     query = _OF_HOSTS.sub(r"\1vault.\2", query)
     query = _CHANGED_VIEW.sub(lambda match: match[1] + _TABLE_OF.get(match[2], match[2]), query)
     return _ADDRESS.sub("erased.ctid", _BYTES.sub(r"\1octet_length(erased.content) AS bytes", query))
@@ -304,7 +304,7 @@ def epochs_of_nodes(connection: psycopg.Connection[Any]) -> dict[str, Epoch]:
 
 
 def workers(connection: psycopg.Connection[Any]) -> list[str]:
-    """The addresses of the workers. Any role may ask; the workers are not."""
+    """The addresses of the workers, from the coordinator's catalog. Contacts no worker. Any role may call it."""
     return [node for (node,) in connection.execute(_QUERIES["workers"])]
 
 
