@@ -222,6 +222,19 @@ def test_a_second_run_changes_nothing(cluster: Cluster, home: Path, passfile: Pa
     assert "Nothing to do" in again.stderr
 
 
+def test_a_cluster_is_migrated_after_another_database_of_its_nodes_was_prepared(
+    cluster: Cluster, home: Path, passfile: Path, migrated: str
+) -> None:
+    """As a trial restore does. The owner has another password then, which only the other database knows."""
+    with cluster.admin(cluster.coordinator, "kept") as admin:
+        admin.execute(f"ALTER ROLE {roles.OWNER} PASSWORD 'of another database'".encode())
+
+    done = migrate(home, cluster.url(cluster.coordinator, "kept"), passfile)
+
+    assert done.returncode == 0, done.stderr
+    assert f"let the nodes of the cluster log in to each other as {roles.OWNER}" in done.stdout
+
+
 @pytest.mark.parametrize("role", roles.SERVING)
 def test_a_worker_notices_when_the_coordinator_is_gone(
     cluster: Cluster, passfile: Path, migrated: str, role: str

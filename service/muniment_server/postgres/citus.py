@@ -19,6 +19,7 @@ from psycopg import sql
 
 from muniment_server.postgres import queries, roles
 from muniment_server.postgres.epochs import Epoch
+from muniment_server.postgres.verifiers import is_password
 
 _QUERIES = queries.load(__package__, "citus.sql")
 _MIGRATION = "vault.migration"
@@ -112,7 +113,7 @@ def prepare_nodes(
     nodes can log in only as roles that have been committed. Needs a superuser.
     """
     known = dict(passwords)
-    if connection.execute(_QUERIES["knows_password"], {"role": roles.OWNER}).fetchone() != (True,):
+    if not _nodes_log_in_as_owner(connection):
         known[roles.OWNER] = secrets.token_urlsafe(32)
         verifier = connection.pgconn.encrypt_password(
             known[roles.OWNER].encode(), roles.OWNER.encode(), b"scram-sha-256"
@@ -131,6 +132,12 @@ def prepare_nodes(
             _answers(connection, "on_all_nodes", statement)
     _set_settings(connection, settings)
     connection.commit()
+
+
+def _nodes_log_in_as_owner(connection: psycopg.Connection[Any]) -> bool:
+    """Whether the password that the nodes have is the owner's. Preparing another database of the nodes changes that."""
+    known, verifier = connection.execute(_QUERIES["owners_password"], {"owner": roles.OWNER}).fetchone() or ("", "")
+    return is_password(known, verifier)
 
 
 def lack_passwords(connection: psycopg.Connection[Any]) -> bool:

@@ -17,6 +17,16 @@ SELECT EXISTS (
               AND pg_roles.rolcanlogin
        );
 
+-- name: owners_password
+-- The password with which the nodes log in to each other as the owner, and the verifier of the right one, if it can log in.
+SELECT substr(pg_dist_authinfo.authinfo, length('password=') + 1), pg_authid.rolpassword
+  FROM pg_authid
+       JOIN pg_dist_authinfo ON pg_dist_authinfo.rolename = pg_authid.rolname
+ WHERE pg_authid.rolname = %(owner)s
+   AND pg_authid.rolcanlogin
+   AND pg_authid.rolpassword IS NOT NULL
+   AND pg_dist_authinfo.nodeid = 0;
+
 -- name: know_password
 -- The statement that stores the password with which nodes log in to each other as a role.
 SELECT format(
