@@ -39,6 +39,16 @@ _SILENT = re.compile(r"(?:failed to connect to |connection to the remote node \S
 """How Citus says that a node cannot be reached, to a query that asks all nodes and to any other statement."""
 
 
+_ROLES: Mapping[str, str] = {"owner": roles.OWNER, "control": roles.CONTROL}
+"""The roles that may run commands on the nodes."""
+EPOCHS_OF_NODES = _QUERIES["epochs_of_nodes"]
+_FUNCTION = sql.SQL(
+    "CREATE OR REPLACE FUNCTION vault.epochs_of_nodes() RETURNS TABLE (node_group text, epoch text)"
+    " LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS {}"
+)
+"""With it, roles that may not run commands on the nodes ask for `EPOCHS_OF_NODES`."""
+
+
 class NodeFailed(psycopg.OperationalError):
     """A node of the cluster has not done what it was asked for."""
 
@@ -247,18 +257,19 @@ def limits_of_nodes(connection: psycopg.Connection[Any]) -> Iterator[str]:
 
 
 def close_own_functions(connection: psycopg.Connection[Any]) -> None:
-    """Let only the owner execute, on this node, the functions with which nodes change each other's metadata.
+    """Let only the owner execute, on this node, the functions that change Citus's metadata or connect to any host.
 
-    Citus lets everybody: a level could hide the rows of others, or leave a message for lower ones. Needs a superuser.
+    Citus lets everybody: a level could hide the rows of others, leave a message for lower ones, or have its password
+    sent to a host that it names. Needs a superuser.
     """
-    given = {"owner": roles.OWNER, "closed": False}
+    given = {**_ROLES, "closed": False}
     for (statement,) in connection.execute(_QUERIES["owners_functions"], given).fetchall():
         connection.execute(statement.encode())
 
 
 def close_functions(connection: psycopg.Connection[Any]) -> int:
     """Repeat on the workers, at once, the rights on functions, and return how many. Needs a superuser."""
-    own = _lacking(connection, "owners_functions", {"owner": roles.OWNER, "closed": True})
+    own = _lacking(connection, "owners_functions", {**_ROLES, "closed": True})
     statements = [*_lacking(connection, "closed_functions", {}), *own]
     for statement in statements:
         _answers(connection, "on_workers", statement)
@@ -275,6 +286,9 @@ def repeat_grants(connection: psycopg.Connection[Any]) -> Iterator[str]:
     connection.execute(sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(roles.OWNER)))
     for statement in grants:  # on the coordinator: Citus propagates it, now that the nodes have the views and shards
         connection.execute(statement.encode())
+    if connection.execute(_QUERIES["has_function"], {"body": EPOCHS_OF_NODES}).fetchone() != (True,):
+        connection.execute(_FUNCTION.format(sql.Literal(EPOCHS_OF_NODES)))
+        yield "let the serving roles ask the nodes for their epochs"
     if grants or revocations:
         yield f"repeated {len(grants)} grants and {revocations} rights on functions on the nodes"
 
@@ -298,7 +312,9 @@ def recover_transactions(connection: psycopg.Connection[Any]) -> None:
 
 def epochs_of_nodes(connection: psycopg.Connection[Any]) -> dict[str, Epoch]:
     """The epoch of each worker that answers, by its group in pg_dist_node. Any role may ask."""
-    answers = connection.execute(_QUERIES["epochs_of_nodes"]).fetchall()
+    may_run_commands = connection.execute(_QUERIES["may_run_commands"]).fetchone() == (True,)
+    query = "epochs_of_nodes" if may_run_commands else "ask_for_epochs"
+    answers = connection.execute(_QUERIES[query]).fetchall()
     return {group: Epoch(**json.loads(epoch)) for group, epoch in answers}
 
 
@@ -308,7 +324,7 @@ def workers(connection: psycopg.Connection[Any]) -> list[str]:
 
 
 def answering_workers(connection: psycopg.Connection[Any]) -> dict[str, bool]:
-    """Whether each worker answers, by its address. Any role may ask. Waits for one that hangs."""
+    """Whether each worker answers, by its address. The control role may ask. Waits for one that hangs."""
     answers = connection.execute(_QUERIES["on_workers"], {"command": "SELECT 1"}).fetchall()
     return {node: success for success, _, node in answers}
 
