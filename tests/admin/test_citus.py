@@ -17,7 +17,7 @@ from muniment_server.runtime import cluster_grants, databases
 from muniment_server.runtime import passfile as passfiles
 from tests.support.commands import run_process
 from tests.support.external_postgres import admin_url, migrate
-from tests.support.unconfirmed import unconfirmed_commits
+from tests.support.unconfirmed import unconfirmed_commits, unconfirmed_rows
 
 _COORDINATOR, _WORKER = 0, 1
 _CATALOG = {
@@ -145,6 +145,23 @@ def test_a_migration_that_a_node_did_not_confirm_is_no_success(folder: Path, url
     assert "a node of the cluster did not confirm a commit" in failed.stderr
     assert "run the command again" in failed.stderr
     assert "Nothing to do" in again.stderr
+
+
+def test_a_freeze_that_a_node_did_not_confirm_is_to_be_run_again(folder: Path, url: str, passfile: Path) -> None:
+    """A session may have been opened meanwhile with a key that the node still showed as valid."""
+    at = {"MUNIMENT_DATABASE_URL": admin_url(url)}
+    created = run_process(folder, "host-key", "create", "--tenant", "acme", "--ceiling", "public", "--quiet", **at)
+    assert created.returncode == 0, created.stderr
+
+    with unconfirmed_rows(admin_url(url), "vault.host_key"):
+        failed = run_process(folder, "tenant", "freeze", "acme", **at)
+    again = run_process(folder, "tenant", "freeze", "acme", **at)
+
+    assert failed.returncode == 1
+    assert "a node of the cluster did not confirm the commit" in failed.stderr
+    assert "run the command again" in failed.stderr
+    assert "do not" not in failed.stderr
+    assert again.returncode == 0, again.stderr
 
 
 def test_passwords_that_a_node_did_not_confirm_are_in_the_passfile(
