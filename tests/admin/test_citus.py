@@ -164,6 +164,20 @@ def test_a_freeze_that_a_node_did_not_confirm_is_to_be_run_again(folder: Path, u
     assert again.returncode == 0, again.stderr
 
 
+@pytest.mark.parametrize("flags", [("--quiet",), ("--json",)])
+def test_a_key_that_a_node_did_not_confirm_is_printed_with_an_error(
+    folder: Path, url: str, passfile: Path, flags: tuple[str, ...]
+) -> None:
+    """It becomes valid, and could not be shown later."""
+    create = ("host-key", "create", "--tenant", "acme", "--ceiling", "public", *flags)
+    with unconfirmed_rows(admin_url(url), "vault.host_key"):
+        failed = run_process(folder, *create, MUNIMENT_DATABASE_URL=admin_url(url))
+
+    assert failed.returncode == 1
+    assert "mun_h_" in failed.stdout
+    assert "keep the key: it is accepted once the node is back" in failed.stderr
+
+
 def test_passwords_that_a_node_did_not_confirm_are_in_the_passfile(
     url: str, passfile: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
