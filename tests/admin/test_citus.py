@@ -12,6 +12,7 @@ import pytest
 
 from muniment_server.admin import checks
 from muniment_server.postgres import citus, roles
+from muniment_server.postgres import migrate as migrations
 from muniment_server.postgres.migrate import NotConfirmed
 from muniment_server.runtime import cluster_grants, databases
 from muniment_server.runtime import passfile as passfiles
@@ -176,6 +177,22 @@ def test_a_key_that_a_node_did_not_confirm_is_printed_with_an_error(
     assert failed.returncode == 1
     assert "mun_h_" in failed.stdout
     assert "keep the key: it is accepted once the node is back" in failed.stderr
+
+
+def test_a_migration_that_fails_after_a_commit_that_was_not_confirmed_says_so(
+    url: str, passfile: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The node that has died also fails the next statement, whose error says only that it does not answer."""
+
+    def fails(*_: object) -> None:
+        raise psycopg.OperationalError("connection to the remote node failed")
+
+    monkeypatch.setattr(migrations, "_record", fails)
+    with pytest.raises(psycopg.OperationalError, match="remote node failed"):
+        migrations.migrate(admin_url(url))
+
+    with unconfirmed_commits(admin_url(url)), pytest.raises(NotConfirmed, match="did not confirm a commit"):
+        migrations.migrate(admin_url(url))
 
 
 def test_passwords_that_a_node_did_not_confirm_are_in_the_passfile(
