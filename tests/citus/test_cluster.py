@@ -16,7 +16,7 @@ import pytest
 from muniment_server.domain.classification import Classification
 from muniment_server.postgres import citus, roles
 from muniment_server.postgres import migrate as migrations
-from muniment_server.runtime import cluster_grants
+from muniment_server.runtime import cluster_grants, databases
 from tests.citus.cluster import Cluster, folder_of_nodes, missing, running
 from tests.support.commands import run_process
 from tests.support.external_postgres import admin_url, migrate
@@ -442,6 +442,29 @@ def test_no_serving_role_reads_the_passwords_of_the_nodes(
     for port in (cluster.coordinator, *cluster.workers):
         with login(cluster, passfile, role, port) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
             connection.execute("SELECT FROM pg_dist_authinfo")
+
+
+def test_transactions_that_are_prepared_but_not_by_citus_are_found(
+    cluster: Cluster, passfile: Path, migrated: str
+) -> None:
+    """Their locks outlive the connection. Citus's own are no cause for alarm until they are old."""
+    conninfo, port = f"{cluster.url(cluster.coordinator, 'kept')}?passfile={passfile}", cluster.workers[1]
+    before = databases.warnings_of(conninfo, connections=0)
+    for gid in ("citus_0_1_1_0", "a text for lower levels"):
+        with login(cluster, passfile, "muniment_restricted", port) as connection:
+            connection.execute("BEGIN")
+            connection.execute(f"PREPARE TRANSACTION '{gid}'".encode())
+    try:
+        found = [each for each in databases.warnings_of(conninfo, connections=0) if each not in before]
+    finally:
+        with cluster.admin(port, "kept") as admin:
+            for gid in ("citus_0_1_1_0", "a text for lower levels"):
+                admin.execute(f"ROLLBACK PREPARED '{gid}'".encode())
+
+    assert len(found) == 1
+    assert f"transactions of muniment_restricted that are prepared at 127.0.0.1:{port}" in found[0]
+    assert "or not by Citus: 1. " in found[0]
+    assert "a text" not in found[0]
 
 
 def _relations(cluster: Cluster) -> dict[int, list[str]]:

@@ -305,6 +305,19 @@ def has_unfinished_writes(connection: psycopg.Connection[Any]) -> bool:
     return set(_answers(connection, "on_all_nodes", command).values()) != {"0"}
 
 
+def strange_transactions(connection: psycopg.Connection[Any]) -> Iterator[str]:
+    """What is prepared on each node for long, or not by Citus, and what to do. Raises NodeFailed.
+
+    Without the names, which may contain what a level knows.
+    """
+    for node, found in facts_of_nodes(connection, _QUERIES["strange_transactions"], {}).items():
+        yield from (
+            f"transactions of {owner} that are prepared at {node} for more than 5 minutes, or not by Citus: {count}. "
+            "They keep their locks: see pg_prepared_xacts there, and end those that Citus does not by ROLLBACK PREPARED"
+            for owner, count, _ in found
+        )
+
+
 def recover_transactions(connection: psycopg.Connection[Any]) -> None:
     """End on the nodes what a lost connection left prepared there. Citus does it every minute. Needs a superuser."""
     connection.execute(_QUERIES["recover_transactions"])

@@ -292,6 +292,15 @@ SELECT count(*)
    AND pg_locks.mode = 'RowExclusiveLock'
    AND pg_locks.granted;
 
+-- name: strange_transactions
+-- Whose transactions are prepared on this node for more than 5 minutes, or by others than Citus, and how many.
+SELECT pg_prepared_xacts.owner, count(*), ''
+  FROM pg_prepared_xacts
+ WHERE pg_prepared_xacts.database = current_database()
+   AND (pg_prepared_xacts.gid NOT LIKE 'citus\_%%' OR pg_prepared_xacts.prepared < now() - interval '5 minutes')
+ GROUP BY pg_prepared_xacts.owner
+ ORDER BY pg_prepared_xacts.owner;
+
 -- name: recover_transactions
 -- Commit or roll back on the nodes what the coordinator has prepared there, and has since committed or rolled back.
 SELECT recover_prepared_transactions();
