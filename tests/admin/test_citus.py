@@ -12,12 +12,13 @@ import pytest
 
 from muniment_server.admin import checks
 from muniment_server.postgres import citus, roles
+from muniment_server.postgres import migrate as migrations
 from muniment_server.postgres.migrate import NotConfirmed
 from muniment_server.runtime import cluster_grants, databases
 from muniment_server.runtime import passfile as passfiles
 from tests.support.commands import run_process
 from tests.support.external_postgres import admin_url, migrate
-from tests.support.unconfirmed import unconfirmed_commits
+from tests.support.unconfirmed import unconfirmed_commits, unconfirmed_rows
 
 _COORDINATOR, _WORKER = 0, 1
 _CATALOG = {
@@ -145,6 +146,53 @@ def test_a_migration_that_a_node_did_not_confirm_is_no_success(folder: Path, url
     assert "a node of the cluster did not confirm a commit" in failed.stderr
     assert "run the command again" in failed.stderr
     assert "Nothing to do" in again.stderr
+
+
+def test_a_freeze_that_a_node_did_not_confirm_is_to_be_run_again(folder: Path, url: str, passfile: Path) -> None:
+    """A session may have been opened meanwhile with a key that the node still showed as valid."""
+    at = {"MUNIMENT_DATABASE_URL": admin_url(url)}
+    created = run_process(folder, "host-key", "create", "--tenant", "acme", "--ceiling", "public", "--quiet", **at)
+    assert created.returncode == 0, created.stderr
+
+    with unconfirmed_rows(admin_url(url), "vault.host_key"):
+        failed = run_process(folder, "tenant", "freeze", "acme", **at)
+    again = run_process(folder, "tenant", "freeze", "acme", **at)
+
+    assert failed.returncode == 1
+    assert "a node of the cluster did not confirm the commit" in failed.stderr
+    assert "run the command again" in failed.stderr
+    assert "do not" not in failed.stderr
+    assert again.returncode == 0, again.stderr
+
+
+@pytest.mark.parametrize("flags", [("--quiet",), ("--json",)])
+def test_a_key_that_a_node_did_not_confirm_is_printed_with_an_error(
+    folder: Path, url: str, passfile: Path, flags: tuple[str, ...]
+) -> None:
+    """It becomes valid, and could not be shown later."""
+    create = ("host-key", "create", "--tenant", "acme", "--ceiling", "public", *flags)
+    with unconfirmed_rows(admin_url(url), "vault.host_key"):
+        failed = run_process(folder, *create, MUNIMENT_DATABASE_URL=admin_url(url))
+
+    assert failed.returncode == 1
+    assert "mun_h_" in failed.stdout
+    assert "keep the key: it is accepted once the node is back" in failed.stderr
+
+
+def test_a_migration_that_fails_after_a_commit_that_was_not_confirmed_says_so(
+    url: str, passfile: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The node that has died also fails the next statement, whose error says only that it does not answer."""
+
+    def fails(*_: object) -> None:
+        raise psycopg.OperationalError("connection to the remote node failed")
+
+    monkeypatch.setattr(migrations, "_record", fails)
+    with pytest.raises(psycopg.OperationalError, match="remote node failed"):
+        migrations.migrate(admin_url(url))
+
+    with unconfirmed_commits(admin_url(url)), pytest.raises(NotConfirmed, match="did not confirm a commit"):
+        migrations.migrate(admin_url(url))
 
 
 def test_passwords_that_a_node_did_not_confirm_are_in_the_passfile(

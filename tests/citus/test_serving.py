@@ -19,7 +19,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from muniment_server.domain.classification import Classification
 from muniment_server.postgres.placement import Placement
 from muniment_server.runtime.census import Censuses
-from tests.citus.cluster import Cluster, folder_of_nodes, missing, running
+from tests.citus.cluster import Cluster, folder_of_nodes, missing, running, wait_for_standby
 from tests.citus.served import DATABASE, SERVABLE, ServedCluster, new_host_key, serving
 from tests.conformance import scenarios
 from tests.conformance.clients import CLIENTS
@@ -171,26 +171,23 @@ def test_a_call_whose_deadline_passes_ends_on_the_worker_too(
 def test_what_a_worker_has_not_confirmed_is_not_acknowledged(
     served: ServedCluster, cluster: Cluster, host: Caller
 ) -> None:
-    """The worker dies between the two phases of a commit, which the coordinator then reports as done.
-
-    Until the worker is back and its prepared transaction recovered, it shows the old rows. The coordinator waits
-    between the phases for a standby that does not exist.
-    """
+    """The worker dies before it says that it has committed: it waits for a standby that does not exist."""
     session = _session(host, PUBLIC, "phases")
     port, _ = served.shard("vault.conversation", 1)
     node = next(node for node in cluster.nodes if node.port == port)
-    with cluster.admin(cluster.coordinator) as coordinator, ThreadPoolExecutor(1) as caller:
-        with cluster.held_between_phases():
+    wait_for_standby(cluster, port, "none")
+    with ThreadPoolExecutor(1) as caller:
+        with cluster.admin(port) as worker:
             call = caller.submit(session.observe, "SaveMemory", key="plan", content="x")
-            # Not pg_prepared_xacts of the worker: if it dies before it has answered, the coordinator rolls back.
-            between = "SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
-            wait_until(lambda: coordinator.execute(between).fetchall() or call.done(), "the first phase")
+            waiting = "SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND usename = 'muniment_public'"
+            wait_until(lambda: worker.execute(waiting).fetchall() or call.done(), "the commit")
             assert not call.done()
             node.kill()
         outcome: Outcome = call.result()
+    node.start()
+    wait_for_standby(cluster, port, "")
 
     assert outcome.code is grpc.StatusCode.UNAVAILABLE
-    node.start()
     wait_until(lambda: session.observe("GetMemory", key="plan").code is grpc.StatusCode.OK, "what was committed")
     assert served.prepared() == 0
 

@@ -29,6 +29,7 @@ _HARMLESS = {
     "monitor/status.py": {"_INTERNAL": "a frozen status", "_RETRY_DELAYS": _CONSTANT, "_TABLE": _CONSTANT},
     "monitor/validation.py": {"_TEXTS": _CONSTANT, "_plan": "the rules of the messages of a type"},
     "postgres/citus.py": {
+        "_FUNCTION": "the text of a statement",
         "_QUERIES": _QUERY_TEXTS,
         "for_cluster": "the texts of queries, rewritten",
     },

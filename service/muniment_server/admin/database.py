@@ -287,8 +287,8 @@ def report_database_errors() -> Iterator[None]:
     except NotCommitted:
         raise Failure(
             "a node of the cluster did not confirm the commit, so it may still show the old rows",
-            "do not run the command again: its changes appear once the node is back and Citus has recovered its "
-            "transactions",
+            "start the node, wait until Citus has recovered its transactions, and run the command again: it may have "
+            "missed what the node still showed",
         ) from None
     except psycopg.OperationalError as error:
         if node := citus.silent_node(error):

@@ -31,6 +31,7 @@ from muniment_server.admin.operator import Operator
 from muniment_server.domain import tokens
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import RandomIds, TenantNumber
+from muniment_server.postgres.pool import NotCommitted
 from muniment_server.runtime import servers_file
 from muniment_server.runtime.configuration import DatabaseConfig
 
@@ -93,32 +94,43 @@ def create(
       export MUNIMENT_HOST_KEY=$(muniment host-key create --tenant acme --ceiling restricted --quiet)
     """
     only_service = _SERVICES[only] if only is not None else None
+    created, confirmed = None, True
     config = DatabaseConfig(where["data_dir"], where["database_url"], None, where["state_dir"], where["servers_file"])
     with report_database_errors(), report_wrong_names():
         chosen = chosen_database(config, server)
         taken = _taken_elsewhere(config, server, tenant)
-        with operator_of(chosen) as operator:
-            host_key_id, key = operator.create_host_key(
-                tenant=tenant,
-                ceiling=ceiling,
-                lifetime=lifetime,
-                only_service=only_service,
-                taken=taken,
-                ids=RandomIds(),
-            )
+        try:
+            with operator_of(chosen) as operator:
+                created = operator.create_host_key(
+                    tenant=tenant,
+                    ceiling=ceiling,
+                    lifetime=lifetime,
+                    only_service=only_service,
+                    taken=taken,
+                    ids=RandomIds(),
+                )
+        except NotCommitted:  # at the end, so there is a key: Citus will commit it, and it cannot be shown later
+            confirmed = False
+        assert created is not None  # the block has ended
+        host_key_id, key = created
         _print_line_for_file(config, server, key)
     if quiet:
         click.echo(key)
-        return
-    row = {
-        "host_key_id": host_key_id,
-        "tenant": tenant,
-        "ceiling": ceiling,
-        "only_service": only_service,
-        "host_key": key,
-    }
-    output.record(row, tuple(row))
-    print_note("Store the key now: it cannot be shown again.")
+    else:
+        row = {
+            "host_key_id": host_key_id,
+            "tenant": tenant,
+            "ceiling": ceiling,
+            "only_service": only_service,
+            "host_key": key,
+        }
+        output.record(row, tuple(row))
+        print_note("Store the key now: it cannot be shown again.")
+    if not confirmed:
+        raise Failure(
+            "a node of the cluster did not confirm the commit",
+            "keep the key: it is accepted once the node is back and Citus has recovered its transactions",
+        )
 
 
 def _taken_elsewhere(config: DatabaseConfig, server: str | None, tenant: str) -> frozenset[TenantNumber]:

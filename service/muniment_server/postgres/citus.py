@@ -19,6 +19,7 @@ from psycopg import sql
 
 from muniment_server.postgres import queries, roles
 from muniment_server.postgres.epochs import Epoch
+from muniment_server.postgres.verifiers import is_password
 
 _QUERIES = queries.load(__package__, "citus.sql")
 _MIGRATION = "vault.migration"
@@ -43,6 +44,16 @@ _HOME_OF_HOST = r"home AS NOT MATERIALIZED (SELECT home.tenant FROM vault.tenant
 """What `home` is on a cluster: the row of the session's agent in `shelf`, or the row of the host's tenant."""
 _SILENT = re.compile(r"(?:failed to connect to |connection to the remote node \S+@)(?P<node>\S+:\d+)")
 """How Citus says that a node cannot be reached, to a query that asks all nodes and to any other statement."""
+
+
+_ROLES: Mapping[str, str] = {"owner": roles.OWNER, "control": roles.CONTROL}
+"""The roles that may run commands on the nodes."""
+EPOCHS_OF_NODES = _QUERIES["epochs_of_nodes"]
+_FUNCTION = sql.SQL(
+    "CREATE OR REPLACE FUNCTION vault.epochs_of_nodes() RETURNS TABLE (node_group text, epoch text)"
+    " LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS {}"
+)
+"""With it, roles that may not run commands on the nodes ask for `EPOCHS_OF_NODES`."""
 
 
 class NodeFailed(psycopg.OperationalError):
@@ -120,7 +131,7 @@ def prepare_nodes(
     nodes can log in only as roles that have been committed. Needs a superuser.
     """
     known = dict(passwords)
-    if connection.execute(_QUERIES["knows_password"], {"role": roles.OWNER}).fetchone() != (True,):
+    if not _nodes_log_in_as_owner(connection):
         known[roles.OWNER] = secrets.token_urlsafe(32)
         verifier = connection.pgconn.encrypt_password(
             known[roles.OWNER].encode(), roles.OWNER.encode(), b"scram-sha-256"
@@ -139,6 +150,12 @@ def prepare_nodes(
             _answers(connection, "on_all_nodes", statement)
     _set_settings(connection, settings)
     connection.commit()
+
+
+def _nodes_log_in_as_owner(connection: psycopg.Connection[Any]) -> bool:
+    """Whether the password that the nodes have is the owner's. Preparing another database of the nodes changes that."""
+    known, verifier = connection.execute(_QUERIES["owners_password"], {"owner": roles.OWNER}).fetchone() or ("", "")
+    return is_password(known, verifier)
 
 
 def lack_passwords(connection: psycopg.Connection[Any]) -> bool:
@@ -248,18 +265,19 @@ def limits_of_nodes(connection: psycopg.Connection[Any]) -> Iterator[str]:
 
 
 def close_own_functions(connection: psycopg.Connection[Any]) -> None:
-    """Let only the owner execute, on this node, the functions with which nodes change each other's metadata.
+    """Let only the owner execute, on this node, the functions that change Citus's metadata or connect to any host.
 
-    Citus lets everybody: a level could hide the rows of others, or leave a message for lower ones. Needs a superuser.
+    Citus lets everybody: a level could hide the rows of others, leave a message for lower ones, or have its password
+    sent to a host that it names. Needs a superuser.
     """
-    given = {"owner": roles.OWNER, "closed": False}
+    given = {**_ROLES, "closed": False}
     for (statement,) in connection.execute(_QUERIES["owners_functions"], given).fetchall():
         connection.execute(statement.encode())
 
 
 def close_functions(connection: psycopg.Connection[Any]) -> int:
     """Repeat on the workers, at once, the rights on functions, and return how many. Needs a superuser."""
-    own = _lacking(connection, "owners_functions", {"owner": roles.OWNER, "closed": True})
+    own = _lacking(connection, "owners_functions", {**_ROLES, "closed": True})
     statements = [*_lacking(connection, "closed_functions", {}), *own]
     for statement in statements:
         _answers(connection, "on_workers", statement)
@@ -276,6 +294,9 @@ def repeat_grants(connection: psycopg.Connection[Any]) -> Iterator[str]:
     connection.execute(sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(roles.OWNER)))
     for statement in grants:  # on the coordinator: Citus propagates it, now that the nodes have the views and shards
         connection.execute(statement.encode())
+    if connection.execute(_QUERIES["has_function"], {"body": EPOCHS_OF_NODES}).fetchone() != (True,):
+        connection.execute(_FUNCTION.format(sql.Literal(EPOCHS_OF_NODES)))
+        yield "let the serving roles ask the nodes for their epochs"
     if grants or revocations:
         yield f"repeated {len(grants)} grants and {revocations} rights on functions on the nodes"
 
@@ -292,6 +313,19 @@ def has_unfinished_writes(connection: psycopg.Connection[Any]) -> bool:
     return set(_answers(connection, "on_all_nodes", command).values()) != {"0"}
 
 
+def strange_transactions(connection: psycopg.Connection[Any]) -> Iterator[str]:
+    """What is prepared on each node for long, or not by Citus, and what to do. Raises NodeFailed.
+
+    Without the names, which may contain what a level knows.
+    """
+    for node, found in facts_of_nodes(connection, _QUERIES["strange_transactions"], {}).items():
+        yield from (
+            f"transactions of {owner} that are prepared at {node} for more than 5 minutes, or not by Citus: {count}. "
+            "They keep their locks: see pg_prepared_xacts there, and end those that Citus does not by ROLLBACK PREPARED"
+            for owner, count, _ in found
+        )
+
+
 def recover_transactions(connection: psycopg.Connection[Any]) -> None:
     """End on the nodes what a lost connection left prepared there. Citus does it every minute. Needs a superuser."""
     connection.execute(_QUERIES["recover_transactions"])
@@ -299,7 +333,9 @@ def recover_transactions(connection: psycopg.Connection[Any]) -> None:
 
 def epochs_of_nodes(connection: psycopg.Connection[Any]) -> dict[str, Epoch]:
     """The epoch of each worker that answers, by its group in pg_dist_node. Any role may ask."""
-    answers = connection.execute(_QUERIES["epochs_of_nodes"]).fetchall()
+    may_run_commands = connection.execute(_QUERIES["may_run_commands"]).fetchone() == (True,)
+    query = "epochs_of_nodes" if may_run_commands else "ask_for_epochs"
+    answers = connection.execute(_QUERIES[query]).fetchall()
     return {group: Epoch(**json.loads(epoch)) for group, epoch in answers}
 
 
@@ -309,7 +345,7 @@ def workers(connection: psycopg.Connection[Any]) -> list[str]:
 
 
 def answering_workers(connection: psycopg.Connection[Any]) -> dict[str, bool]:
-    """Whether each worker answers, by its address. Any role may ask. Waits for one that hangs."""
+    """Whether each worker answers, by its address. The control role may ask. Waits for one that hangs."""
     answers = connection.execute(_QUERIES["on_workers"], {"command": "SELECT 1"}).fetchall()
     return {node: success for success, _, node in answers}
 

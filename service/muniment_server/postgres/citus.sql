@@ -17,6 +17,16 @@ SELECT EXISTS (
               AND pg_roles.rolcanlogin
        );
 
+-- name: owners_password
+-- The password with which the nodes log in to each other as the owner, and the verifier of the right one, if it can log in.
+SELECT substr(pg_dist_authinfo.authinfo, length('password=') + 1), pg_authid.rolpassword
+  FROM pg_authid
+       JOIN pg_dist_authinfo ON pg_dist_authinfo.rolename = pg_authid.rolname
+ WHERE pg_authid.rolname = %(owner)s
+   AND pg_authid.rolcanlogin
+   AND pg_authid.rolpassword IS NOT NULL
+   AND pg_dist_authinfo.nodeid = 0;
+
 -- name: know_password
 -- The statement that stores the password with which nodes log in to each other as a role.
 SELECT format(
@@ -97,16 +107,22 @@ SELECT format('REVOKE EXECUTE ON FUNCTION %%s FROM PUBLIC', pg_proc.oid::regproc
    AND NOT has_function_privilege('public', pg_proc.oid, 'EXECUTE');
 
 -- name: owners_functions
--- The statements that let only the owner, as which nodes act on each other, execute Citus's functions for its own metadata: for
--- those that have been run on this node, or for those that have not. `policies` in runtime/cluster_grants.sql verifies the same ones.
-SELECT format(made.statement, pg_proc.oid::regprocedure, %(owner)s::text)
+-- The statements that let only the owner, as which nodes act on each other, execute Citus's functions for its own metadata, and
+-- those that connect to a host that the caller names: for those that have been run on this node, or for those that have not.
+-- The control role runs commands on nodes, since it verifies grants. `policies` in runtime/cluster_grants.sql has the same functions.
+SELECT format(made.statement, pg_proc.oid::regprocedure, made.role)
   FROM pg_proc
-       CROSS JOIN (VALUES (1, 'REVOKE EXECUTE ON FUNCTION %%1$s FROM PUBLIC'), (2, 'GRANT EXECUTE ON FUNCTION %%1$s TO %%2$I')) AS made (step, statement)
+       CROSS JOIN (
+           VALUES (1, 'REVOKE EXECUTE ON FUNCTION %%1$s FROM PUBLIC', ''), (2, 'GRANT EXECUTE ON FUNCTION %%1$s TO %%2$I', %(owner)s::text),
+                  (3, 'GRANT EXECUTE ON FUNCTION %%1$s TO %%2$I', %(control)s::text)
+       ) AS made (step, statement, role)
  WHERE (
            pg_proc.pronamespace = to_regnamespace('citus_internal')
-        OR (pg_proc.pronamespace = 'pg_catalog'::regnamespace AND pg_proc.proname ~ '^citus_(internal_|unmark_object_distributed$)')
+        OR (pg_proc.pronamespace = 'pg_catalog'::regnamespace AND pg_proc.proname ~
+               '^citus_internal_|^(citus|master)_unmark_object_distributed$|^citus_check_c|^fetch_intermediate_results$|^master_run_on_worker$')
        )
    AND has_function_privilege('public', pg_proc.oid, 'EXECUTE') <> %(closed)s
+   AND (made.step < 3 OR pg_proc.proname = 'master_run_on_worker')
  ORDER BY made.step;
 
 -- name: undistributed
@@ -194,7 +210,8 @@ SELECT create_distributed_table(%(name)s::regclass, 'tenant', colocate_with => %
 SELECT create_reference_table(%(name)s::regclass);
 
 -- name: rows_as_json
-SELECT coalesce(jsonb_agg(to_jsonb(ARRAY[found.a, found.b, found.c])), '[]')
+-- With casts, because an array of a name and texts would have names, which are cut off after 63 bytes.
+SELECT coalesce(jsonb_agg(to_jsonb(ARRAY[found.a::text, found.b::text, found.c::text])), '[]')
   FROM ({}) AS found (a, b, c);
 
 -- name: statements_as_json
@@ -219,6 +236,28 @@ SELECT ran.success, ran.result, format('%%s:%%s', pg_dist_node.nodename, pg_dist
 SELECT ran.success, ran.result, format('%%s:%%s', pg_dist_node.nodename, pg_dist_node.nodeport) AS node
   FROM run_command_on_all_nodes(%(command)s, give_warning_for_connection_errors := true) AS ran
        JOIN pg_dist_node ON pg_dist_node.nodeid = ran.nodeid;
+
+-- name: may_run_commands
+-- Whether the current role may run commands on the nodes.
+SELECT coalesce(
+           has_function_privilege(
+               to_regprocedure('pg_catalog.master_run_on_worker(text[], integer[], text[], boolean)')::oid, 'EXECUTE'
+           ), TRUE
+       );
+
+-- name: has_function
+-- Whether there is the function with which the other roles ask the nodes for their epochs.
+SELECT EXISTS (
+           SELECT
+             FROM pg_proc
+            WHERE pg_proc.pronamespace = to_regnamespace('vault')
+              AND pg_proc.proname = 'epochs_of_nodes'
+              AND pg_proc.prosrc = %(body)s
+       );
+
+-- name: ask_for_epochs
+SELECT node.node_group, node.epoch
+  FROM vault.epochs_of_nodes() AS node;
 
 -- name: epochs_of_nodes
 -- The system and the timeline of each worker that answers, by its group. A standby writes no timeline.
@@ -252,6 +291,15 @@ SELECT count(*)
    AND pg_get_userbyid(pg_class.relowner) = %(owner)s
    AND pg_locks.mode = 'RowExclusiveLock'
    AND pg_locks.granted;
+
+-- name: strange_transactions
+-- Whose transactions are prepared on this node for more than 5 minutes, or by others than Citus, and how many.
+SELECT pg_prepared_xacts.owner, count(*), ''
+  FROM pg_prepared_xacts
+ WHERE pg_prepared_xacts.database = current_database()
+   AND (pg_prepared_xacts.gid NOT LIKE 'citus\_%%' OR pg_prepared_xacts.prepared < now() - interval '5 minutes')
+ GROUP BY pg_prepared_xacts.owner
+ ORDER BY pg_prepared_xacts.owner;
 
 -- name: recover_transactions
 -- Commit or roll back on the nodes what the coordinator has prepared there, and has since committed or rolled back.

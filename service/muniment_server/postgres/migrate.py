@@ -21,7 +21,7 @@ from psycopg import sql
 
 from muniment_server.domain.classification import Classification
 from muniment_server.postgres import citus, queries, roles
-from muniment_server.postgres.pool import SETTINGS_BETWEEN_NODES, NotCommitted, administrator
+from muniment_server.postgres.pool import SETTINGS_BETWEEN_NODES, administrator
 
 OLDEST_POSTGRES = 150000
 """Postgres 15 introduced `security_invoker` views."""
@@ -132,11 +132,18 @@ def migrate(
 
 @contextmanager
 def _confirmed(admin: str) -> Iterator[psycopg.Connection]:
-    """A connection for the block, at whose end it commits. Raises NotConfirmed at the end."""
+    """A connection for the block, at whose end it commits. Raises NotConfirmed at the end.
+
+    Also in place of a later error: the node that did not confirm a commit fails the next statement, too.
+    """
+    warnings = citus.CommitWarnings()
     try:
         with administrator(admin) as connection:
+            connection.add_notice_handler(warnings.note)
             yield connection
-    except NotCommitted:
+    except psycopg.Error:
+        if not warnings:
+            raise
         raise NotConfirmed(
             "a node of the cluster did not confirm a commit, so it may still have the old schema or passwords: start "
             "the node, wait until Citus has recovered its transactions, and run the command again"

@@ -149,7 +149,7 @@ def matrix() -> frozenset[Fact]:
     """Every privilege that may exist on a node, and the properties that they depend on."""
     absent = set(chain.from_iterable(map(_only_on_plain_postgres, Classification)))
     levels = chain.from_iterable(map(_level, Classification))
-    return frozenset(chain(grants.matrix() - absent, levels, _hosts(), _settings()))
+    return frozenset(chain(grants.matrix() - absent, levels, _hosts(), _functions(), _settings()))
 
 
 def _only_on_plain_postgres(level: Classification) -> Iterator[Fact]:
@@ -201,6 +201,15 @@ def _hosts() -> Iterator[Fact]:
         yield Fact(roles.ERASER, f"vault.{table}", "DELETE")
     for view in ("agent", "conversation", "session", "host_key"):
         yield Fact("view", f"{roles.ERASER}.{view}", _INVOKER)
+
+
+def _functions() -> Iterator[Fact]:
+    """What may be executed: only the control role runs commands on nodes, and it may not read any item."""
+    asks = "vault.epochs_of_nodes"
+    yield Fact("function", asks, f"{citus.EPOCHS_OF_NODES} as its owner")
+    yield Fact("PUBLIC", f"function {asks}", "EXECUTE")
+    yield Fact("PUBLIC", f"function {asks}", "EXECUTE as its owner")
+    yield Fact(roles.CONTROL, "function master_run_on_worker(text[],integer[],text[],boolean)", "EXECUTE")
 
 
 def _settings() -> Iterator[Fact]:

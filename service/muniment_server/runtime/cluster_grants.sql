@@ -1,6 +1,6 @@
 -- name: policies
 -- Row policies, and the tables on which they are in force; what is always 0; and who may execute Citus's functions for its own
--- metadata. As (subject, object, fact).
+-- metadata, and those that connect to a host that the caller names. As (subject, object, fact).
 WITH relation AS (
     SELECT pg_class.oid, pg_class.relrowsecurity, pg_class.relforcerowsecurity, pg_namespace.nspname || '.' || pg_class.relname AS object
       FROM pg_catalog.pg_class
@@ -35,7 +35,8 @@ SELECT serving.role, 'function ' || pg_proc.oid::regprocedure, 'EXECUTE'
          ON has_function_privilege(serving.role, pg_proc.oid, 'EXECUTE')
         AND (
                 pg_proc.pronamespace = to_regnamespace('citus_internal')
-             OR (pg_proc.pronamespace = 'pg_catalog'::regnamespace AND pg_proc.proname ~ '^citus_(internal_|unmark_object_distributed$)')
+             OR (pg_proc.pronamespace = 'pg_catalog'::regnamespace AND pg_proc.proname ~
+                    '^citus_internal_|^(citus|master)_unmark_object_distributed$|^citus_check_c|^fetch_intermediate_results$|^master_run_on_worker$')
             );
 
 -- name: risky_settings

@@ -212,12 +212,15 @@ def warnings_of_all(placement: Placement, *, connections: int) -> list[str]:
 
 
 def warnings_of(conninfo: str, *, connections: int) -> list[str]:
-    """What may go wrong later: the servers of the database may run out of connections, or the clocks differ.
+    """What may go wrong later: servers may run out of connections, clocks differ, or prepared transactions keep locks.
 
     *connections* is how many a server about to start may open; 0 if none is.
     """
     with _logged_in(conninfo, roles.CONTROL) as connection:
-        return [*connection_budget.warnings(connection, connections), *clocks.warnings(connection)]
+        found = [*connection_budget.warnings(connection, connections), *clocks.warnings(connection)]
+        if citus.is_cluster(connection) and not citus.refusal(connection):
+            found += citus.strange_transactions(connection)
+        return found
 
 
 def has_host_key(placement: Placement) -> bool:

@@ -7,13 +7,10 @@ link stays one: both files are where it points.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import os
 import re
 import secrets
 import stat
-from base64 import b64decode
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -25,9 +22,9 @@ from psycopg import pq
 from muniment_server.postgres import roles
 from muniment_server.postgres.migrate import NotConfirmed, alone, missing_roles
 from muniment_server.postgres.pool import next_passfile
+from muniment_server.postgres.verifiers import is_password
 from muniment_server.runtime.schema import migrate
 
-_VERIFIER = re.compile(r"SCRAM-SHA-256\$(?P<rounds>\d+):(?P<salt>[^$]+)\$(?P<stored_key>[^:]+):.+")
 _ROOT = 0
 _BALANCING_LIBPQ = 160000
 
@@ -73,19 +70,9 @@ def passwords_of_roles(connection: psycopg.Connection[Any], passfile: Path) -> d
         (verifier,) = connection.execute("SELECT rolpassword FROM pg_authid WHERE rolname = %s", [role]).fetchone() or (
             None,
         )
-        if role not in passwords or not _is_password(passwords[role], verifier or ""):
+        if role not in passwords or not is_password(passwords[role], verifier or ""):
             raise PassfileError(f"the passfile does not have the password of {role}: name the servers' passfile")
     return passwords
-
-
-def _is_password(password: str, verifier: str) -> bool:
-    """Whether *verifier* was made from *password*, by RFC 5802 (SCRAM)."""
-    found = _VERIFIER.fullmatch(verifier)
-    if found is None:
-        return False
-    salted = hashlib.pbkdf2_hmac("sha256", password.encode(), b64decode(found["salt"]), int(found["rounds"]))
-    stored_key = hashlib.sha256(hmac.digest(salted, b"Client Key", "sha256")).digest()
-    return hmac.compare_digest(stored_key, b64decode(found["stored_key"]))
 
 
 def _migrate(admin: str, passfile: Path) -> list[str]:
