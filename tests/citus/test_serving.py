@@ -242,6 +242,7 @@ def test_while_a_worker_is_away_the_tenants_of_the_others_are_served(
     other.stop()
     try:
         callers = {"CloseSession": second, **dict.fromkeys(FOR_HOSTS, host)}
+        denied = [host.observe("GetMemory", key="plan").code, session.observe("GetAgent", **of_agent).code]
         codes = {method: _code(callers.get(method, session), method, fields) for method, fields in calls.items()}
         assert _ready(host)
         wait_until(lambda: "the audit log was not sealed" in served.log[before:], "the sealer", seconds=30)
@@ -249,6 +250,7 @@ def test_while_a_worker_is_away_the_tenants_of_the_others_are_served(
         other.start()
 
     assert set(codes) == set(METHODS)
+    assert denied == [grpc.StatusCode.PERMISSION_DENIED] * 2
     assert {method: code for method, code in codes.items() if code is not grpc.StatusCode.OK} == {
         "EraseItems": grpc.StatusCode.UNAVAILABLE
     }

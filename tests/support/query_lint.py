@@ -128,7 +128,7 @@ def _inserts(text: str) -> Iterator[str]:
 def _returning(text: str) -> Iterator[str]:
     for match in re.finditer(r"RETURNING (.*?)(?: \)|$|;)", text):
         for column in match[1].split(","):
-            if not re.fullmatch(r"\w+\.(?:\*|\w+(?: AS \w+)?)", column.strip()):
+            if not re.fullmatch(r"own\.\*|\w+\.\w+(?: AS \w+)?", column.strip()):
                 yield f"RETURNING {column.strip()} does not say of which row"
 
 
