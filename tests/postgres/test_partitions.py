@@ -127,7 +127,7 @@ def test_what_is_saved_is_found_in_the_clone(partitioned):
     texts = {query.name: query.text for query in named(SERVED) if query.role == "muniment_public"}
     ids = {name: f"'{uuid.UUID(int=9)}'::uuid" for text in texts.values() for name in parameters(text)}
     with partitioned.connect("muniment_public") as connection:
-        literals = ids | LITERALS | {"etag_item": "NULL::uuid", "etag_revision": "NULL::integer"}
+        literals = ids | LITERALS | {"tenant": "7", "etag_item": "NULL::uuid", "etag_revision": "NULL::integer"}
         saved = connection.execute(filled(texts["save_item"], literals).encode()).fetchone()
         found = connection.execute(filled(texts["get_item"], literals).encode()).fetchone()
 

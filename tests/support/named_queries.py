@@ -78,7 +78,7 @@ PATH_OF = {roles.ERASER: "muniment_eraser, muniment_restricted"}
 _PARAMETER = re.compile(r"%\((\w+)\)s")
 
 LITERALS = {
-    "tenant": "7::bigint", "agent": "5::bigint", "owner": "5::bigint", "consumer": "6::bigint",
+    "tenant": "1000000000007::bigint", "agent": "5::bigint", "owner": "5::bigint", "consumer": "6::bigint",
     "agent_id": "'alice'", "owner_agent_id": "'alice'", "display_name": "'A'", "language": "'ta'", "label": "'l'",
     "memory_enabled": "true", "user_profile_enabled": "true", "memory_char_limit": "1", "user_char_limit": "1",
     "calls_per_second": "1", "max_items": "1", "max_bytes": "1", "max_revisions": "1",
