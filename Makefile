@@ -31,8 +31,8 @@ PYTEST := $(BIN)/python -m pytest -q -n 4
 TEST := $(PYTEST) --dist worksteal -m 'not proof and not deploy and not dist' --timeout 300
 # Each test goes where there is room, but for the groups in tests/support/scheduling.py.
 PROVE := $(PYTEST) --dist loadscope
-# Another share each day, so that every mutant runs within six days.
-SHARE ?= $(shell expr $$(date +%j) % 6 + 1)/6
+# Another share each day, so that every mutant runs within eight days.
+SHARE ?= $(shell expr $$(date +%j) % 8 + 1)/8
 
 # pytest keeps the rewritten asserts of each module, also where the environment asks for no bytecode: to rewrite them
 # takes each worker six seconds of every run.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -22,7 +23,14 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         _refuse_missing_paths(config)
     use_memory_disk()
+    _restore_ctrl_c()
     gc.disable()
+
+
+def _restore_ctrl_c() -> None:
+    """A script that runs the tests in the background has Ctrl-C ignored, and what the tests start inherits that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _refuse_missing_paths(config: pytest.Config) -> None:

@@ -91,6 +91,7 @@ def test_what_was_acknowledged_survives_every_kill(
     print(f"recovery, seconds: {_seconds(killer.recoveries)}")
 
 
+@pytest.mark.proof
 def test_a_worker_whose_supervisor_dies_while_it_loads_does_not_stay(
     kills: int, server: ServerProcess, load: Load
 ) -> None:

@@ -119,6 +119,7 @@ class Partitions:
         self.recoveries[ending].append(time.monotonic() - over)
 
 
+@pytest.mark.proof
 def test_what_was_acknowledged_survives_every_partition(kills: int, database: _Proxied, load: Load) -> None:
     """And is there once; audit rows are the effects; no taint falls; no connection is left in a transaction."""
     partitions = Partitions(database.proxy, load)

@@ -84,11 +84,8 @@ def _run_with_remote_models(worlds, seed: str, programs: int, ceiling: Classific
     return report
 
 
-@pytest.mark.parametrize(
-    "ceiling",
-    [level if level == Classification.INTERNAL else pytest.param(level, marks=pytest.mark.proof) for level in _REMOTE],
-    ids=lambda level: level.name,
-)
+@pytest.mark.proof
+@pytest.mark.parametrize("ceiling", _REMOTE, ids=lambda level: level.name)
 def test_two_worlds_look_the_same_below_with_models_at_addresses(postgres, programs, seed, ceiling):
     """They answer some searches late or wrongly, and embeddings go missing at times and are found again."""
     with two_worlds(postgres) as worlds:

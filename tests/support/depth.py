@@ -11,7 +11,7 @@ import pytest
 _COUNTS = {
     "runs": (20, "How often each pair of acts in tests/races meets."),
     "kills": (4, "How many parts of a server are killed in tests/faults."),
-    "programs": (6, "How many programs run in two worlds in tests/noninterference."),
+    "programs": (3, "How many programs run in two worlds in tests/noninterference."),
     "queries": (600, "How many random queries are searched for in tests/search."),
     "messages": (1000, "How many random requests are sent in tests/fuzz."),
 }

@@ -31,6 +31,7 @@ WAYS = {"", "server", "install", "dist", "production", "client"}
 """The blocks of the README by their second word: each has a test below, but dist: see tests/release."""
 
 
+@pytest.mark.proof
 def test_the_quickstart_and_what_operators_do(folder, exported):
     walk([*steps(section("Quickstart", TEXT)), *steps(section("Install and operate", TEXT))], folder, exported)
 

@@ -63,7 +63,7 @@ def names(text: str) -> Names:
     found = Names(refused={sign for sign in ("/*", "--") if sign in text})
     tokens = []
     for match in _TOKEN.finditer(text):
-        tokens.append(match[0])
+        tokens.append(match[0].upper())
         if match["unreadable"]:
             found.refused.add(match[0])
     brackets = [_Bracket()]
@@ -80,7 +80,7 @@ def names(text: str) -> Names:
             case ",":
                 bracket.expects_relation = bracket.in_from
             case _ if token[0].isalpha() or token[0] == "_":
-                _read(found, bracket, [one.upper() for one in tokens[max(0, place - 1) : place + 6]], place > 0)
+                _read(found, bracket, tokens[max(0, place - 1) : place + 6], place > 0)
     if len(brackets) > 1:
         found.refused.add("(")
     return found
