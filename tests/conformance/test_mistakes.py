@@ -44,8 +44,8 @@ def client(request):
 
 def _refusal(client, environment):
     """What the client says, that cannot connect as the environment says."""
-    step = {"as": "host", "call": "AgentService.ListAgents", "request": {}}
-    step["deadline_ms"] = _DEADLINE_MS.get(client.name, _USUAL_DEADLINE_MS)
+    deadline = _DEADLINE_MS.get(client.name, _USUAL_DEADLINE_MS)
+    step = {"as": "host", "call": "AgentService.ListAgents", "request": {}, "deadline_ms": deadline}
     with pytest.raises(Broken) as broken:
         client.play(json.dumps({"scenarios": [{"name": "one call", "steps": [step]}]}), environment)
     return str(broken.value)
