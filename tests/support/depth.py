@@ -1,7 +1,8 @@
 """How many cases of a test run, and how often tests repeat what depends on chance: a pytest plugin.
 
-A test that asks for one of the counts here is marked `scales`: it runs in `make test`, and at scale in `make prove`. Of
-the tests that are marked `sampled`, only those run that are in the share that `--share` names.
+A test that asks for one of the counts here is marked `scales`: it runs in `make test`, unless it is a proof, and at
+scale in `make prove`. Of the tests that are marked `sampled`, only those run that are in the share that `--share`
+names.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import pytest
 _COUNTS = {
     "runs": (20, "How often each pair of acts in tests/races meets."),
     "kills": (4, "How many parts of a server are killed in tests/faults."),
-    "programs": (3, "How many programs run in two worlds in tests/noninterference."),
+    "programs": (6, "How many programs run in two worlds in tests/noninterference."),
     "queries": (600, "How many random queries are searched for in tests/search."),
     "messages": (1000, "How many random requests are sent in tests/fuzz."),
 }
