@@ -88,7 +88,7 @@ EMBEDDINGS = (
     ),
     _made_of(
         "what is deleted while it is embedded stays in the next turn's vector",
-        edit(embedding_queue._QUERIES, "keep_vectors", "meaning.prior IS NOT DISTINCT FROM made.prior", "TRUE"),
+        edit(embedding_queue._QUERIES, "keep_vectors", "kept.prior IS NOT DISTINCT FROM made.prior", "TRUE"),
         probes.a_vector_parts_with_what_is_deleted_meanwhile,
     ),
     _made_of(
