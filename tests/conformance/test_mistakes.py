@@ -15,11 +15,9 @@ from tests.support.certificates import make as make_certificate
 
 pytestmark = pytest.mark.proof
 
-_CLIENTS = [client for client in CLIENTS if client.name in ("go", "typescript", "java", "rust")]
-
-_DEADLINE_MS = {"java": 10_000}
+_DEADLINE_MS = {"go": 6_000, "typescript": 6_000, "java": 10_000, "rust": 6_000}
 """A call is retried until its deadline, then says why it could not be made. Java needs seconds for its first."""
-_USUAL_DEADLINE_MS = 4_000
+_CLIENTS = [client for client in CLIENTS if client.name in _DEADLINE_MS]
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +42,7 @@ def client(request):
 
 def _refusal(client, environment):
     """What the client says, that cannot connect as the environment says."""
-    deadline = _DEADLINE_MS.get(client.name, _USUAL_DEADLINE_MS)
+    deadline = _DEADLINE_MS[client.name]
     step = {"as": "host", "call": "AgentService.ListAgents", "request": {}, "deadline_ms": deadline}
     with pytest.raises(Broken) as broken:
         client.play(json.dumps({"scenarios": [{"name": "one call", "steps": [step]}]}), environment)

@@ -242,7 +242,7 @@ def test_a_thousand_open_connections_stop_no_one(endpoint, opened):
 
 def test_responses_that_are_not_read_are_few_and_given_up(endpoint, opened, monkeypatch):
     """Otherwise one caller could fill the memory with them."""
-    monkeypatch.setattr("muniment.mcp.http.READ_SECONDS", 4.0)
+    monkeypatch.setattr("muniment.mcp.http.READ_SECONDS", 5.0)
     session = opened(PUBLIC)
     for number in range(60):
         session.update_block(f"block-{number}", "z" * 65_536)
