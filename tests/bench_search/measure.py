@@ -6,7 +6,7 @@ import re
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
 import psycopg
@@ -63,17 +63,17 @@ class Times(NamedTuple):
 
 
 class TimedConnection(RoleConnection):
-    """Adds up how long its statements take, in milliseconds, without BEGIN and COMMIT."""
+    """Adds up how long its statements take, in milliseconds."""
 
     spent: float = 0.0
-
-    def pipeline(self) -> Any:
-        """None: each statement is waited for, so that it can be timed."""
-        return nullcontext()
 
     def read(self, query: str, parameters: Mapping[str, object], row: RowMaker[_R]) -> list[_R]:
         with self.timed():
             return super().read(query, parameters, row)
+
+    def write_all(self, statements: Sequence[tuple[str, Mapping[str, object]]], row: RowMaker[_R]) -> list[_R]:
+        with self.timed():
+            return super().write_all(statements, row)
 
     @contextmanager
     def timed(self) -> Iterator[None]:
@@ -142,7 +142,7 @@ class Bench:
         return self._spent(lambda: self._searcher.search(self._scope, ItemKind.MEMORY, query, limit=MOST))
 
     def save(self, content: str) -> float:
-        """Milliseconds of the statements of a new memory and its index, without the commit."""
+        """Milliseconds of the transaction of a new memory and its index."""
         new = NewVersion(ItemKind.MEMORY, str(uuid.uuid4()), content)
         return self._spent(lambda: item_store.save(self._scope, new))
 
@@ -161,6 +161,7 @@ class Bench:
     def _spent(self, call: Callable[[], object]) -> float:
         before = self._connection.spent
         call()
+        assert self._connection.spent > before, "nothing of this call is timed"
         return self._connection.spent - before
 
 

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import psycopg
 import pytest
+from psycopg import sql
 from psycopg.rows import RowMaker, namedtuple_row, tuple_row
 
 from muniment_server.admin.operator import connect_operator
@@ -23,6 +24,7 @@ from muniment_server.search.embeddings import no_embedder
 from muniment_server.search.search import Searcher
 from tests.bench_search.loading import load, new_owners
 from tests.support.databases import Database, cloned
+from tests.support.named_queries import numbered, parameters
 from tests.support.plans import buffers
 from tests.support.services import new_host_key
 
@@ -34,7 +36,7 @@ MAX_BUFFERS = {"corpus": 5000, "scored": 3000}
 
 
 class ExplainedConnection(RoleConnection):
-    """Keeps the plan of each statement that has parameters."""
+    """Keeps the plan of each query that is read: the generic one, as the server runs it."""
 
     plans: list[tuple[str, Any]]
 
@@ -42,19 +44,18 @@ class ExplainedConnection(RoleConnection):
         self.explain(query, parameters)
         return super().read(query, parameters, row)
 
-    def explain(self, query: Any, parameters: Any) -> None:
-        with psycopg.Cursor(self, row_factory=tuple_row) as plain:
-            plain.execute("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + query, parameters, prepare=True)
+    def explain(self, query: str, values: Mapping[str, object]) -> None:
+        with psycopg.ClientCursor(self, row_factory=tuple_row) as plain:
+            plain.execute(b"PREPARE explained AS " + numbered(query))
+            types = plain.execute("SELECT parameter_types::text[] FROM pg_prepared_statements WHERE name = 'explained'")
+            given = sql.SQL(", ").join(
+                sql.Composed([sql.Literal(values[name]), sql.SQL("::"), sql.SQL(one)])
+                for name, one in zip(parameters(query), types.fetchall()[0][0], strict=True)
+            )
+            explained = "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE explained ({})"
+            plain.execute(sql.SQL(explained).format(given))
             self.plans.append((query, plain.fetchall()[0][0][0]["Plan"]))
-
-
-class ExplainedCursor(psycopg.Cursor[Any]):
-    """A cursor of an ExplainedConnection."""
-
-    def execute(self, query: Any, params: Any = None, **options: Any) -> Any:
-        if params is not None and isinstance(self.connection, ExplainedConnection):
-            self.connection.explain(query, params)
-        return super().execute(query, params, **options)
+            plain.execute("DEALLOCATE explained")
 
 
 def texts() -> Iterator[str]:
@@ -97,7 +98,6 @@ def test_a_search_among_many_items_reads_only_a_part_of_them(loaded, level):
         )
     ) as connection:
         connection.apply_settings()
-        connection.cursor_factory = ExplainedCursor
         connection.plans = []
         identity = SessionIdentity(session.tenant, session.session_id, level, AgentNumber(0), 1)
         scope = SessionScope(

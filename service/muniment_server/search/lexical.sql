@@ -122,7 +122,7 @@ WITH posting AS MATERIALIZED (
 seen AS NOT MATERIALIZED (
     SELECT chunk.*,
            chunk.tier = %(tier)s
-           AND chunk.name >= %(name_prefix)s AND chunk.name < %(after_prefix)s
+           AND coalesce(chunk.name >= %(name_prefix)s AND chunk.name < %(after_prefix)s) -- coalesce: else a plan reads all names in order
            AND (%(thread)s::text IS NULL OR chunk.thread = %(thread)s)
            AND (%(start_time)s::timestamptz IS NULL OR chunk.event_time >= %(start_time)s)
            AND (%(end_time)s::timestamptz IS NULL OR chunk.event_time < %(end_time)s)
