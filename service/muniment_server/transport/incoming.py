@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, TypeAlias
 
 import grpc
@@ -65,10 +66,10 @@ class Incoming:
         self.record: CallRecord | None = None
         """Its record in the call log. None for health checks."""
 
-    def peer(self) -> str:
-        """The address of the caller, as grpc writes it."""
-        peer: str | bytes = self._event.call.peer()
-        return peer.decode("utf-8", "replace") if isinstance(peer, bytes) else peer
+    @property
+    def peer(self) -> Callable[[], str]:
+        """Reads the address of the caller. Not a method: the record of the call, which keeps it, would make a cycle."""
+        return partial(_address, self._event.call)
 
     @property
     def metadata(self) -> Sequence[tuple[str, str | bytes]]:
@@ -148,6 +149,12 @@ class Incoming:
         except Exception as error:  # noqa: BLE001 - whatever it is, the server must go on
             _LOG.error("a call could not be dispatched: %s\n%s", type(error).__name__, location_of(error))
             self.cancel()
+
+
+def _address(call: Any) -> str:
+    """The address of the caller of grpc's *call*, as grpc writes it."""
+    peer: str | bytes = call.peer()
+    return peer.decode("utf-8", "replace") if isinstance(peer, bytes) else peer
 
 
 class Arrivals(ThreadPoolExecutor):
