@@ -9,16 +9,18 @@ import logging
 import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor, wait
+from types import SimpleNamespace
 from unittest.mock import patch
 
 import psycopg
 import pytest
 
 from muniment_server.domain.errors import AgentNotFound, Unavailable
-from muniment_server.postgres import citus, pool, roles
+from muniment_server.postgres import citus, epochs, pool, roles
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.epochs import Epoch, EpochGuard, WrongEpoch
 from muniment_server.postgres.pool import SINGLE, Database, epoch_of
+from tests.support.clock import StoppedClock
 
 SYSTEM = "7711140972050166738"
 
@@ -72,6 +74,51 @@ def test_what_one_process_has_seen_others_know_at_once(guard, tmp_path):
 
     assert guard.is_behind(at(1))
     assert not guard.is_behind(at(2))
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock on which time passes only while the code waits."""
+    stopped = StoppedClock()
+
+    def sleep(seconds):
+        stopped.seconds += seconds
+
+    monkeypatch.setattr(epochs, "time", SimpleNamespace(monotonic=stopped, sleep=sleep))
+    return stopped
+
+
+def test_for_a_moment_the_file_is_not_looked_at_again(guard, tmp_path, clock):
+    guard.admit(at(1))
+    assert not guard.is_behind(at(1))
+    (tmp_path / "state" / "epoch.json").write_text("")
+    assert not guard.is_behind(at(1))
+    clock.seconds += 0.01
+
+    assert guard.is_behind(at(1))
+
+
+@pytest.mark.parametrize("wrote", ["itself", "another"])
+def test_who_finds_a_new_epoch_waits_until_none_trusts_the_one_before(guard, tmp_path, clock, wrote):
+    other = EpochGuard(tmp_path / "state")
+    for one in (guard, other):
+        one.admit(at(1))
+    clock.seconds += 1
+    assert not guard.is_behind(at(1))
+    if wrote == "another":
+        (tmp_path / "state" / "epoch.json").write_text(f'{{"system": "{SYSTEM}", "timeline": 2}}')
+    other.admit(at(2))
+
+    assert guard.is_behind(at(1))
+
+
+def test_who_adopts_a_server_waits_until_none_trusts_the_one_before(guard, tmp_path, clock):
+    guard.admit(at(2))
+    clock.seconds += 1
+    assert not guard.is_behind(at(2))
+    EpochGuard(tmp_path / "state").adopt(at(1))
+
+    assert guard.is_behind(at(2))
 
 
 def test_what_is_kept_only_rises_whoever_comes_last(tmp_path):

@@ -4,8 +4,9 @@ A promoted standby begins a new timeline. A server on a lower timeline than the 
 that came back, may lack raises of taint, and so may another system, such as a restored dump. Both are refused.
 
 Each connection reads the epoch of its server once, when it is opened. The highest epoch is kept in a file that all
-processes of a server share, and that survives their restart. Each use of a pooled connection compares the two, which
-takes a `stat` of the file, and no round trip.
+processes of a server share, and that survives their restart. Each use of a pooled connection compares the two, without
+a round trip. Nor does each use look at the file: a process trusts what it saw for a moment, and a process that finds a
+new epoch waits as long before it uses a server, so that none still uses the one before.
 
 On a Citus cluster, the server is the coordinator. The epochs of the workers, `Epoch.nodes`, are also read again once a
 second.
@@ -18,6 +19,7 @@ import json
 import logging
 import os
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -27,6 +29,9 @@ from typing import Any
 import psycopg
 
 _LOG = logging.getLogger("muniment.database")
+_TRUST_SECONDS = 0.01
+"""For how long a process trusts what it saw in the file. A look gives up the interpreter lock: one for each call took
+4 % of the CPU of a read."""
 _ADOPT = "if this is the server to use from now on, run `muniment database adopt`"
 
 
@@ -53,6 +58,8 @@ class EpochGuard:
         self._file = directory / "epoch.json" if directory else None
         self._highest: Epoch | None = None
         self._version: tuple[int, int] | None = None
+        self._look_at = self._changed_at = 0.0
+        """When to look at the file again, and when it was first seen as it is, in seconds of the monotonic clock."""
         self._refused: Epoch | None = None
         self._lock = threading.Lock()
 
@@ -64,13 +71,13 @@ class EpochGuard:
         try:
             highest = self.highest()
             known = _with_known_nodes(found, highest)
-            if known == highest and self._is_kept():
-                return known
-            with self._locked():
-                self.check(found)
-                known = _with_known_nodes(found, self.highest())
-                self._keep(known)
-                return known
+            if known != highest or not self._is_kept():
+                with self._locked():
+                    self.check(found)
+                    known = _with_known_nodes(found, self.highest())
+                    self._keep(known)
+            self._outlast_trust()
+            return known
         except (OSError, WrongEpoch) as refused:
             if found != self._refused:  # once: each call tries again
                 _LOG.critical("refused a database server: %s", refused)
@@ -98,13 +105,21 @@ class EpochGuard:
                 highest = None
             same = highest is not None and highest.system == found.system
             self._keep(_with_known_nodes(found, highest if same else None))
+        self._outlast_trust()
 
     def is_behind(self, epoch: Epoch | None) -> bool:
-        """Whether another server has overtaken the one of *epoch*, or might have: the file cannot be read."""
-        try:
-            return epoch != self.highest()
-        except (OSError, WrongEpoch):
-            return True
+        """Whether another server has overtaken the one of *epoch*, or might have: the file cannot be read.
+
+        Looks at the file only if what it has seen may not be trusted any more.
+        """
+        now = time.monotonic()
+        if now >= self._look_at:
+            try:
+                self.highest()
+            except (OSError, WrongEpoch):
+                return True
+            self._look_at = now + _TRUST_SECONDS
+        return epoch != self._highest
 
     def highest(self) -> Epoch | None:
         """The highest epoch seen. None: no server was. Raises WrongEpoch if the file is damaged.
@@ -119,8 +134,14 @@ class EpochGuard:
             return self._highest
         version = found.st_ino, found.st_mtime_ns
         if version != self._version:
+            self._changed_at = time.monotonic()
             self._highest, self._version = _read(self._file), version
         return self._highest
+
+    def _outlast_trust(self) -> None:
+        """Wait until the others trust nothing any more that they saw before the file was as it is."""
+        if self._file is not None:
+            time.sleep(max(0.0, self._changed_at + _TRUST_SECONDS - time.monotonic()))
 
     def _is_kept(self) -> bool:
         return self._file is None or self._file.exists()
@@ -128,6 +149,7 @@ class EpochGuard:
     def _keep(self, epoch: Epoch) -> None:
         if self._file is not None:
             _replace(self._file, epoch)
+        self._changed_at = time.monotonic()
         self._highest = epoch
 
     @contextmanager

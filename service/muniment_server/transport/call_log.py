@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -27,6 +27,8 @@ from muniment_server.telemetry.traces import CallTrace, Tracer
 
 REQUEST_ID = "request-id"
 """The trailer with the id of a call in the log. Random: a counter would show callers how many other calls there are."""
+_ID_DIGITS = 24
+_IDS_AT_ONCE = 256
 _LOG = logging.getLogger("muniment.calls")
 Principal = HostIdentity | SessionIdentity
 
@@ -39,6 +41,7 @@ class CallLog:
         self.tracer = tracer
         self._logs_all = logs_all
         self._repeats = Repeats()
+        self._request_ids = _random_ids()
 
     def expect(self, methods: Iterable[Method]) -> None:
         """Show the metrics of *methods* from the start."""
@@ -46,10 +49,10 @@ class CallLog:
             _counters(method.path, method.name, method.takes_stream)
 
     def begin(self, method: Method, peer: Callable[[], str]) -> CallRecord:
-        """A call of *method* has arrived."""
+        """A call of *method* has arrived. For grpc's serving thread only."""
         counters = _counters(method.path, method.name, method.takes_stream)
         counters.started.inc()
-        return CallRecord(self, counters, method, peer)
+        return CallRecord(self, counters, method, peer, next(self._request_ids))
 
     def report_repeats(self) -> None:
         """Log how often refusals were repeated. To be called every second."""
@@ -104,14 +107,16 @@ class CallRecord:
 
     __slots__ = ("_has_ended", "_log", "begun", "counters", "method", "peer", "principal", "request_id", "trace")
 
-    def __init__(self, log: CallLog, counters: Counters, method: Method, peer: Callable[[], str]) -> None:
+    def __init__(
+        self, log: CallLog, counters: Counters, method: Method, peer: Callable[[], str], request_id: str
+    ) -> None:
         self._log = log
         self._has_ended = False
         self.counters = counters
         self.method = method
         self.peer = peer
         self.begun = time.monotonic()
-        self.request_id = secrets.token_hex(12)
+        self.request_id = request_id
         self.principal: Principal | None = None
         """Its caller, once known."""
         self.trace: CallTrace | None = None
@@ -146,6 +151,13 @@ class CallRecord:
         if not self._has_ended:
             self._has_ended = True
             self._log.end(self, code, reason, error)
+
+
+def _random_ids() -> Iterator[str]:
+    """The ids of calls. Many are drawn at once: each draw gives up the interpreter lock, and waits to get it back."""
+    while True:
+        digits = secrets.token_hex(_IDS_AT_ONCE * _ID_DIGITS // 2)
+        yield from (digits[at : at + _ID_DIGITS] for at in range(0, len(digits), _ID_DIGITS))
 
 
 class Counters(NamedTuple):
