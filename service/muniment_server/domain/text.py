@@ -109,9 +109,16 @@ def _checked(name: str, *, field: str, limit: int) -> str:
         raise _invalid(field, "must not be empty")
     if len(name) > limit:
         raise _invalid(field, f"must be at most {limit} code points")
-    if any(unicodedata.category(character) in _REJECTED and character not in _JOINERS for character in name):
+    if not _is_plain_ascii(name) and any(
+        unicodedata.category(character) in _REJECTED and character not in _JOINERS for character in name
+    ):
         raise _invalid(field, "must not contain control, format or unassigned characters")
     return name
+
+
+def _is_plain_ascii(text: str) -> bool:
+    """Whether *text* has only letters, digits, punctuation and spaces of ASCII, as nearly every name."""
+    return text.isascii() and text.isprintable()
 
 
 def _invalid(field: str, rule: str) -> InvalidArgument:

@@ -30,6 +30,9 @@ class TokenKind(StrEnum):
     SESSION = "s"
 
 
+_KINDS = {kind.value: kind for kind in TokenKind}
+
+
 @dataclass(frozen=True, slots=True)
 class Token:
     """The parts of a token that identify it in the database. The text itself is not kept."""
@@ -55,9 +58,10 @@ def parse(text: str) -> Token | None:
     match = _FORM.fullmatch(text)
     if match is None or int(match["tenant"]) > _MAX_TENANT:
         return None
-    if match["checksum"] not in {None, _checksum(match["checked"])}:
+    checked, kind, tenant, checksum = match.groups()
+    if checksum is not None and checksum != _checksum(checked):
         return None
-    return Token(kind=TokenKind(match["kind"]), tenant=TenantNumber(int(match["tenant"])), hash=digest(text))
+    return Token(kind=_KINDS[kind], tenant=TenantNumber(int(tenant)), hash=digest(text))
 
 
 def _checksum(text: str) -> str:

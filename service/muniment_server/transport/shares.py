@@ -59,7 +59,7 @@ class Claim:
     """One call: what it has of the share of its session, of that of its agent, and so on."""
 
     shares: Sequence[Share]
-    """From the tenant down."""
+    """From the root down."""
     writes: bool
     """Writes of one session wait for one another's row: in the queue, so that they do not wait on threads."""
     request_bytes: int = 0
@@ -118,9 +118,9 @@ class Shares:
     def admit(self, keys: Sequence[Hashable], *, writes: bool) -> Claim | None:
         """Count one more call, until it has finished twice. None: its caller has enough under way; refuse it."""
         with self._lock:
-            root = self._root
-            calls_left = self._max_calls - root.calls
-            shares, share, has_room = [], root, True
+            share = self._root
+            calls_left = self._max_calls - share.calls
+            shares, has_room = [share], True
             for key, room in zip(keys, _ROOM, strict=False):
                 share = share.parts.get(key) or self._new(share, key)
                 shares.append(share)
@@ -129,7 +129,7 @@ class Shares:
             if not has_room or not self._has_room(shares, 0):
                 self._forget_idle(shares)
                 return None
-            for share in (root, *shares):
+            for share in shares:
                 share.calls += 1
             return Claim(shares, writes)
 
@@ -139,7 +139,7 @@ class Shares:
             if not self._has_room(claim.shares, byte_count):
                 return False
             claim.request_bytes = byte_count
-            for share in (self._root, *claim.shares):
+            for share in claim.shares:
                 share.byte_count += byte_count
             return True
 
@@ -165,7 +165,7 @@ class Shares:
                 return ()
             self._count_answer(claim, 0)
             claim.shares[-1].answered -= claim.is_answered
-            for share in (self._root, *claim.shares):
+            for share in claim.shares:
                 share.calls -= 1
                 share.byte_count -= claim.request_bytes
             self._forget_idle(claim.shares)
@@ -177,7 +177,7 @@ class Shares:
         with self._lock:
             if not self._root.waiting:
                 self._progress = time.monotonic()
-            for share in (self._root, *claim.shares):
+            for share in claim.shares:
                 share.waiting += 1
             claim.shares[-1].queue.append(claim)
             return self._granted()
@@ -211,7 +211,6 @@ class Shares:
         while self._free and self._root.waiting and (claim := self._next(self._root, 0)) is not None:
             self._free -= 1
             self._count_answer(claim, self._max_answer)
-            self._root.waiting -= 1
             for share in claim.shares:
                 share.waiting -= 1
                 share.running += 1
@@ -243,7 +242,7 @@ class Shares:
     def _has_room(self, shares: Sequence[Share], byte_count: int) -> bool:
         """Whether *shares* may hold so many bytes more. Whoever holds none always may."""
         bytes_left = self._max_bytes - self._root.byte_count
-        for share, room in zip(shares, _ROOM, strict=False):
+        for share, room in zip(shares[1:], _ROOM, strict=False):
             if share.byte_count and share.byte_count + byte_count >= room * bytes_left:
                 return False
         return True
@@ -252,7 +251,7 @@ class Shares:
         """Count the answer of *claim* with so many bytes, instead of those that were counted before."""
         change = byte_count - claim.answer_bytes
         claim.answer_bytes = byte_count
-        for share in (self._root, *claim.shares):
+        for share in claim.shares:
             share.byte_count += change
             share.unread += change
 
