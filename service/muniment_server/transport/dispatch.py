@@ -154,6 +154,7 @@ class Dispatcher(grpc.ServerInterceptor):
         except Exception as error:
             record.principal = call.principal or record.principal
             record.failed(call.error or error)
+            call.error = None  # its traceback refers to the call: a cycle
             context.set_trailing_metadata((*context.trailing_metadata(), (REQUEST_ID, record.request_id)))
             raise
         record.succeeded()
