@@ -18,13 +18,14 @@ from muniment_server.domain.items import ItemKind
 from muniment_server.domain.principals import SessionIdentity
 from muniment_server.embedded_postgres import EmbeddedPostgres
 from muniment_server.monitor.policy import Flow
+from muniment_server.monitor.queries import SESSION_QUERIES
 from muniment_server.monitor.session_scope import SessionScope
 from muniment_server.postgres.pool import RoleConnection
 from muniment_server.search.embeddings import no_embedder
 from muniment_server.search.search import Searcher
 from tests.bench_search.loading import load, new_owners
 from tests.support.databases import Database, cloned
-from tests.support.named_queries import numbered, parameters
+from tests.support.named_queries import LITERALS, numbered, parameters
 from tests.support.plans import buffers
 from tests.support.services import new_host_key
 
@@ -112,6 +113,22 @@ def test_a_search_among_many_items_reads_only_a_part_of_them(loaded, level):
         (most,) = [most for name, most in MAX_BUFFERS.items() if f"{name} AS" in text]
         print(f"{level.name}: {buffers(plan)} buffers of at most {most}")
         assert buffers(plan) <= most
+
+
+def test_no_index_serves_the_names_that_a_search_is_limited_to(loaded):
+    """Postgres takes a range of names for selective, though most searches have none: it read all chunks of the tenant."""
+    text = SESSION_QUERIES["search_items"]
+    given = ", ".join(LITERALS.get(name, "NULL") for name in parameters(text))
+    with loaded.connect(Classification.PUBLIC.role) as connection:
+        for setting in ("enable_seqscan", "enable_bitmapscan"):  # so that it takes any other index that it can
+            connection.execute(f"SET {setting} = off".encode())
+        connection.execute(b"SET plan_cache_mode = force_generic_plan")
+        connection.execute(b"PREPARE it AS " + numbered(text))
+        plan = [line for (line,) in connection.execute(f"EXPLAIN EXECUTE it ({given})".encode()).fetchall()]
+
+    conditions = [line for line in plan if "Index Cond" in line]
+    assert any("tenant = $" in condition for condition in conditions)
+    assert not [condition for condition in conditions if "name >=" in condition]
 
 
 def _index(database: Database) -> set[str]:
