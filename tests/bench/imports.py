@@ -27,6 +27,7 @@ import muniment
 from muniment import Classification, NewPassage, SessionClient
 from muniment_server.domain.items import ItemKind
 from muniment_server.monitor.queries import SESSION_QUERIES
+from muniment_server.monitor.session_scope import Statement
 from muniment_server.postgres.pool import SETTINGS
 from muniment_server.search import index
 from tests.bench.processes import Service, serving
@@ -115,6 +116,7 @@ class _Statements:
         with self._connection.transaction():
             self._run("store_passages", {"passages": json.dumps(rows, default=str), "count": len(rows), **change})
             for statement in (
+                Statement("let_entries_wait", {}),
                 index.index_statement(ItemKind.PASSAGE, entries),
                 index.queue_statement(ItemKind.PASSAGE, entries),
             ):

@@ -24,10 +24,13 @@ ONLY_WHOLE = {"lock_tenant"}
 """The queries that read nothing else."""
 _TABLE = re.compile(r"^CREATE TABLE (?P<name>[\w.]+) \((?P<body>.*?)^\)(?P<storage>[^;]*);", re.MULTILINE | re.DOTALL)
 
+_OPTIONS = re.compile(r"^ALTER INDEX \w+ RESET \([^;]*\);", re.MULTILINE)
+"""Postgres changes no options of a partitioned index. Citus has none."""
+
 
 def spread(text: str) -> str:
     """The text of a migration, each table partitioned by the hash of its tenant."""
-    return _TABLE.sub(_partitioned, text)
+    return _OPTIONS.sub("", _TABLE.sub(_partitioned, text))
 
 
 def _partitioned(match: re.Match[str]) -> str:

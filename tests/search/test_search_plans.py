@@ -116,7 +116,7 @@ def test_a_search_among_many_items_reads_only_a_part_of_them(loaded, level):
 
 
 def test_no_index_serves_the_names_that_a_search_is_limited_to(loaded):
-    """Postgres takes a range of names for selective, though most searches have none: it read all chunks of the tenant."""
+    """Postgres takes a range of names for selective, though most searches have none: it read the tenant's chunks."""
     text = SESSION_QUERIES["search_items"]
     given = ", ".join(LITERALS.get(name, "NULL") for name in parameters(text))
     with loaded.connect(Classification.PUBLIC.role) as connection:

@@ -126,6 +126,21 @@ def wait_for(session, count):
         assert time.monotonic() < end
 
 
+OF_A_SAVE = 128 // 8 + 1
+"""As many pages of entries as a save lets wait: it merges them when it finds more than that."""
+
+
+def wordy(number):
+    """A text with many n-grams, other ones for each *number*."""
+    return " ".join(f"{chr(97 + number % 26)}{number * 31 + place:x}quartz" for place in range(30))
+
+
+def waiting_pages(admin):
+    """How many pages of index entries wait. They are merged into the index."""
+    (pages,) = admin.execute("SELECT gin_clean_pending_list('muniment_public.chunk_grams')").fetchone()
+    return pages
+
+
 def batches(service):
     """How many passages each transaction stored, in order."""
     with service.database.as_owner() as owner:
@@ -197,6 +212,31 @@ def test_each_batch_of_100_or_of_256_kib_commits(service, count, size, wanted):
     service.session(PUBLIC).import_passages(*({"content": heavy(size)} for _ in range(count)))
 
     assert batches(service) == wanted
+
+
+@pytest.mark.plain_postgres("looks at an index where it is: on a node")
+def test_more_index_entries_wait_while_an_import_is_under_way_than_at_its_end(service, stream):
+    """Merging them rewrites common words: an import does so for more passages at once. But a search reads them all."""
+    with service.database.as_owner() as owner, service.database.as_admin() as admin:
+        owner.execute("ALTER TABLE muniment_public.chunk SET (autovacuum_enabled = off)")  # it would merge them
+        session = service.session(PUBLIC)
+        running = stream(session, *({"content": wordy(number)} for number in range(101)))
+        wait_for(session, 100)
+        under_way = waiting_pages(admin)
+        running.send(*({"content": wordy(number)} for number in range(101, 203)))
+        running.end()
+
+        assert under_way > OF_A_SAVE
+        assert waiting_pages(admin) <= OF_A_SAVE
+
+
+@pytest.mark.plain_postgres("looks at an index where it is: on a node")
+def test_a_short_import_lets_no_more_index_entries_wait_than_a_save(service):
+    with service.database.as_owner() as owner, service.database.as_admin() as admin:
+        owner.execute("ALTER TABLE muniment_public.chunk SET (autovacuum_enabled = off)")
+        service.session(PUBLIC).import_passages(*({"content": wordy(number)} for number in range(100)))
+
+        assert waiting_pages(admin) <= OF_A_SAVE
 
 
 def test_a_batch_of_the_longest_passages_of_many_bytes_a_character_is_stored(at):
@@ -418,7 +458,9 @@ def trickle(running):
 @pytest.mark.parametrize("call", ["StorePassage", "ImportPassages"])
 def test_an_undecided_batch_is_not_retried_for_ever(service, monkeypatch, call):
     session = service.session(PUBLIC)
-    monkeypatch.setattr(item_store, "store_passages", lambda _, batch: [SimpleNamespace(outcome=None) for _ in batch])
+    monkeypatch.setattr(
+        item_store, "store_passages", lambda _, batch, **__: [SimpleNamespace(outcome=None) for _ in batch]
+    )
     outcome = session.observe_import(*some(1)) if call == "ImportPassages" else session.observe(call, content="x")
 
     assert (outcome.code.name, reason_of(outcome)) == ("UNAVAILABLE", "UNAVAILABLE")

@@ -260,14 +260,20 @@ def revealed(kind: ItemKind, row: Deleted) -> Classification | None:
     raise NOT_FOUND[kind]
 
 
-def store_passages(scope: SessionScope, batch: Sequence[NewPassage]) -> list[StoredPassage]:
-    """Store passages in order, up to the first refused one; return one row for each. Raises QuotaExceeded."""
+def store_passages(
+    scope: SessionScope, batch: Sequence[NewPassage], *, more_follow: bool = False
+) -> list[StoredPassage]:
+    """Store passages in order, up to the first refused one; return one row for each. Raises QuotaExceeded.
+
+    If *more_follow* soon, more of their index entries may wait to be merged into the index.
+    """
     rows = [_passage_row(scope, position, passage) for position, passage in enumerate(batch)]
     entries = [_passage_entry(row, passage) for row, passage in zip(rows, batch, strict=True)]
     require_room(scope.look_up, scope.room, ItemKind.PASSAGE, [Written(row["name"], row["content"]) for row in rows])
     change_id = scope.new_uuid()
     parameters = {"passages": json.dumps(rows, default=str), "count": len(rows), "change_id": change_id}
-    then = (*index.update(scope, ItemKind.PASSAGE, entries, change_id), *fold(scope, change_id))
+    waiting = (Statement("let_entries_wait", {}),) if more_follow else ()
+    then = (*waiting, *index.update(scope, ItemKind.PASSAGE, entries, change_id), *fold(scope, change_id))
     return scope.write(Query("store_passages", StoredPassage, parameters), *then)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from muniment_server.domain.errors import MunimentError
 from muniment_server.items.item_store import NewPassage
@@ -12,23 +13,31 @@ _BATCH_BYTES = 256 * 1024
 """The content of one batch, give or take a passage. A RaiseTaint of the session waits until a batch is indexed."""
 
 
-def batches(passages: Iterator[NewPassage]) -> Iterator[list[NewPassage]]:
+class Batch(NamedTuple):
+    """Passages of one transaction."""
+
+    passages: Sequence[NewPassage]
+    more_follow: bool
+    """Whether there is another batch of the same stream."""
+
+
+def batches(passages: Iterator[NewPassage]) -> Iterator[Batch]:
     """Batches with different ids. If *passages* raises, the passages before the fault are yielded first."""
     batch: list[NewPassage] = []
     size = 0
     try:
         for passage in passages:
             if len(batch) == _BATCH_PASSAGES or size >= _BATCH_BYTES or _has_id(batch, passage.passage_id):
-                yield batch
+                yield Batch(batch, more_follow=True)
                 batch, size = [], 0
             batch.append(passage)
             size += len(passage.content.encode())
     except MunimentError:
         if batch:
-            yield batch
+            yield Batch(batch, more_follow=False)
         raise
     if batch:
-        yield batch
+        yield Batch(batch, more_follow=False)
 
 
 def _has_id(batch: list[NewPassage], passage_id: str) -> bool:

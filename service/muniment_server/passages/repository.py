@@ -17,6 +17,7 @@ from muniment_server.items import item_store
 from muniment_server.items.item_store import NewPassage
 from muniment_server.items.rows import ListedItem, StoredPassage
 from muniment_server.monitor.session_scope import Query, SessionScope
+from muniment_server.passages.batches import Batch
 from muniment_server.search.search import filter_parameters
 
 _MAX_RUNS = 4
@@ -68,16 +69,18 @@ def store(scope: SessionScope, passage: NewPassage) -> StoredPassage:
     raise Conflict
 
 
-def store_batch(scope: SessionScope, batch: Sequence[NewPassage], progress: ImportProgress) -> ImportProgress:
+def store_batch(scope: SessionScope, batch: Batch, progress: ImportProgress) -> ImportProgress:
     """Store passages with different ids, in order; return how far the import has come.
 
     Raises ImportRefused, with the progress up to the refused passage. Whether those after it are stored depends on
     other writers.
     """
-    outcomes: list[str | None] = [None] * len(batch)
+    passages = batch.passages
+    outcomes: list[str | None] = [None] * len(passages)
     for _ in range(_MAX_RUNS):
         undecided = [place for place, outcome in enumerate(outcomes) if outcome is None]
-        rows = item_store.store_passages(scope, [batch[place] for place in undecided])
+        given = [passages[place] for place in undecided]
+        rows = item_store.store_passages(scope, given, more_follow=batch.more_follow)
         for place, row in zip(undecided, rows, strict=True):
             outcomes[place] = row.outcome
         refused = next((place for place, outcome in enumerate(outcomes) if outcome in _REFUSED), None)

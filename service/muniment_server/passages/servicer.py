@@ -11,11 +11,10 @@ from muniment_server.domain.errors import MunimentError, StaleSession, TaintChan
 from muniment_server.domain.items import ItemKind
 from muniment_server.items import item_store, paging
 from muniment_server.items.deleting import delete_all
-from muniment_server.items.item_store import NewPassage
 from muniment_server.items.wire import id_from_proto, joined, level_to_proto
 from muniment_server.monitor.call import CallContext
 from muniment_server.passages import repository, wire
-from muniment_server.passages.batches import batches
+from muniment_server.passages.batches import Batch, batches
 from muniment_server.passages.repository import ImportProgress, ImportRefused
 from muniment_server.search.search import Searcher
 
@@ -92,7 +91,7 @@ class PassageServicer(passage_service_pb2_grpc.PassageServiceServicer):
         return pb.DeletePassagesResponse(deleted_count=deleted_count, more=more)
 
 
-def _store(context: CallContext, batch: list[NewPassage], progress: ImportProgress) -> ImportProgress:
+def _store(context: CallContext, batch: Batch, progress: ImportProgress) -> ImportProgress:
     with context.session_scope() as scope:
         return repository.store_batch(scope, batch, progress)
 

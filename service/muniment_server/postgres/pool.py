@@ -63,9 +63,11 @@ SETTINGS: Mapping[str, str] = {
     "synchronous_commit": "on",
     "default_transaction_read_only": "off",
     "log_parameter_max_length_on_error": "0",
+    "gin_pending_list_limit": "128kB",
     "search_path": '"$user"',
 }
-"""The settings of every connection, as Postgres shows them. They override what a role may have set for itself."""
+"""The settings of every connection, as Postgres shows them. They override what a role may have set for itself. How many
+index entries may wait: see ADR 05. An import lets more of them wait, see `let_entries_wait`."""
 SETTINGS_SINCE_17: Mapping[str, str] = {"transaction_timeout": "1min"}
 """The same, from Postgres 17 on. It ends a transaction also while it waits for the rest of what was sent at once. No
 statement lasts as long: see `LONGEST_STATEMENT`."""
@@ -293,7 +295,7 @@ LONGEST_STATEMENT = _milliseconds(_MAX_STATEMENT_SECONDS)
 
 _BETWEEN_NODES = (
     "TimeZone", "jit", "lock_timeout", "idle_in_transaction_session_timeout", "synchronous_commit",
-    "log_parameter_max_length_on_error",
+    "log_parameter_max_length_on_error", "gin_pending_list_limit",
 )  # fmt: skip
 _OF_ALL_BETWEEN_NODES: Mapping[str, str] = {
     **{name: SETTINGS[name] for name in _BETWEEN_NODES},

@@ -3535,11 +3535,11 @@ CREATE INDEX sealed_event_of_seal ON muniment_auditor.sealed_event USING btree (
 
 CREATE INDEX audit_newest ON muniment_confidential.audit USING btree (tenant, "time" DESC, event_id DESC);
 
-CREATE INDEX chunk_grams ON muniment_confidential.chunk USING gin (grams) WITH (gin_pending_list_limit='128');
+CREATE INDEX chunk_grams ON muniment_confidential.chunk USING gin (grams);
 
 CREATE INDEX chunk_sample ON muniment_confidential.chunk USING btree (tenant, agent, kind, sample);
 
-CREATE INDEX chunk_stems ON muniment_confidential.chunk USING gin (stems) WITH (gin_pending_list_limit='128');
+CREATE INDEX chunk_stems ON muniment_confidential.chunk USING gin (stems);
 
 CREATE INDEX chunk_thread ON muniment_confidential.chunk USING btree (tenant, agent, thread, place) WHERE ((thread IS NOT NULL) AND (piece = 0));
 
@@ -3565,11 +3565,11 @@ CREATE INDEX audit_newest ON muniment_control.audit USING btree (tenant, "time" 
 
 CREATE INDEX audit_newest ON muniment_internal.audit USING btree (tenant, "time" DESC, event_id DESC);
 
-CREATE INDEX chunk_grams ON muniment_internal.chunk USING gin (grams) WITH (gin_pending_list_limit='128');
+CREATE INDEX chunk_grams ON muniment_internal.chunk USING gin (grams);
 
 CREATE INDEX chunk_sample ON muniment_internal.chunk USING btree (tenant, agent, kind, sample);
 
-CREATE INDEX chunk_stems ON muniment_internal.chunk USING gin (stems) WITH (gin_pending_list_limit='128');
+CREATE INDEX chunk_stems ON muniment_internal.chunk USING gin (stems);
 
 CREATE INDEX chunk_thread ON muniment_internal.chunk USING btree (tenant, agent, thread, place) WHERE ((thread IS NOT NULL) AND (piece = 0));
 
@@ -3593,11 +3593,11 @@ CREATE INDEX remote_embedding_waiting ON muniment_internal.remote_embedding USIN
 
 CREATE INDEX audit_newest ON muniment_public.audit USING btree (tenant, "time" DESC, event_id DESC);
 
-CREATE INDEX chunk_grams ON muniment_public.chunk USING gin (grams) WITH (gin_pending_list_limit='128');
+CREATE INDEX chunk_grams ON muniment_public.chunk USING gin (grams);
 
 CREATE INDEX chunk_sample ON muniment_public.chunk USING btree (tenant, agent, kind, sample);
 
-CREATE INDEX chunk_stems ON muniment_public.chunk USING gin (stems) WITH (gin_pending_list_limit='128');
+CREATE INDEX chunk_stems ON muniment_public.chunk USING gin (stems);
 
 CREATE INDEX chunk_thread ON muniment_public.chunk USING btree (tenant, agent, thread, place) WHERE ((thread IS NOT NULL) AND (piece = 0));
 
@@ -3621,11 +3621,11 @@ CREATE INDEX remote_embedding_waiting ON muniment_public.remote_embedding USING 
 
 CREATE INDEX audit_newest ON muniment_restricted.audit USING btree (tenant, "time" DESC, event_id DESC);
 
-CREATE INDEX chunk_grams ON muniment_restricted.chunk USING gin (grams) WITH (gin_pending_list_limit='128');
+CREATE INDEX chunk_grams ON muniment_restricted.chunk USING gin (grams);
 
 CREATE INDEX chunk_sample ON muniment_restricted.chunk USING btree (tenant, agent, kind, sample);
 
-CREATE INDEX chunk_stems ON muniment_restricted.chunk USING gin (stems) WITH (gin_pending_list_limit='128');
+CREATE INDEX chunk_stems ON muniment_restricted.chunk USING gin (stems);
 
 CREATE INDEX chunk_thread ON muniment_restricted.chunk USING btree (tenant, agent, thread, place) WHERE ((thread IS NOT NULL) AND (piece = 0));
 
