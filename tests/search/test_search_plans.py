@@ -117,18 +117,29 @@ def test_a_search_among_many_items_reads_only_a_part_of_them(loaded, level):
 
 def test_no_index_serves_the_names_that_a_search_is_limited_to(loaded):
     """Postgres takes a range of names for selective, though most searches have none: it read the tenant's chunks."""
-    text = SESSION_QUERIES["search_items"]
+    conditions = [line for line in _plan(loaded, "search_items") if "Index Cond" in line]
+
+    assert any("tenant = $" in condition for condition in conditions)
+    assert not [condition for condition in conditions if "name >=" in condition]
+
+
+def test_a_sample_of_the_chunks_is_read_from_its_index(loaded):
+    """The index has a condition that only this search states."""
+    plan = _plan(loaded, "search_terms")
+
+    assert [line for line in plan if "Index Scan using chunk_sample" in line]
+
+
+def _plan(database: Database, query: str) -> list[str]:
+    """How a query is planned if the tables are much larger: by indexes that give their rows in order."""
+    text = SESSION_QUERIES[query]
     given = ", ".join(LITERALS.get(name, "NULL") for name in parameters(text))
-    with loaded.connect(Classification.PUBLIC.role) as connection:
-        for setting in ("enable_seqscan", "enable_bitmapscan"):  # so that it takes any other index that it can
+    with database.connect(Classification.PUBLIC.role) as connection:
+        for setting in ("enable_seqscan", "enable_bitmapscan"):
             connection.execute(f"SET {setting} = off".encode())
         connection.execute(b"SET plan_cache_mode = force_generic_plan")
         connection.execute(b"PREPARE it AS " + numbered(text))
-        plan = [line for (line,) in connection.execute(f"EXPLAIN EXECUTE it ({given})".encode()).fetchall()]
-
-    conditions = [line for line in plan if "Index Cond" in line]
-    assert any("tenant = $" in condition for condition in conditions)
-    assert not [condition for condition in conditions if "name >=" in condition]
+        return [line for (line,) in connection.execute(f"EXPLAIN EXECUTE it ({given})".encode()).fetchall()]
 
 
 def _index(database: Database) -> set[str]:

@@ -214,6 +214,31 @@ def test_each_batch_of_100_or_of_256_kib_commits(service, count, size, wanted):
     assert batches(service) == wanted
 
 
+@pytest.mark.plain_postgres("asks for the statistics of an index, which the nodes have")
+def test_an_import_into_a_new_database_reads_no_index_that_finds_all_chunks_of_the_agent(service):
+    """Without statistics it looks as good as the primary key: each chunk would cost more than the one before."""
+    with service.database.as_owner() as owner, service.database.as_admin() as admin:
+        owner.execute("ALTER TABLE muniment_public.chunk SET (autovacuum_enabled = off)")
+        session = service.session(PUBLIC)
+        session.import_passages(*some(300))
+
+        def are_counted():
+            session.import_passages(*some(1))  # a backend reports its scans after a transaction, once a second
+            return scans(admin, "chunk_pkey") > 300
+
+        wait_until(are_counted, "the scans are counted")
+
+        assert scans(admin, "chunk_sample") == 0
+
+
+def scans(admin, index):
+    """How often an index was read."""
+    (count,) = admin.execute(
+        "SELECT idx_scan FROM pg_stat_all_indexes WHERE (schemaname, indexrelname) = ('muniment_public', %s)", [index]
+    ).fetchone()
+    return count
+
+
 @pytest.mark.plain_postgres("looks at an index where it is: on a node")
 def test_more_index_entries_wait_while_an_import_is_under_way_than_at_its_end(service, stream):
     """Merging them rewrites common words: an import does so for more passages at once. But a search reads them all."""

@@ -3537,7 +3537,7 @@ CREATE INDEX audit_newest ON muniment_confidential.audit USING btree (tenant, "t
 
 CREATE INDEX chunk_grams ON muniment_confidential.chunk USING gin (grams);
 
-CREATE INDEX chunk_sample ON muniment_confidential.chunk USING btree (tenant, agent, kind, sample);
+CREATE INDEX chunk_sample ON muniment_confidential.chunk USING btree (tenant, agent, kind, sample) WHERE (start >= 0);
 
 CREATE INDEX chunk_stems ON muniment_confidential.chunk USING gin (stems);
 
@@ -3567,7 +3567,7 @@ CREATE INDEX audit_newest ON muniment_internal.audit USING btree (tenant, "time"
 
 CREATE INDEX chunk_grams ON muniment_internal.chunk USING gin (grams);
 
-CREATE INDEX chunk_sample ON muniment_internal.chunk USING btree (tenant, agent, kind, sample);
+CREATE INDEX chunk_sample ON muniment_internal.chunk USING btree (tenant, agent, kind, sample) WHERE (start >= 0);
 
 CREATE INDEX chunk_stems ON muniment_internal.chunk USING gin (stems);
 
@@ -3595,7 +3595,7 @@ CREATE INDEX audit_newest ON muniment_public.audit USING btree (tenant, "time" D
 
 CREATE INDEX chunk_grams ON muniment_public.chunk USING gin (grams);
 
-CREATE INDEX chunk_sample ON muniment_public.chunk USING btree (tenant, agent, kind, sample);
+CREATE INDEX chunk_sample ON muniment_public.chunk USING btree (tenant, agent, kind, sample) WHERE (start >= 0);
 
 CREATE INDEX chunk_stems ON muniment_public.chunk USING gin (stems);
 
@@ -3623,7 +3623,7 @@ CREATE INDEX audit_newest ON muniment_restricted.audit USING btree (tenant, "tim
 
 CREATE INDEX chunk_grams ON muniment_restricted.chunk USING gin (grams);
 
-CREATE INDEX chunk_sample ON muniment_restricted.chunk USING btree (tenant, agent, kind, sample);
+CREATE INDEX chunk_sample ON muniment_restricted.chunk USING btree (tenant, agent, kind, sample) WHERE (start >= 0);
 
 CREATE INDEX chunk_stems ON muniment_restricted.chunk USING gin (stems);
 

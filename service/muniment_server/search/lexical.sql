@@ -47,6 +47,7 @@ sample AS MATERIALIZED ( -- by a hash of the text: the sample depends only on th
     SELECT chunk.stems, chunk.grams, chunk.sample, chunk.name, chunk.level, chunk.piece
       FROM visible_chunk AS chunk
      WHERE chunk.kind = %(kind)s
+       AND chunk.start >= 0 -- always true, and the condition of the index
      ORDER BY chunk.sample, chunk.name, chunk.level, chunk.piece
      LIMIT %(max_sampled)s
 ),
