@@ -30,8 +30,8 @@ _read = prompts.read
 _etag_of_text = paging.etag_of_text
 
 
-def _without_what_came_before(given: Iterator[Any]) -> Iterator[list[Any]]:
-    yield list(given)
+def _without_what_came_before(given: Iterator[Any]) -> Iterator[batches.Batch]:
+    yield batches.Batch(list(given), more_follow=False)
 
 
 def prompts_remembered() -> Any:
