@@ -8,6 +8,7 @@ import fcntl
 import logging
 import os
 import shutil
+import threading
 from concurrent.futures import ThreadPoolExecutor, wait
 from types import SimpleNamespace
 from unittest.mock import patch
@@ -65,7 +66,7 @@ def test_what_was_seen_survives_a_restart(guard, tmp_path):
         EpochGuard(tmp_path / "state").admit(at(1))
 
 
-def test_what_one_process_has_seen_others_know_at_once(guard, tmp_path):
+def test_what_one_process_has_seen_others_know(guard, tmp_path):
     other = EpochGuard(tmp_path / "state")
     guard.admit(at(1))
     other.admit(at(1))
@@ -99,7 +100,7 @@ def test_for_a_moment_the_file_is_not_looked_at_again(guard, tmp_path, clock):
 
 
 @pytest.mark.parametrize("wrote", ["itself", "another"])
-def test_who_finds_a_new_epoch_waits_until_none_trusts_the_one_before(guard, tmp_path, clock, wrote):
+def test_a_process_that_finds_a_new_epoch_waits_until_no_other_trusts_the_old_one(guard, tmp_path, clock, wrote):
     other = EpochGuard(tmp_path / "state")
     for one in (guard, other):
         one.admit(at(1))
@@ -112,13 +113,41 @@ def test_who_finds_a_new_epoch_waits_until_none_trusts_the_one_before(guard, tmp
     assert guard.is_behind(at(1))
 
 
-def test_who_adopts_a_server_waits_until_none_trusts_the_one_before(guard, tmp_path, clock):
+def test_a_process_that_adopts_a_server_waits_until_no_other_trusts_the_old_one(guard, tmp_path, clock):
     guard.admit(at(2))
     clock.seconds += 1
     assert not guard.is_behind(at(2))
     EpochGuard(tmp_path / "state").adopt(at(1))
 
     assert guard.is_behind(at(2))
+
+
+def test_what_a_thread_read_before_a_change_does_not_replace_what_another_read_after_it(
+    guard, tmp_path, clock, monkeypatch
+):
+    """Or the process would trust the old epoch for longer than others wait."""
+    guard.admit(at(1))
+    read, has_read, may_go_on = epochs._read, threading.Event(), threading.Event()
+
+    def read_slowly(file):
+        found = read(file)
+        if threading.current_thread().name.startswith("slow"):
+            has_read.set()
+            assert may_go_on.wait(20)
+        return found
+
+    monkeypatch.setattr(epochs, "_read", read_slowly)
+    with ThreadPoolExecutor(1, "slow") as slow, ThreadPoolExecutor(1, "quick") as quick:
+        first = slow.submit(guard.highest)
+        assert has_read.wait(20)
+        EpochGuard(tmp_path / "state").admit(at(2))
+        second = quick.submit(guard.is_behind, at(1))
+        wait([second], timeout=0.3)
+        may_go_on.set()
+        wait([first], timeout=20)
+        assert second.result(20)
+
+    assert guard.is_behind(at(1))
 
 
 def test_what_is_kept_only_rises_whoever_comes_last(tmp_path):

@@ -25,7 +25,7 @@ ONLY_WHOLE = {"lock_tenant"}
 _TABLE = re.compile(r"^CREATE TABLE (?P<name>[\w.]+) \((?P<body>.*?)^\)(?P<storage>[^;]*);", re.MULTILINE | re.DOTALL)
 
 _OPTIONS = re.compile(r"^ALTER INDEX \w+ RESET \([^;]*\);", re.MULTILINE)
-"""Postgres changes no options of a partitioned index. Citus has none."""
+"""Postgres changes no options of a partitioned index. Citus has no partitioned indexes."""
 
 
 def spread(text: str) -> str:

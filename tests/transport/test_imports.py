@@ -126,7 +126,7 @@ def wait_for(session, count):
         assert time.monotonic() < end
 
 
-OF_A_SAVE = 128 // 8 + 1
+MAX_PAGES_AFTER_A_SAVE = 128 // 8 + 1
 """As many pages of entries as a save lets wait: it merges them when it finds more than that."""
 
 
@@ -135,8 +135,8 @@ def wordy(number):
     return " ".join(f"{chr(97 + number % 26)}{number * 31 + place:x}quartz" for place in range(30))
 
 
-def waiting_pages(admin):
-    """How many pages of index entries wait. They are merged into the index."""
+def merge_waiting(admin):
+    """Merge the index entries that wait; return how many pages there were."""
     (pages,) = admin.execute("SELECT gin_clean_pending_list('muniment_public.chunk_grams')").fetchone()
     return pages
 
@@ -247,12 +247,12 @@ def test_more_index_entries_wait_while_an_import_is_under_way_than_at_its_end(se
         session = service.session(PUBLIC)
         running = stream(session, *({"content": wordy(number)} for number in range(101)))
         wait_for(session, 100)
-        under_way = waiting_pages(admin)
+        under_way = merge_waiting(admin)
         running.send(*({"content": wordy(number)} for number in range(101, 203)))
         running.end()
 
-        assert under_way > OF_A_SAVE
-        assert waiting_pages(admin) <= OF_A_SAVE
+        assert under_way > MAX_PAGES_AFTER_A_SAVE
+        assert merge_waiting(admin) <= MAX_PAGES_AFTER_A_SAVE
 
 
 @pytest.mark.plain_postgres("looks at an index where it is: on a node")
@@ -261,7 +261,7 @@ def test_a_short_import_lets_no_more_index_entries_wait_than_a_save(service):
         owner.execute("ALTER TABLE muniment_public.chunk SET (autovacuum_enabled = off)")
         service.session(PUBLIC).import_passages(*({"content": wordy(number)} for number in range(100)))
 
-        assert waiting_pages(admin) <= OF_A_SAVE
+        assert merge_waiting(admin) <= MAX_PAGES_AFTER_A_SAVE
 
 
 def test_a_batch_of_the_longest_passages_of_many_bytes_a_character_is_stored(at):

@@ -117,7 +117,7 @@ def _checked(name: str, *, field: str, limit: int) -> str:
 
 
 def _is_plain_ascii(text: str) -> bool:
-    """Whether *text* has only letters, digits, punctuation and spaces of ASCII, as nearly every name."""
+    """Whether *text* has only letters, digits, punctuation and spaces of ASCII, as nearly every name does."""
     return text.isascii() and text.isprintable()
 
 

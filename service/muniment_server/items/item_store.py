@@ -265,7 +265,7 @@ def store_passages(
 ) -> list[StoredPassage]:
     """Store passages in order, up to the first refused one; return one row for each. Raises QuotaExceeded.
 
-    If *more_follow* soon, more of their index entries may wait to be merged into the index.
+    With *more_follow*, another batch comes soon, so more entries may wait to be merged into the index.
     """
     rows = [_passage_row(scope, position, passage) for position, passage in enumerate(batch)]
     entries = [_passage_entry(row, passage) for row, passage in zip(rows, batch, strict=True)]

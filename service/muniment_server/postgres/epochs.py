@@ -6,7 +6,7 @@ that came back, may lack raises of taint, and so may another system, such as a r
 Each connection reads the epoch of its server once, when it is opened. The highest epoch is kept in a file that all
 processes of a server share, and that survives their restart. Each use of a pooled connection compares the two, without
 a round trip. Nor does each use look at the file: a process trusts what it saw for a moment, and a process that finds a
-new epoch waits as long before it uses a server, so that none still uses the one before.
+new epoch waits as long before it uses a server, so that by then no process begins a call on the one before.
 
 On a Citus cluster, the server is the coordinator. The epochs of the workers, `Epoch.nodes`, are also read again once a
 second.
@@ -14,6 +14,7 @@ second.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import logging
@@ -31,7 +32,7 @@ import psycopg
 _LOG = logging.getLogger("muniment.database")
 _TRUST_SECONDS = 0.01
 """For how long a process trusts what it saw in the file. A look gives up the interpreter lock: one for each call took
-4 % of the CPU of a read."""
+3 to 4 % of the CPU of a read."""
 _ADOPT = "if this is the server to use from now on, run `muniment database adopt`"
 
 
@@ -62,6 +63,8 @@ class EpochGuard:
         """When to look at the file again, and when it was first seen as it is, in seconds of the monotonic clock."""
         self._refused: Epoch | None = None
         self._lock = threading.Lock()
+        self._reading = threading.Lock()
+        """Without it, what one thread has read before a change could replace what another has read after it."""
 
     def admit(self, found: Epoch) -> Epoch:
         """Record the epoch of a server; return what is known of it. Raises WrongEpoch if it must not be used.
@@ -128,18 +131,16 @@ class EpochGuard:
         """
         if self._file is None:
             return self._highest
-        try:
-            found = self._file.stat()
-        except FileNotFoundError:
-            return self._highest
-        version = found.st_ino, found.st_mtime_ns
-        if version != self._version:
-            self._changed_at = time.monotonic()
-            self._highest, self._version = _read(self._file), version
+        with contextlib.suppress(FileNotFoundError):
+            if _version(self._file) != self._version:
+                with self._reading:
+                    version = _version(self._file)
+                    self._highest, self._version = _read(self._file), version
+                    self._changed_at = time.monotonic()
         return self._highest
 
     def _outlast_trust(self) -> None:
-        """Wait until the others trust nothing any more that they saw before the file was as it is."""
+        """Wait until no other process trusts what it saw before the file changed."""
         if self._file is not None:
             time.sleep(max(0.0, self._changed_at + _TRUST_SECONDS - time.monotonic()))
 
@@ -147,10 +148,11 @@ class EpochGuard:
         return self._file is None or self._file.exists()
 
     def _keep(self, epoch: Epoch) -> None:
-        if self._file is not None:
-            _replace(self._file, epoch)
-        self._changed_at = time.monotonic()
-        self._highest = epoch
+        with self._reading:
+            if self._file is not None:
+                _replace(self._file, epoch)
+            self._highest = epoch
+            self._changed_at = time.monotonic()
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -185,6 +187,12 @@ def _with_known_nodes(found: Epoch, highest: Epoch | None) -> Epoch:
     if highest is None or not highest.nodes:
         return found
     return replace(found, nodes={**highest.nodes, **found.nodes})
+
+
+def _version(file: Path) -> tuple[int, int]:
+    """What changes whenever *file* is replaced. Raises FileNotFoundError."""
+    found = file.stat()
+    return found.st_ino, found.st_mtime_ns
 
 
 def _read(file: Path) -> Epoch:

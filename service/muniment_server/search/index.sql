@@ -1,8 +1,8 @@
 -- How the search index is maintained, as the role of a level: in the transaction of each write, after it.
 
 -- name: let_entries_wait
--- In this transaction, let more index entries wait before they are merged into the index. Common words are then written anew for
--- every 160 passages of an import instead of for every 40.
+-- In this transaction, let more index entries wait before they are merged into the index. The list of a common word is then
+-- rewritten once for about 160 passages instead of 40.
 SELECT set_config('gin_pending_list_limit', '512kB', TRUE)
   FROM session
        CROSS JOIN home;

@@ -123,7 +123,8 @@ WITH posting AS MATERIALIZED (
 seen AS NOT MATERIALIZED (
     SELECT chunk.*,
            chunk.tier = %(tier)s
-           AND coalesce(chunk.name >= %(name_prefix)s AND chunk.name < %(after_prefix)s) -- coalesce: else a plan reads all names in order
+           -- coalesce: an index of names would be read for it, though the range is nearly always that of all names
+           AND coalesce(chunk.name >= %(name_prefix)s AND chunk.name < %(after_prefix)s, FALSE)
            AND (%(thread)s::text IS NULL OR chunk.thread = %(thread)s)
            AND (%(start_time)s::timestamptz IS NULL OR chunk.event_time >= %(start_time)s)
            AND (%(end_time)s::timestamptz IS NULL OR chunk.event_time < %(end_time)s)

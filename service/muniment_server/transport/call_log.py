@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -41,7 +41,7 @@ class CallLog:
         self.tracer = tracer
         self._logs_all = logs_all
         self._repeats = Repeats()
-        self._request_ids = _random_ids()
+        self._unused_ids: list[str] = []
 
     def expect(self, methods: Iterable[Method]) -> None:
         """Show the metrics of *methods* from the start."""
@@ -52,7 +52,9 @@ class CallLog:
         """A call of *method* has arrived. For grpc's serving thread only."""
         counters = _counters(method.path, method.name, method.takes_stream)
         counters.started.inc()
-        return CallRecord(self, counters, method, peer, next(self._request_ids))
+        if not self._unused_ids:
+            self._unused_ids = _random_ids()
+        return CallRecord(self, counters, method, peer, self._unused_ids.pop())
 
     def report_repeats(self) -> None:
         """Log how often refusals were repeated. To be called every second."""
@@ -153,11 +155,10 @@ class CallRecord:
             self._log.end(self, code, reason, error)
 
 
-def _random_ids() -> Iterator[str]:
-    """The ids of calls. Many are drawn at once: each draw gives up the interpreter lock, and waits to get it back."""
-    while True:
-        digits = secrets.token_hex(_IDS_AT_ONCE * _ID_DIGITS // 2)
-        yield from (digits[at : at + _ID_DIGITS] for at in range(0, len(digits), _ID_DIGITS))
+def _random_ids() -> list[str]:
+    """Ids of calls. Many are drawn at once: each draw gives up the interpreter lock, and waits to get it back."""
+    digits = secrets.token_hex(_IDS_AT_ONCE * _ID_DIGITS // 2)
+    return [digits[at : at + _ID_DIGITS] for at in range(0, len(digits), _ID_DIGITS)]
 
 
 class Counters(NamedTuple):

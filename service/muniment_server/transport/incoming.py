@@ -68,7 +68,7 @@ class Incoming:
 
     @property
     def peer(self) -> Callable[[], str]:
-        """Reads the address of the caller. Not a method: the record of the call, which keeps it, would make a cycle."""
+        """A function that returns the caller's address. Not a bound method: the call's record keeps it: a cycle."""
         return partial(_address, self._event.call)
 
     @property

@@ -1,6 +1,6 @@
 -- oldest server: 25
--- How much of new index entries may wait is now a setting of connections, so that an import may let more wait than a save. Servers
--- of older versions let 4 MB wait, until none of them runs: their searches read more, and their answers are the same.
+-- How much of new index entries may wait is now a setting of connections, so that an import may let more wait than a save. A server
+-- of an older version would let 4 MB wait: its searches would read more, and its answers would be the same.
 
 SET LOCAL search_path = muniment_{level};
 
