@@ -36,7 +36,7 @@ CLUSTER = "postgres"
 """The directory of the embedded database, in the data directory."""
 _SYSTEM_DIRECTORY = Path("/var/lib/muniment")
 _SETTINGS = {"autovacuum_naptime": "2s"}
-"""Analyzes new tables within seconds. Until then, plans may use the wrong index, and imports slow down."""
+"""Analyzes new tables within seconds. Until then, plans may use the wrong index, and imports of threads slow down."""
 _SPARE_CONNECTIONS = 20
 _EPOCH_ATTEMPTS = 5
 _STATEMENT_SECONDS = 10
