@@ -5,8 +5,8 @@ that came back, may lack raises of taint, and so may another system, such as a r
 
 Each connection reads the epoch of its server once, when it is opened. The highest epoch is kept in a file that all
 processes of a server share, and that survives their restart. Each use of a pooled connection compares the two, without
-a round trip. Nor does each use look at the file: a process trusts what it saw for a moment, and a process that finds a
-new epoch waits as long before it uses a server, so that by then no process begins a call on the one before.
+a round trip, and mostly without a look at the file: for a moment, a process trusts what it saw there. One that finds a
+new epoch waits as long before it uses a server; by then, no process begins a call on the old one.
 
 On a Citus cluster, the server is the coordinator. The epochs of the workers, `Epoch.nodes`, are also read again once a
 second.
@@ -14,7 +14,6 @@ second.
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import json
 import logging
@@ -22,7 +21,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -131,7 +130,7 @@ class EpochGuard:
         """
         if self._file is None:
             return self._highest
-        with contextlib.suppress(FileNotFoundError):
+        with suppress(FileNotFoundError):
             if _version(self._file) != self._version:
                 with self._reading:
                     version = _version(self._file)
