@@ -33,9 +33,9 @@ _SAVE = "/muniment.v1.MemoryService/SaveMemory"
 
 @pytest.fixture
 def small(database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
-    """A server with one thread, that takes on twelve calls, of one session a third. It waits long for locks."""
+    """A server with one thread, that takes on four calls of one session. It waits long for locks."""
     monkeypatch.setattr(pool, "SETTINGS", {**pool.SETTINGS, "lock_timeout": "1min"})
-    with serving(database, limits=Limits(threads=1, max_in_flight=3 * _IN_FLIGHT)) as served:
+    with serving(database, limits=Limits(threads=1, max_in_flight=12 * _IN_FLIGHT)) as served:
         yield served
 
 

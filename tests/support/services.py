@@ -247,7 +247,7 @@ def shares_of(service: Service, pool: str = "calls") -> Shares:
 
 def in_flight(service: Service, pool: str = "calls") -> int:
     """How many calls of one pool run, wait, or have an answer that is not read yet."""
-    return shares_of(service, pool)._root.calls
+    return shares_of(service, pool).load.in_flight
 
 
 def without_request_id(metadata: Iterable[tuple[str, str | bytes]]) -> tuple[tuple[str, str | bytes], ...]:

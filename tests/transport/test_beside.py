@@ -95,7 +95,7 @@ def test_a_server_whose_calls_make_no_progress_is_not_ready(database, monkeypatc
 
 def test_health_answers_under_overload(shared, monkeypatch):
     """Otherwise a busy server would be taken for a dead one."""
-    monkeypatch.setattr(pools_of(shared).calls.shares, "_max_calls", 0)
+    monkeypatch.setattr(pools_of(shared).calls.shares, "_most", [0, 0, 0, 0])
 
     assert health(shared) == SERVING
 
@@ -111,7 +111,7 @@ def test_a_full_pool_refuses_its_own_calls_only(service, monkeypatch, full):
         "streams": lambda: session.import_passages({"content": "x"}),
         "hosts": lambda: host.list_agents(),
     }
-    monkeypatch.setattr(shares_of(service, full), "_max_calls", 0)
+    monkeypatch.setattr(shares_of(service, full), "_most", [0, 0, 0, 0])
 
     refused = calls.pop(full)
     assert reason_of(failure_of(refused)) == "OVERLOADED"

@@ -27,7 +27,7 @@ DRIVER_WORDS = re.compile(
 @pytest.fixture
 def small(database):
     """A server with one thread, which takes two calls of one session."""
-    with serving(database, limits=Limits(threads=1, max_in_flight=4)) as served:
+    with serving(database, limits=Limits(threads=1, max_in_flight=24)) as served:
         yield served
 
 

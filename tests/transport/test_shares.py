@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muniment_server.transport.shares import Claim, Shares
+from muniment_server.transport import shares as module
+from muniment_server.transport.shares import Claim, Kind, Shares, room
 
 ADA, BOB = ("acme", "ada", 1), ("acme", "bob", 2)
 STRANGER = ("beta", "eve", 3)
 
 
-def shares(*, turns=4, turns_of_tenant=3, max_calls=512, max_bytes=1000, max_calls_of_one=512, max_answer=0):
+def shares(*, turns=4, turns_of_tenant=3, max_calls=480, max_bytes=1200, max_calls_of_one=480, max_answer=0):
     return Shares(
         turns=turns,
         turns_of_tenant=turns_of_tenant,
@@ -25,41 +26,144 @@ def shares(*, turns=4, turns_of_tenant=3, max_calls=512, max_bytes=1000, max_cal
     )
 
 
-def admitted(some, keys, *, writes=False):
+def received(some, keys, *, writes=False, size=0):
+    """A call whose message has arrived; None if it was refused."""
     claim = some.admit(keys, writes=writes)
+    if claim is None:
+        return None
+    if some.receive(claim, size):
+        return claim
+    give_up(some, claim)
+    return None
+
+
+def admitted(some, keys, *, writes=False, size=0):
+    claim = received(some, keys, writes=writes, size=size)
     assert claim is not None
     return claim
 
 
+def give_up(some, claim):
+    return [*some.finish(claim), *some.finish(claim)]
+
+
 def end(some, claim, *, seconds=1.0):
     """The call ends; returns whose turn it is then."""
-    ready = some.end_turn(claim, seconds)
-    some.finish(claim)
-    some.finish(claim)
-    return list(ready)
+    return [*some.end_turn(claim, seconds), *give_up(some, claim)]
 
 
-def fill(some, keys):
-    """Admit calls until one is refused."""
-    number = 0
-    while some.admit(keys, writes=False) is not None:
-        number += 1
-    return number
+def count(claims):
+    return sum(claim is not None for claim in claims)
 
 
-@pytest.mark.parametrize(("keys", "part"), [([ADA], 1 / 3), ([("acme", "ada", n) for n in range(9)], 2 / 3)])
-def test_one_session_gets_a_third_and_one_agent_two_thirds(keys, part):
+def fill_calls(some, keys):
+    """Have calls under way until one is refused; return how many."""
+    return count(iter(lambda: received(some, keys), None))
+
+
+def fill_arriving(some, keys):
+    """The same for calls whose message does not arrive."""
+    return count(iter(lambda: some.admit(keys, writes=False), None))
+
+
+def fill_requests(some, keys):
+    """The same for large messages."""
+    return count(iter(lambda: received(some, keys, size=10), None))
+
+
+def leave_unread(some, keys):
+    """The same for answers that are not read: of 10 bytes, each in a turn of its own."""
+    answered = 0
+    while (claim := received(some, keys)) is not None and claim in some.take_turn(claim):
+        some.hold_answer(claim, 10)
+        some.end_turn(claim, 1.0)
+        some.finish(claim)
+        answered += 1
+    return answered
+
+
+FILL = [fill_calls, fill_arriving, fill_requests, leave_unread]
+EIGHT_ELSEWHERE = [(tenant, agent, n) for tenant in "xy" for agent in "pq" for n in range(2)]
+
+
+def filled(fill, keys, *, after=(), max_answer=10):
+    """How much *keys* get after others have filled what they may have."""
+    some = shares(max_answer=max_answer)
+    for other in after:
+        fill(some, other)
+    return fill(some, keys)
+
+
+@pytest.mark.parametrize("fill", FILL)
+@pytest.mark.parametrize(
+    "others",
+    [
+        [("acme", ("ada", level), level) for level in ("INTERNAL", "CONFIDENTIAL", "RESTRICTED")],
+        [("acme", ("bob", "PUBLIC"), n) for n in range(2)],
+        EIGHT_ELSEWHERE[:4],
+    ],
+    ids=["other levels", "another agent", "another tenant"],
+)
+def test_room_tells_nothing_of_others_until_the_server_is_nearly_full(fill, others):
+    keys = ("acme", ("ada", "PUBLIC"), "mine")
+
+    assert filled(fill, keys, after=others) == filled(fill, keys)
+
+
+@pytest.mark.parametrize("fill", FILL)
+def test_room_that_shrinks_with_what_is_left_would_tell(fill, monkeypatch):
+    """The rule of before: a part of what others have left."""
+    monkeypatch.setattr(module, "room", lambda most, held: most - held)
+    keys = ("acme", ("ada", "PUBLIC"), "mine")
+
+    assert filled(fill, keys, after=EIGHT_ELSEWHERE[:4]) < filled(fill, keys)
+
+
+def test_one_session_gets_a_twelfth_and_one_agent_at_one_level_a_sixth():
     some = shares()
 
-    assert sum(fill(some, key) for key in keys) == pytest.approx(512 * part, abs=2)
+    assert [fill_calls(some, ("acme", "ada", session)) for session in range(3)] == [40, 40, 0]
 
 
-def test_one_tenant_gets_four_fifths_and_a_stranger_still_finds_room():
+def test_one_host_key_gets_a_sixth():
+    assert fill_calls(shares(), ("acme", "key")) == 80
+
+
+@pytest.mark.parametrize("fill", FILL)
+def test_one_agent_alone_never_makes_the_server_nearly_full(fill):
+    some = shares(max_answer=10)
+    for level in range(4):
+        for session in range(4):
+            fill(some, ("acme", ("ada", level), (level, session)))
+
+    assert not some.was_nearly_full
+
+
+def test_a_nearly_full_server_says_so_once():
     some = shares()
-    taken = sum(fill(some, ("acme", agent, session)) for agent in range(20) for session in range(20))
+    for agent in range(5):
+        for session in range(2):
+            fill_calls(some, ("acme", agent, session))
 
-    assert taken == pytest.approx(512 * 4 / 5, abs=4)
-    assert fill(some, STRANGER) > 30
+    assert some.was_nearly_full
+
+
+def test_when_nearly_full_the_room_shrinks_in_coarse_steps():
+    assert [room(2048, held) for held in (0, 1535, 1536, 1700, 1792, 1793, 2047, 2048, 3000)] == [
+        2048, 2048, 512, 256, 256, 128, 1, 0, 0
+    ]  # fmt: skip
+
+
+def test_one_tenant_gets_about_half_of_a_full_server_and_a_stranger_still_finds_room():
+    """And a second tenant that does the same leaves room, too."""
+    some = shares(max_calls=2048)
+
+    def flood(tenant):
+        return sum(fill_calls(some, (tenant, agent, (agent, session))) for agent in range(60) for session in range(60))
+
+    assert 2048 * 3 / 4 <= flood("acme") <= 2048 * 4 / 5
+    flood("gamma")
+    assert fill_calls(some, STRANGER) >= 1
 
 
 def test_a_refused_call_leaves_nothing_behind():
@@ -69,58 +173,79 @@ def test_a_refused_call_leaves_nothing_behind():
     assert some._root.parts == {}
 
 
+def test_the_calls_of_one_tenant_are_counted_apart_from_those_of_others():
+    """Agents and sessions of two tenants may have the same numbers."""
+    some = shares()
+    fill_calls(some, ("acme", 1, 1))
+    fill_calls(some, ("acme", 1, 2))
+
+    assert fill_calls(some, ("beta", 1, 1)) == 40
+
+
 def test_a_call_is_counted_until_its_work_and_its_rpc_have_ended():
     some = shares(max_calls_of_one=1)
     claim = admitted(some, ADA)
     some.take_turn(claim)
     some.end_turn(claim, 1.0)
     some.finish(claim)
-    still_counted = some.admit(ADA, writes=False)
+    still_counted = received(some, ADA)
     some.finish(claim)
 
     assert still_counted is None
-    assert some.admit(ADA, writes=False) is not None
+    assert received(some, ADA) is not None
 
 
-def test_bytes_are_counted_like_calls():
-    some = shares(max_bytes=1000)
-    claim = admitted(some, ADA)
-    assert some.hold_request(claim, 400)
+def test_calls_without_their_message_take_no_room_of_those_with_one():
+    some = shares()
+    fill_arriving(some, ADA)
+    arriving = some.load.in_flight
 
+    assert arriving == 40
     assert some.admit(ADA, writes=False) is None
-    assert some.admit(BOB, writes=False) is not None
+    assert fill_calls(some, ("acme", "ada", 7)) == 40
+
+
+def test_a_call_whose_message_has_arrived_makes_room_for_the_next_one():
+    some = shares()
+    first = some.admit(ADA, writes=False)
+    fill_arriving(some, ADA)
+    assert some.receive(first, 0)
+
+    assert some.admit(ADA, writes=False) is not None
 
 
 def test_a_message_that_is_too_much_is_refused_when_it_arrives():
     """Its size is not known before. One session that sends many at once must not fill the room of the others."""
-    some = shares(max_bytes=1000)
-    claims = [admitted(some, ADA) for _ in range(100)]
-    held = [some.hold_request(claim, 100) for claim in claims]
-    stranger = admitted(some, STRANGER)
+    some = shares(max_bytes=1200)
+    claims = [some.admit(ADA, writes=False) for _ in range(40)]
+    held = [some.receive(claim, 50) for claim in claims]
 
-    assert held.count(True) == 3
-    assert some.hold_request(stranger, 900)
+    assert held.count(True) == 2
+    assert received(some, STRANGER, size=900) is not None
 
 
-def test_whoever_holds_nothing_is_admitted_and_served_however_much_others_hold():
-    some = shares(max_bytes=1000)
+def test_whoever_holds_nothing_is_served_however_much_others_leave_unread():
+    some = shares(turns=4, max_answer=100)
     for tenant in range(2):
-        some.hold_request(admitted(some, (tenant, 1, 1)), 900)
+        claim = admitted(some, (tenant, 1, 1))
+        some.take_turn(claim)
+        some.hold_answer(claim, 10_000)
+        some.end_turn(claim, 1.0)
     stranger = admitted(some, STRANGER)
 
-    assert some._root.byte_count >= 1000
     assert list(some.take_turn(stranger)) == [stranger]
 
 
 def test_a_call_that_runs_counts_as_the_longest_answer_until_its_size_is_known():
-    some = shares(max_bytes=1000, max_answer=300)
-    first, second = admitted(some, ADA), admitted(some, ADA)
+    some = shares(turns=4, max_answer=300)
+    first, second, third = (admitted(some, ADA) for _ in range(3))
     some.take_turn(first)
-    reserved = some._root.unread
-    waiting = list(some.take_turn(second))
-    some.hold_answer(first, 10)
+    some.hold_answer(first, 200)
+    some.end_turn(first, 1.0)
+    running = [claim for each in (second, third) for claim in some.take_turn(each)]
 
-    assert (reserved, waiting, some._root.unread) == (300, [second], 310)
+    assert running == [second]
+    assert some._root.held[Kind.ANSWERS] == 500
 
 
 def test_what_a_call_held_is_let_go_at_its_end():
@@ -136,7 +261,7 @@ def test_what_a_call_held_is_let_go_at_its_end():
 
 
 def test_who_leaves_answers_unread_gets_no_turn_until_they_are_read():
-    some = shares(max_bytes=1000)
+    some = shares(max_answer=100)
     first, second = admitted(some, ADA), admitted(some, ADA)
     some.take_turn(first)
     some.hold_answer(first, 400)
@@ -146,6 +271,19 @@ def test_who_leaves_answers_unread_gets_no_turn_until_they_are_read():
 
     assert list(waiting) == []
     assert list(some.finish(first)) == [second]
+
+
+def test_calls_that_wait_for_their_own_caller_do_not_make_a_server_stuck(monkeypatch):
+    """Turns are free: others are served."""
+    some = shares(max_answer=100)
+    first, second = admitted(some, ADA), admitted(some, ADA)
+    some.take_turn(first)
+    some.hold_answer(first, 400)
+    some.end_turn(first, 1.0)
+    some.take_turn(second)
+    monkeypatch.setattr(module.time, "monotonic", lambda: some._progress + 60)
+
+    assert some.seconds_without_progress == 0
 
 
 @pytest.mark.parametrize(("turns", "running"), [(1, 1), (2, 1), (4, 2), (8, 4)])
@@ -167,9 +305,8 @@ def test_a_tenant_leaves_a_turn_for_the_others():
 
 def test_a_large_write_of_a_session_runs_alone():
     """A raise of the taint waits for the writes that run."""
-    some = shares(turns=8)
-    small, large, later = (admitted(some, ADA, writes=True) for _ in range(3))
-    assert some.hold_request(large, 256 * 1024)
+    some = shares(turns=8, max_bytes=12 * 2**20)
+    small, large, later = (admitted(some, ADA, writes=True, size=size) for size in (0, 256 * 1024, 0))
     started = [claim for write in (small, large, later) for claim in some.take_turn(write)]
 
     assert started == [small]
@@ -181,15 +318,15 @@ def test_a_session_that_has_its_answer_may_call_again():
     """Even if its last call has not quite ended here: it cannot know that."""
     some = shares(max_calls_of_one=1)
     first = admitted(some, ADA)
-    assert some.admit(ADA, writes=False) is None
+    assert received(some, ADA) is None
     some.answer(first)
 
     second = admitted(some, ADA)
 
-    assert some.admit(ADA, writes=False) is None
+    assert received(some, ADA) is None
     some.finish(first)
     some.finish(first)
-    assert some.admit(ADA, writes=False) is None
+    assert received(some, ADA) is None
     some.finish(second)
     some.finish(second)
     assert admitted(some, ADA)
@@ -232,7 +369,7 @@ def leaf(some, keys):
 
 def test_whoever_sends_a_hundred_calls_gets_no_more_turns_than_who_sends_two():
     counts = turns_taken(
-        shares(turns=1, turns_of_tenant=1),
+        shares(turns=1, turns_of_tenant=1, max_calls=1320),
         {"flood": (ADA, 100), "honest": (STRANGER, 2)},
         rounds=200,
         seconds={"flood": 1, "honest": 1},
@@ -262,21 +399,17 @@ def test_a_tenant_with_many_sessions_gets_what_one_with_a_single_session_gets():
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1), st.booleans(), st.integers(0, 300)), max_size=60))
 def test_whatever_happens_each_call_runs_once_and_nothing_is_left(calls):
-    some = shares(turns=3, turns_of_tenant=2, max_calls=20, max_bytes=1000, max_answer=50)
+    some = shares(turns=3, turns_of_tenant=2, max_calls=60, max_bytes=6000, max_answer=50)
     running: list[Claim] = []
     done: list[Claim] = []
     wanted = 0
     for tenant, session, writes, size in calls:
-        claim = some.admit((tenant, 0, session), writes=writes)
+        claim = received(some, (tenant, 0, session), writes=writes, size=size)
         if claim is None:
             while running:
                 one = running.pop()
                 running += end(some, one)
                 done.append(one)
-            continue
-        if not some.hold_request(claim, size):
-            some.finish(claim)
-            some.finish(claim)
             continue
         wanted += 1
         running += some.take_turn(claim)
@@ -286,4 +419,4 @@ def test_whatever_happens_each_call_runs_once_and_nothing_is_left(calls):
         done.append(one)
 
     assert len(done) == len(set(map(id, done))) == wanted
-    assert (some._root.parts, some._root.calls, some._root.byte_count, some._root.waiting) == ({}, 0, 0, 0)
+    assert (some._root.parts, some._root.held, some._root.waiting) == ({}, [0, 0, 0, 0], 0)

@@ -68,10 +68,17 @@ def test_few_calls_without_a_turn_of_their_own_are_looked_up_together(lane, monk
 def test_a_tenant_whose_queue_is_full_leaves_room_for_others(lane, monkeypatch):
     monkeypatch.setattr(verification, "_MAX_WAITING", 8)
 
-    assert put(lane, STRANGER, *"abcde") == [True] * 4 + [False]
-    assert put(lane, ONE, *"abc") == [True] * 2 + [False]
+    assert put(lane, STRANGER, *"abcdefg") == [True] * 6 + [False]
+    assert put(lane, ONE, *"ab") == [True, False]
     assert put(lane, OTHER, *"ab") == [True, False]
-    assert len(lane.take()) == 7
+    assert len(lane.take()) == 8
+
+
+def test_until_the_lane_is_nearly_full_a_queue_does_not_depend_on_the_others(lane, monkeypatch):
+    monkeypatch.setattr(verification, "_MAX_WAITING", 16)
+    put(lane, STRANGER, *"abcdef")
+
+    assert put(lane, ONE, *"abcdef") == [True] * 6
 
 
 def test_the_tenants_with_turns_of_their_own_are_those_whose_tokens_were_valid_last(lane, monkeypatch):

@@ -39,6 +39,12 @@ IN_FLIGHT = gauge("muniment_calls_in_flight", "Calls that run, wait, or whose an
 QUEUED = gauge("muniment_calls_queued", "Calls that wait for their turn.", "pool")
 RUNNING = gauge("muniment_calls_running", "Calls that have their turn.", "pool")
 CALL_BYTES = gauge("muniment_call_bytes", "Bytes of requests and answers in memory.", "pool")
+NEARLY_FULL = Counter(
+    "muniment_nearly_full_seconds",
+    "Seconds in which a call found its pool nearly full: then whether it is let in depends on the calls of others.",
+    ("pool",),
+    registry=REGISTRY,
+)
 UNVERIFIED = gauge("muniment_calls_unverified", "Calls whose tokens are being looked up.")
 WORKERS = gauge("muniment_workers", "Workers that listen, whose gate is open, and that are ready.", "state")
 """With a label, it is not there while a worker starts: the others serve meanwhile."""

@@ -2,9 +2,10 @@
 
 1. A call without a well-formed credential is refused. One that this worker has not seen in the last minute is looked up
    first, together with others (`verification`).
-2. The call of a session that makes too many a second is refused (`rates`), and that of a caller who has much under way
-   already, so that others find room (`shares`).
-3. Its message is received, without a thread (`incoming`) and within a time limit (`cutoff`).
+2. The call of a session that makes too many a second is refused (`rates`), and that of a caller who has many calls
+   under way already whose message has not arrived (`shares`).
+3. Its message is received, without a thread (`incoming`) and within a time limit (`cutoff`). The call of a caller who
+   has much under way already is refused now, so that others find room (`shares`).
 4. It waits for its turn (`shares`), and runs behind the interceptors of the monitor, which check its caller again.
 
 What is known of callers here chooses queues and threads. It allows nothing.
@@ -12,6 +13,7 @@ What is known of callers here chooses queues and threads. It allows nothing.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,22 +30,25 @@ from muniment_server.monitor.interceptors import Gate
 from muniment_server.monitor.policy import Flow, Method
 from muniment_server.postgres.placement import Databases
 from muniment_server.telemetry import worker_metrics as metrics
+from muniment_server.telemetry.logs import fields
 from muniment_server.transport.call_log import CallLog
 from muniment_server.transport.cutoff import Cutoff
 from muniment_server.transport.incoming import Behavior, Incoming, Rejection, nothing
 from muniment_server.transport.pools import CallPool, Limits, Pools
 from muniment_server.transport.rates import Rates
-from muniment_server.transport.shares import Claim, Shares
+from muniment_server.transport.shares import Claim, Held, Shares
 from muniment_server.transport.streams import Stream
 from muniment_server.transport.verification import Verifications
 
+_LOG = logging.getLogger("muniment.server")
 GoOn: TypeAlias = Callable[[Sequence[Claim]], None]
 """Runs calls whose turn it is."""
 _STUCK_SECONDS = 10.0
 _REMEMBERED_SECONDS = 60.0
 """How long the limit of an agent is remembered with the credential of a session."""
 _CONFIRMED_SECONDS = 1.0
-"""How recently a session must have been looked up for its limit to refuse a call."""
+"""How recently a session must have been looked up for its limit to refuse a call, or for several of its calls to count
+at its level."""
 _OVERLOADED = Rejection(Overloaded())
 _RATE_LIMITED = Rejection(RateLimited())
 _UNAVAILABLE = Rejection(Unavailable())
@@ -81,6 +86,8 @@ class Admission:
         self.verification = Verifications(credentials, databases)
         """For callers that are not remembered."""
         self._pools = Pools.of(limits)
+        self._nearly_full: set[str] = set()
+        """The pools that were found nearly full in the last second."""
         self._health = ThreadPoolExecutor(2, "health")
 
     def start(self) -> None:
@@ -108,8 +115,17 @@ class Admission:
             metrics.QUEUED.labels(name).set(load.queued)
             metrics.RUNNING.labels(name).set(load.running)
             metrics.CALL_BYTES.labels(name).set(load.byte_count)
+            self._report_nearly_full(name, shares)
         metrics.UNVERIFIED.set(self.verification.waiting)
         self.calls.report_repeats()
+
+    def _report_nearly_full(self, name: str, shares: Shares) -> None:
+        """Count that a pool was found nearly full since the last call; when that begins, log who holds most of it."""
+        is_nearly_full, shares.was_nearly_full = shares.was_nearly_full, False
+        metrics.NEARLY_FULL.labels(name).inc(is_nearly_full)
+        if is_nearly_full and name not in self._nearly_full:
+            _LOG.warning("nearly full", extra=fields(pool=name, holders=[_shown(each) for each in shares.holders(3)]))
+        (self._nearly_full.add if is_nearly_full else self._nearly_full.discard)(name)
 
     def arrived(self, call: Incoming, route: Route) -> None:
         """Take over a call whose headers have arrived. Called on grpc's serving thread; does not block."""
@@ -126,9 +142,11 @@ class Admission:
         else:
             call.token = token
             principal = self._credentials.remembered(token, seconds=_REMEMBERED_SECONDS)
-            if principal is not None and self._rates.admit(principal):
+            is_confirmed = self._credentials.remembered(token, seconds=_CONFIRMED_SECONDS) is not None
+            is_level_known = principal is not None and (is_confirmed or self._rates.is_confirmed(principal))
+            if principal is not None and is_level_known and self._rates.admit(principal):
                 self._enter(call, principal, route)
-            elif principal is not None and self._credentials.remembered(token, seconds=_CONFIRMED_SECONDS):
+            elif principal is not None and is_confirmed:
                 self._refuse_for_rate(call, principal)
             else:  # also before a refusal: the limit may have been raised, or the taint
                 self.verification.verify(call, token, partial(self._enter_within_rate, route=route))
@@ -159,20 +177,17 @@ class Admission:
         assert route.method is not None
         assert call.record is not None
         call.record.principal = principal
-        keys, writes = _keys(principal), route.method.flow is Flow.WRITE
         may_call = route.method.allows(principal)
-        if may_call and (shares := self._pools.shares_with_threads(route.method)) is not None:
-            if (claim := shares.admit(keys, writes=True)) is None:
-                call.refuse(_OVERLOADED)
-            else:
-                AdmittedStream(call, route.behavior, claim, shares, self._cutoff).begin()
+        of_threads = self._pools.shares_with_threads(route.method) if may_call else None
+        pool = self._pools.pool_for(principal, route.method)
+        shares, writes = of_threads or pool.shares, route.method.flow is Flow.WRITE
+        if (claim := shares.admit(_keys(principal), writes=writes)) is None:
+            call.refuse(_OVERLOADED)
+        elif of_threads is not None:
+            AdmittedStream(call, route.behavior, claim, of_threads, self._cutoff).begin()
         else:
-            pool = self._pools.pool_for(principal, route.method)
-            if (claim := pool.shares.admit(keys, writes=writes)) is None:
-                call.refuse(_OVERLOADED)
-            else:
-                admitted = AdmittedCall(call, route.behavior, claim, pool, self._cutoff)
-                admitted.begin(receives=may_call and route.method.request_type != "")
+            admitted = AdmittedCall(call, route.behavior, claim, pool, self._cutoff)
+            admitted.begin(receives=may_call and route.method.request_type != "")
 
 
 class Admitted:
@@ -233,7 +248,7 @@ class AdmittedCall(Admitted):
 
     def _queue(self, message: bytes | None) -> None:
         self._call.next_message = lambda: message
-        if self._shares.hold_request(self._claim, len(message or b"")):
+        if self._shares.receive(self._claim, len(message or b"")):
             self._claim.finish = self._finish
             self._pool.submit(self._claim, self._run)
         else:
@@ -257,11 +272,16 @@ class AdmittedStream(Admitted):
         """Start its thread."""
         self._call.next_message = self._stream.next
         self._call.give_way = self._stream.give_way
+        if not (self._shares.receive(self._claim, 0) and self._has_thread()):
+            self._call.refuse(_OVERLOADED)
+            self._finish()
+
+    def _has_thread(self) -> bool:
         try:
             threading.Thread(target=self._work, name="stream", daemon=True).start()
         except RuntimeError:  # no more threads
-            self._call.refuse(_OVERLOADED)
-            self._finish()
+            return False
+        return True
 
     def _work(self) -> None:
         try:
@@ -280,8 +300,14 @@ class AdmittedStream(Admitted):
             self._shares.answer(self._claim)
 
 
+def _shown(held: Held) -> dict[str, object]:
+    """Who holds how much, for the log."""
+    agent, level = held.holder if isinstance(held.holder, tuple) else (held.holder, None)
+    return {**held._asdict(), "holder": str(agent), "level": level and level.name}
+
+
 def _keys(principal: HostIdentity | SessionIdentity) -> tuple[Hashable, ...]:
     """Whose a call of *principal* is."""
     if isinstance(principal, SessionIdentity):
-        return principal.tenant, principal.agent, principal.session_id
+        return principal.tenant, (principal.agent, principal.taint), principal.session_id
     return principal.tenant, principal.host_key_id

@@ -18,14 +18,14 @@ from muniment_server.transport.shares import Claim, Shares
 _LOG = logging.getLogger("muniment.server")
 _LONG = frozenset({"SearchMemories", "SearchNotes", "SearchPassages", "RenderPrompt"})
 """Calls that may take long. They run on threads of their own, so that they cannot occupy all."""
-_LONG_CALLS_PER_THREAD = 32
-_ERASURES = 32
+_LONG_CALLS_PER_THREAD = 128
+_ERASURES = 64
 """Calls that erase, of which one runs. Each gives way before a batch."""
 _FOR_ERASING = 2
 """The connections of the eraser: one for calls, one for deleted agents."""
 _FOR_SEALING = 1
 """The connection of the sealer, in the role of the auditor, beside those of calls: it may be held for seconds."""
-_MAX_STREAMS = 64
+_MAX_STREAMS = 128
 _MIB = 1024 * 1024
 _MAX_ANSWER = 3 * _MIB
 """A page ends before it is longer."""
@@ -43,10 +43,11 @@ class Limits:
     """Searches and renderings that run at once, on threads of their own."""
     running_streams: int = 1
     """Streams that store at once. Those that wait for their callers are not counted."""
-    max_in_flight: int = 512
-    """Calls that run or wait, of sessions and of hosts each, apart from long ones, erasures and streams."""
-    max_bytes: int = 32 * _MIB
-    """Requests and answers in memory, for each of the five sorts of calls, beside those of calls that run."""
+    max_in_flight: int = 2048
+    """Calls that run or wait, of sessions and of hosts each, apart from long ones, erasures and streams. As many may
+    wait for their message."""
+    max_bytes: int = 64 * _MIB
+    """Requests in memory, for each of the five sorts of calls."""
 
     def connections(self, most: int) -> Mapping[str, int]:
         """How many connections each role may open: one for each thread that may use it, or its part of *most*.
@@ -141,7 +142,7 @@ class Pools:
                 turns_of_tenant=of_tenant or max(1, turns - 1),
                 max_calls=max_calls,
                 max_calls_of_one=of_one or max_calls,
-                max_bytes=limits.max_bytes + turns * max_answer,
+                max_bytes=limits.max_bytes,
                 max_answer=max_answer,
             )
 

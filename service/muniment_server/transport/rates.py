@@ -22,6 +22,7 @@ from collections.abc import Callable, Hashable
 from google.protobuf.message import Message
 
 from muniment_server.domain.errors import Refusal, Unauthenticated
+from muniment_server.domain.ids import SessionId
 from muniment_server.domain.principals import HostIdentity, SessionIdentity
 from muniment_server.monitor.call import Call, Proceed
 
@@ -55,12 +56,28 @@ class Buckets:
 
 
 class Rates:
-    """The buckets of one worker."""
+    """The buckets of one worker, and the sessions whose level a statement has yet to confirm."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._of_sessions = Buckets(clock)
         self._of_agents = Buckets(clock)
+        self._unconfirmed: OrderedDict[SessionId, None] = OrderedDict()
         self._lock = threading.Lock()
+
+    def is_confirmed(self, caller: HostIdentity | SessionIdentity) -> bool:
+        """Whether the remembered level of *caller* lets one more call in: one, until a statement has confirmed it.
+
+        A session that was raised could else go on to fill the room of its agent at the level below, by calls that end
+        before they run.
+        """
+        if isinstance(caller, HostIdentity):
+            return True
+        with self._lock:
+            is_confirmed = caller.session_id not in self._unconfirmed
+            self._unconfirmed[caller.session_id] = None
+            if len(self._unconfirmed) > _MOST_BUCKETS:
+                self._unconfirmed.popitem(last=False)
+            return is_confirmed
 
     def admit(self, caller: HostIdentity | SessionIdentity) -> bool:
         """Whether *caller* may make a call now. If so, it is counted for its session. A host always may."""
@@ -80,6 +97,7 @@ class Rates:
         if isinstance(caller, SessionIdentity):
             with self._lock:
                 self._of_agents.take(_at_level(caller), caller.calls_per_second)
+                self._unconfirmed.pop(caller.session_id, None)
 
 
 class CountCalls:

@@ -1,12 +1,15 @@
 """What each caller may have under way, and whose call runs next.
 
-A call belongs to a share: a session, of an agent, of a tenant; or a host key, of a tenant. A `Share` is a node of that
-tree, and exists while it has calls under way.
+A call belongs to a share: a session, of an agent at one level, of a tenant; or a host key, of a tenant. A `Share` is a
+node of that tree, and exists while it has calls under way.
 
-* Room: one session may have half as much under way as is left, an agent twice as much, a tenant four times. So the
-  more is under way, the less each may have, and a newcomer finds room: one session alone gets a third, one agent two
-  thirds, one tenant four fifths.
-  What is counted are calls and bytes. Whoever leaves answers unread gets no turn until they have been read.
+* Room: one session may have a twelfth of the whole under way, one agent at one level a sixth, one host key a sixth.
+  These bounds are fixed: until the server is nearly full, whether a call is let in depends on nothing that other
+  levels, agents or tenants do. Four levels of an agent are two thirds, and the server is nearly full when three
+  quarters are under way, so no agent alone gets it there. From then on the same parts are those of what is left, and
+  one tenant gets twice what is left. What is left counts in powers of two: it changes in few, coarse steps.
+  Calls without their message, other calls, bytes of requests and bytes of answers are counted apart. Whoever leaves
+  answers unread gets no turn until they have been read.
 * Turns: who has fewest calls running goes first, then who has used least time; tenants are compared first, then the
   agents of a tenant, then the sessions of an agent. So whoever sends a thousand calls delays only their own.
 """
@@ -18,29 +21,63 @@ import time
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
+from operator import truediv
 from typing import NamedTuple
 
-_ROOM = (4.0, 2.0, 0.5)
-"""How many times what is left one tenant, one agent and one session may have."""
+_PARTS = (2, 1 / 6, 1 / 12)
+"""Which part of the room one tenant, one agent at one level and one session may have."""
 _WRITES = 2
 """How many small writes of one session run at once: while one of them has the session's row, the other is prepared. A
 large one runs alone, or a raise of the taint would wait for both."""
 _SMALL_BYTES = 16 * 1024
 
 
+class Kind(IntEnum):
+    """What is counted."""
+
+    ARRIVING = 0
+    """Calls whose message has not arrived."""
+    CALLS = 1
+    """Calls that wait, run, or whose answers are unread."""
+    REQUESTS = 2
+    """Bytes of requests."""
+    ANSWERS = 3
+    """Bytes of answers that are being made or are unread."""
+
+
+_KINDS = tuple(Kind)
+
+
+def room(most: int, held: int) -> int:
+    """The whole, until three quarters of it are held; then what is left, as a power of two."""
+    left = most - held
+    return most if 4 * left > most else 1 << max(0, left).bit_length() >> 1
+
+
+def _fits(held: int, count: int, most: float) -> bool:
+    """Whether a share may have so much more. Whoever holds none always may."""
+    return not held or held + count <= most
+
+
+def _nothing() -> None:
+    pass
+
+
+def _none_of_each() -> list[int]:
+    return [0] * len(_KINDS)
+
+
 @dataclass(slots=True, eq=False)
 class Share:
-    """A tenant, an agent, a session or a host key with calls under way. The root has all of them."""
+    """A tenant, an agent at one level, a session or a host key with calls under way. The root has all of them."""
 
     parent: Share | None = None
     key: Hashable = None
-    calls: int = 0
+    held: list[int] = field(default_factory=_none_of_each)
+    """How much it has of each kind."""
     answered: int = 0
     """The calls whose answers are being sent."""
-    byte_count: int = 0
-    """The bytes of its requests and answers that are in memory."""
-    unread: int = 0
-    """Those of its answers."""
     waiting: int = 0
     running: int = 0
     seconds: float = 0.0
@@ -48,10 +85,6 @@ class Share:
     writing: int = 0
     parts: dict[Hashable, Share] = field(default_factory=dict)
     queue: deque[Claim] = field(default_factory=deque)
-
-
-def _nothing() -> None:
-    pass
 
 
 @dataclass(slots=True, eq=False)
@@ -62,9 +95,7 @@ class Claim:
     """From the root down."""
     writes: bool
     """Writes of one session wait for one another's row: in the queue, so that they do not wait on threads."""
-    request_bytes: int = 0
-    answer_bytes: int = 0
-    """Those of its answer: while it runs, the most that it may have."""
+    held: list[int] = field(default_factory=_none_of_each)
     is_answered: bool = False
     unfinished: int = 2
     """Its work, and its RPC."""
@@ -76,17 +107,28 @@ class Claim:
     @property
     def weight(self) -> int:
         """For how many small writes it counts, if it writes."""
-        return 1 if self.request_bytes <= _SMALL_BYTES else _WRITES
+        return 1 if self.held[Kind.REQUESTS] <= _SMALL_BYTES else _WRITES
 
 
 class Load(NamedTuple):
     """What is under way."""
 
     in_flight: int
-    """Calls that run, wait, or whose answers are unread."""
+    """Calls whose message is awaited, that run or wait, or whose answers are unread."""
     queued: int
     running: int
     byte_count: int
+
+
+class Held(NamedTuple):
+    """How much one agent at one level, or one key, holds of each kind."""
+
+    tenant: Hashable
+    holder: Hashable
+    arriving: int
+    calls: int
+    request_bytes: int
+    answer_bytes: int
 
 
 class Shares:
@@ -104,12 +146,17 @@ class Shares:
     ) -> None:
         """*max_calls_of_one* is for one session, or one key; *max_answer* are the bytes that an answer may have."""
         self._turns = self._free = turns
-        self._turn_limits = (turns_of_tenant, turns_of_tenant, max(1, turns // 2))
+        of_session = max(1, turns // 2)
+        self._turn_limits = (turns_of_tenant, turns_of_tenant, of_session)
         """How many turns one tenant, one agent and one session may have at once."""
         self._max_answer = max_answer
-        self._max_calls = max_calls
-        self._max_bytes = max_bytes
         self._max_calls_of_one = max_calls_of_one
+        max_answers = max(1, round((of_session + 0.5) * max_answer / _PARTS[-1]))
+        self._most = [max_calls, max_calls, max_bytes, max_answers]
+        """How much of each kind there may be. One session's part of the answers lets it use its turns, and have half a
+        long answer unread meanwhile."""
+        self.was_nearly_full = False
+        """Whether a call has found it nearly full. Whoever reads this sets it back."""
         self._root = Share()
         self._progress = time.monotonic()
         """When a turn ended last, or the queue was empty."""
@@ -118,29 +165,24 @@ class Shares:
     def admit(self, keys: Sequence[Hashable], *, writes: bool) -> Claim | None:
         """Count one more call, until it has finished twice. None: its caller has enough under way; refuse it."""
         with self._lock:
-            share = self._root
-            calls_left = self._max_calls - share.calls
-            shares, has_room = [share], True
-            for key, room in zip(keys, _ROOM, strict=False):
-                share = share.parts.get(key) or self._new(share, key)
-                shares.append(share)
-                has_room = has_room and share.calls < room * calls_left
-            has_room = has_room and share.calls - share.answered < self._max_calls_of_one
-            if not has_room or not self._has_room(shares, 0):
+            shares = [self._root]
+            for key in keys:
+                shares.append(shares[-1].parts.get(key) or self._new(shares[-1], key))
+            claim = Claim(shares, writes)
+            if not self._hold(claim, Kind.ARRIVING, 1):
                 self._forget_idle(shares)
                 return None
-            for share in shares:
-                share.calls += 1
-            return Claim(shares, writes)
+            return claim
 
-    def hold_request(self, claim: Claim, byte_count: int) -> bool:
-        """Count the bytes of a call's message, until it has finished. False: its caller holds enough; refuse it."""
+    def receive(self, claim: Claim, byte_count: int) -> bool:
+        """The message of a call has arrived, with so many bytes. False: its caller holds enough; refuse it."""
         with self._lock:
-            if not self._has_room(claim.shares, byte_count):
+            one = claim.shares[-1]
+            if one.held[Kind.CALLS] - one.answered >= self._max_calls_of_one:
                 return False
-            claim.request_bytes = byte_count
-            for share in claim.shares:
-                share.byte_count += byte_count
+            if not (self._hold(claim, Kind.CALLS, 1) and self._hold(claim, Kind.REQUESTS, byte_count)):
+                return False
+            self._set(claim, Kind.ARRIVING, 0)
             return True
 
     def answer(self, claim: Claim) -> None:
@@ -152,7 +194,7 @@ class Shares:
     def hold_answer(self, claim: Claim, byte_count: int) -> None:
         """Count the bytes of a call's answer, until it has been read."""
         with self._lock:
-            self._count_answer(claim, byte_count)
+            self._set(claim, Kind.ANSWERS, byte_count)
 
     def finish(self, claim: Claim) -> Sequence[Claim]:
         """The work of a call has ended, or its RPC. Once both have, it is not counted any more.
@@ -163,11 +205,9 @@ class Shares:
             claim.unfinished -= 1
             if claim.unfinished:
                 return ()
-            self._count_answer(claim, 0)
+            for kind in _KINDS:
+                self._set(claim, kind, 0)
             claim.shares[-1].answered -= claim.is_answered
-            for share in claim.shares:
-                share.calls -= 1
-                share.byte_count -= claim.request_bytes
             self._forget_idle(claim.shares)
             claim.work = claim.finish = _nothing  # they hold the call, and the call its message
             return self._granted()
@@ -196,21 +236,31 @@ class Shares:
 
     @property
     def seconds_without_progress(self) -> float:
-        """For how long calls have been waiting while no turn ended. 0 if none waits."""
-        return time.monotonic() - self._progress if self._root.waiting else 0.0
+        """For how long all turns have been taken while calls wait. 0 if none waits, or a turn is free."""
+        return time.monotonic() - self._progress if self._root.waiting and not self._free else 0.0
 
     @property
     def load(self) -> Load:
         """What is under way now."""
-        root = self._root
-        return Load(root.calls, root.waiting, self._turns - self._free, root.byte_count)
+        arriving, calls, *byte_counts = self._root.held
+        return Load(arriving + calls, self._root.waiting, self._turns - self._free, sum(byte_counts))
+
+    def holders(self, count: int) -> list[Held]:
+        """The agents at one level, or keys, that hold most of a kind."""
+        with self._lock:
+            found = [
+                Held(tenant.key, part.key, *part.held)
+                for tenant in self._root.parts.values()
+                for part in tenant.parts.values()
+            ]
+        return sorted(found, key=lambda held: max(map(truediv, held[2:], self._most)), reverse=True)[:count]
 
     def _granted(self) -> list[Claim]:
         """Take the turns that are free."""
         granted: list[Claim] = []
         while self._free and self._root.waiting and (claim := self._next(self._root, 0)) is not None:
             self._free -= 1
-            self._count_answer(claim, self._max_answer)
+            self._set(claim, Kind.ANSWERS, self._max_answer)
             for share in claim.shares:
                 share.waiting -= 1
                 share.running += 1
@@ -224,13 +274,13 @@ class Shares:
         if share.queue:
             first = share.queue[0]
             return None if first.writes and share.writing + first.weight > _WRITES else share.queue.popleft()
-        most_unread = _ROOM[depth] * (self._max_bytes - self._root.unread)
+        most_unread = _PARTS[depth] * self._room(Kind.ANSWERS)
         able = [
             part
             for part in share.parts.values()
             if part.waiting
             and part.running < self._turn_limits[depth]
-            and (part.unread < most_unread or not part.unread)
+            and _fits(part.held[Kind.ANSWERS], self._max_answer, most_unread)
         ]
         if len(able) > 1:
             able.sort(key=lambda part: (part.running, part.seconds))
@@ -239,21 +289,30 @@ class Shares:
                 return claim
         return None
 
-    def _has_room(self, shares: Sequence[Share], byte_count: int) -> bool:
-        """Whether *shares* may hold so many bytes more. Whoever holds none always may."""
-        bytes_left = self._max_bytes - self._root.byte_count
-        for share, room in zip(shares[1:], _ROOM, strict=False):
-            if share.byte_count and share.byte_count + byte_count >= room * bytes_left:
-                return False
+    def _hold(self, claim: Claim, kind: Kind, count: int) -> bool:
+        """Count so much more of a kind for *claim*, if there is room for it."""
+        root, *parts = claim.shares
+        if root.held[kind] + count > self._most[kind]:
+            return False
+        left = self._room(kind)
+        if not all(_fits(share.held[kind], count, part * left) for share, part in zip(parts, _PARTS, strict=False)):
+            return False
+        self._set(claim, kind, count)
         return True
 
-    def _count_answer(self, claim: Claim, byte_count: int) -> None:
-        """Count the answer of *claim* with so many bytes, instead of those that were counted before."""
-        change = byte_count - claim.answer_bytes
-        claim.answer_bytes = byte_count
-        for share in claim.shares:
-            share.byte_count += change
-            share.unread += change
+    def _room(self, kind: Kind) -> int:
+        """What the parts are parts of."""
+        left = room(self._most[kind], self._root.held[kind])
+        self.was_nearly_full = self.was_nearly_full or left < self._most[kind]
+        return left
+
+    @staticmethod
+    def _set(claim: Claim, kind: Kind, count: int) -> None:
+        """Count so much of a kind for *claim*, instead of what was counted before."""
+        if change := count - claim.held[kind]:
+            claim.held[kind] = count
+            for share in claim.shares:
+                share.held[kind] += change
 
     @staticmethod
     def _new(parent: Share, key: Hashable) -> Share:
@@ -264,5 +323,5 @@ class Shares:
     @staticmethod
     def _forget_idle(shares: Sequence[Share]) -> None:
         for share in reversed(shares):
-            if not share.calls and share.parent is not None:
+            if share.parent is not None and not share.parts and not any(share.held):
                 del share.parent.parts[share.key]

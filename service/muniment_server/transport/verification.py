@@ -28,6 +28,7 @@ from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.driver_errors import location_of
 from muniment_server.postgres.placement import Databases
 from muniment_server.transport.incoming import Incoming, Rejection
+from muniment_server.transport.shares import room
 
 _LOG = logging.getLogger("muniment.calls")
 _Admit: TypeAlias = Callable[[Incoming, HostIdentity | SessionIdentity], None]
@@ -65,10 +66,10 @@ class Lane:
             self._tenants.popitem(last=False)
 
     def put(self, waiting: _Waiting, tenant: TenantNumber, *, first: bool) -> bool:
-        """Queue a call. False: as many wait already in its queue as may still come."""
+        """Queue a call. False: the lane is nearly full, and as many wait already in its queue as may still come."""
         key = tenant if tenant in self._tenants else None
         queue = self._first if first else self._queues.get(key, deque())
-        if len(queue) >= _MAX_WAITING - self._count:
+        if len(queue) >= room(_MAX_WAITING, self._count):
             return False
         queue.append(waiting)
         if not first:
