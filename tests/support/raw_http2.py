@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import socket
 import struct
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import BinaryIO
 
-_DATA, _HEADERS, _RST_STREAM, _SETTINGS = 0, 1, 3, 4
+_DATA, _HEADERS, _RST_STREAM, _SETTINGS, _PING = 0, 1, 3, 4, 6
 _ACK = 1
 _END_STREAM, _END_HEADERS = 1, 4
 _NO_FLOW = struct.pack(">HI", 4, 0)
@@ -27,6 +29,31 @@ def unread(token: str, address: str, path: str, *, count: int) -> Iterator[None]
         yield
 
 
+@contextmanager
+def without_message(token: str, address: str, path: str, *, count: int) -> Iterator[socket.socket]:
+    """So many calls whose message never comes, on one connection, which is closed in the end."""
+    with socket.create_connection(_host_and_port(address), timeout=10.0) as stream:
+        stream.sendall(_PREFACE + _frame(_SETTINGS, 0, 0, b""))
+        stream.sendall(_frame(_SETTINGS, _ACK, 0, b""))
+        for number in range(1, 2 * count, 2):
+            stream.sendall(_headers(number, address, path, authorization=f"Bearer {token}"))
+        yield stream
+
+
+def refused_at_once(token: str, address: str, path: str, *, count: int) -> int:
+    """How many of so many such calls are refused before the server answers a ping that follows them."""
+    refused = 0
+    with without_message(token, address, path, count=count) as stream, stream.makefile("rb") as read:
+        for _ in range(2):  # a call may be refused after the ping that follows it has been answered
+            stream.sendall(_frame(_PING, 0, 0, bytes(8)))
+            for kind, flags, _ in frames(read):
+                if kind == _PING and flags & _ACK:
+                    break
+                refused += kind == _HEADERS and bool(flags & _END_STREAM)
+            time.sleep(0.05)
+    return refused
+
+
 class Unnoticing:
     """A connection that goes on although the server has asked it not to, as one does that has not read this yet."""
 
@@ -42,7 +69,7 @@ class Unnoticing:
         self._number += 2
         answered = False
         self._stream.sendall(_call(self._number, self._address, path, _EMPTY))
-        for kind, flags, number in self._frames():
+        for kind, flags, number in frames(self._read):
             if kind == _SETTINGS and not flags & _ACK:
                 self._stream.sendall(_frame(_SETTINGS, _ACK, 0, b""))
             elif number == self._number:
@@ -56,20 +83,26 @@ class Unnoticing:
         self._read.close()
         self._stream.close()
 
-    def _frames(self) -> Iterator[tuple[int, int, int]]:
-        while len(head := self._read.read(9)) == 9:
-            high, low, kind, flags, number = struct.unpack(">BHBBI", head)
-            self._read.read(high << 16 | low)
-            yield kind, flags, number
+
+def frames(stream: BinaryIO) -> Iterator[tuple[int, int, int]]:
+    """The kind, the flags and the stream's number of each frame that arrives."""
+    while len(head := stream.read(9)) == 9:
+        high, low, kind, flags, number = struct.unpack(">BHBBI", head)
+        stream.read(high << 16 | low)
+        yield kind, flags, number
 
 
 def _call(number: int, address: str, path: str, message: bytes, **metadata: str) -> bytes:
+    return _headers(number, address, path, **metadata) + _frame(_DATA, _END_STREAM, number, message)
+
+
+def _headers(number: int, address: str, path: str, **metadata: str) -> bytes:
     headers = {
         ":method": "POST", ":scheme": "http", ":path": path, ":authority": address,
         "content-type": "application/grpc", "te": "trailers", **metadata,
     }  # fmt: skip
     block = b"".join(b"\0" + _literal(name) + _literal(value) for name, value in headers.items())
-    return _frame(_HEADERS, _END_HEADERS, number, block) + _frame(_DATA, _END_STREAM, number, message)
+    return _frame(_HEADERS, _END_HEADERS, number, block)
 
 
 def _host_and_port(address: str) -> tuple[str, int]:

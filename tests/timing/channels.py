@@ -11,6 +11,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from muniment.v1.memory_service_pb2 import GetMemoryRequest, SaveMemoryRequest, 
 from muniment.v1.memory_service_pb2_grpc import MemoryServiceStub
 from muniment.v1.passage_service_pb2 import StorePassageRequest
 from muniment.v1.passage_service_pb2_grpc import PassageServiceStub
+from tests.support.raw_http2 import refused_at_once, unread, without_message
 
 _PAUSE = 0.01
 """Seconds between two calls of the receiver of one kind."""
@@ -29,6 +31,16 @@ _FLOOD = 16
 _LOAD_PAUSE = 0.05
 _LOAD_THREADS = 8
 _WAIT = 5.0
+_GET, _SAVE, _LIST, _SEARCH = (
+    f"/muniment.v1.MemoryService/{name}" for name in ("GetMemory", "SaveMemory", "ListMemories", "SearchMemories")
+)
+_KEPT = 30
+_CONNECTIONS = 4
+"""So that each worker has some of them."""
+_KEPT_SECONDS = 0.3
+_PROBES = 200
+_TOO_LONG = b"\x0a\x04plan\x12\x90\xd0\x0f" + b"x" * 256_016
+"""A memory that is refused once it has its turn."""
 _LONG = "The committee met on Tuesday to discuss the budget of the northern office and its staff. "
 
 
@@ -57,14 +69,18 @@ class Sample(NamedTuple):
     refused: bool = False
     by_words: bool = False
     """Whether a search had to answer without embeddings."""
+    refused_calls: int = 0
+    """Of many calls that were made at once."""
 
 
 class Client:
     """The calls of one session."""
 
     def __init__(self, address: str, token: str) -> None:
-        channel = grpc.insecure_channel(address, [("grpc.use_local_subchannel_pool", 1)])
-        self._memories, self._passages = MemoryServiceStub(channel), PassageServiceStub(channel)
+        self._address, self._token = address, token
+        self._channel = grpc.insecure_channel(address, [("grpc.use_local_subchannel_pool", 1)])
+        self._memories, self._passages = MemoryServiceStub(self._channel), PassageServiceStub(self._channel)
+        self._has_long_answers = False
         self._options: dict[str, Any] = {"metadata": (("authorization", f"Bearer {token}"),), "timeout": _WAIT}
 
     def get(self) -> None:
@@ -87,6 +103,38 @@ class Client:
         answer = self._memories.SearchMemories(request, **self._options)
         return answer.semantic, len(answer.results)
 
+    def keep_calls(self, seconds: float) -> None:
+        """Keep calls of searches without a message."""
+        self._keep(partial(without_message, path=_SEARCH), seconds)
+
+    def keep_bytes(self, seconds: float) -> None:
+        """Keep large messages: each is too long for a memory, and waits for its turn."""
+        save: Any = self._channel.unary_unary(_SAVE)
+        calls = [save.future(_TOO_LONG, **self._options) for _ in range(_KEPT)]
+        time.sleep(seconds)
+        for call in calls:
+            call.cancel()
+
+    def keep_answers(self, seconds: float) -> None:
+        """Keep long answers unread."""
+        if not self._has_long_answers:
+            for number in range(50):
+                self._memories.SaveMemory(
+                    SaveMemoryRequest(key=f"k{number}", content="word " * 13_000), **self._options
+                )
+            self._has_long_answers = True
+        self._keep(partial(unread, path=_LIST), seconds)
+
+    def _keep(self, calls: Callable[..., AbstractContextManager[object]], seconds: float) -> None:
+        with ExitStack() as stack:
+            for _ in range(_CONNECTIONS):
+                stack.enter_context(calls(self._token, self._address, count=_KEPT))
+            time.sleep(seconds)
+
+    def refused(self) -> int:
+        """How many calls without a message are refused, of more than a session is let in."""
+        return refused_at_once(self._token, self._address, _GET, count=_PROBES)
+
 
 Act = Callable[[Client], object]
 SENDERS: dict[str, tuple[Act, int]] = {
@@ -95,10 +143,13 @@ SENDERS: dict[str, tuple[Act, int]] = {
     "one long passage": (Client.store_long, 0),
     "saves, 16 at once": (Client.save, _FLOOD),
     "searches, 16 at once": (Client.search, _FLOOD),
+    "calls without a message, kept open": (partial(Client.keep_calls, seconds=_KEPT_SECONDS), 0),
+    "large messages, kept open": (partial(Client.keep_bytes, seconds=_KEPT_SECONDS), 0),
+    "answers left unread": (partial(Client.keep_answers, seconds=_KEPT_SECONDS), 0),
 }
-"""What is done in a slot: a call, and how many threads repeat it all through the slot; 0 for once."""
-CHEAP = [name for name, (_, threads) in SENDERS.items() if not threads]
-"""What costs the sender nothing: one call in a slot."""
+"""What is done in a slot: an act, and how many threads repeat it all through the slot; 0 for once."""
+CHEAP = ["one save", "one search", "one long passage", "calls without a message, kept open"]
+"""What costs the sender nothing: one call in a slot, or none that is counted."""
 
 
 def send(address: str, token: str, name: str, slots: Slots, bits: Sequence[bool]) -> tuple[int, int]:
@@ -123,7 +174,7 @@ def send(address: str, token: str, name: str, slots: Slots, bits: Sequence[bool]
 
 
 def receive(address: str, token: str, slots: Slots) -> list[Sample]:
-    """Get, search, and write and find, on three threads, until the last slot ends."""
+    """Get, search, write and find, and ask for room, on four threads, until the last slot ends."""
     samples: list[Sample] = []
 
     def repeat(measure: Callable[[Client], Sample]) -> None:
@@ -140,7 +191,7 @@ def receive(address: str, token: str, slots: Slots) -> list[Sample]:
             time.sleep(_PAUSE)
         return Sample("found", begun, time.monotonic() - begun)
 
-    _run([lambda: repeat(_get), lambda: repeat(_search), lambda: repeat(find)])
+    _run([partial(repeat, measure) for measure in (_get, _search, find, _ask_for_room)])
     return samples
 
 
@@ -169,7 +220,7 @@ def features(samples: Sequence[Sample], slots: Slots) -> dict[str, list[float]]:
     each: dict[tuple[str, int], list[Sample]] = defaultdict(list)
     for sample in samples:
         each[sample.kind, slots.of(sample.begun)].append(sample)
-    for kind in ("get", "search", "found"):
+    for kind in ("get", "search", "found", "room"):
         for slot in range(slots.number):
             those = each[kind, slot]
             took = [sample.seconds for sample in those] or [0.0]
@@ -179,6 +230,7 @@ def features(samples: Sequence[Sample], slots: Slots) -> dict[str, list[float]]:
             found[f"{kind}: calls"][slot] = len(those)
             found[f"{kind}: refused"][slot] = sum(sample.refused for sample in those)
             found[f"{kind}: by words"][slot] = sum(sample.by_words for sample in those)
+            found[f"{kind}: refused calls"][slot] = max((sample.refused_calls for sample in those), default=0)
     later = {f"{name}, a slot later": [*values[1:], values[-1]] for name, values in found.items()}
     return {**found, **later}
 
@@ -196,6 +248,12 @@ def _search(client: Client) -> Sample:
     except grpc.RpcError:
         return Sample("search", begun, time.monotonic() - begun, refused=True)
     return Sample("search", begun, time.monotonic() - begun, by_words=not semantic)
+
+
+def _ask_for_room(client: Client) -> Sample:
+    begun = time.monotonic()
+    refused = client.refused()
+    return Sample("room", begun, time.monotonic() - begun, refused_calls=refused)
 
 
 def _finds(client: Client) -> bool:
