@@ -44,7 +44,11 @@ def room_of(service, session, count=400):
 
 def arriving(service):
     """How many calls have been let in whose message has not arrived."""
-    return shares_of(service)._root.held[Kind.ARRIVING]
+    return held(service, Kind.ARRIVING)
+
+
+def held(service, kind):
+    return shares_of(service)._root.held[kind]
 
 
 @contextmanager
@@ -60,7 +64,7 @@ def large_messages(service, session):
     store = session.channel.unary_unary("/muniment.v1.PassageService/StorePassage")
     with locked(service, session):
         calls = [store.future(PASSAGE, metadata=session.metadata, timeout=60) for _ in range(16)]
-        wait_until(lambda: shares_of(service).load.byte_count >= 16 * 250_000, "the messages are held")
+        wait_until(lambda: held(service, Kind.REQUESTS) >= 16 * 250_000, "the messages are held")
         yield
         for call in calls:
             call.cancel()

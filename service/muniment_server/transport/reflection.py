@@ -1,12 +1,13 @@
 """Reflection: describes the contract to hosts, and to everybody the health service, so that grpcurl reaches it.
 
 grpc keeps a thread for each reflection until its caller ends it, so only so many run at once. Those without a
-credential have threads of their own and little time.
+credential have threads of their own and little time. What a connection gets tells nothing of others: see `shares`.
 """
 
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias
@@ -21,9 +22,11 @@ from muniment_server.transport import descriptions
 from muniment_server.transport.call_log import CallLog
 from muniment_server.transport.incoming import Incoming, Rejection
 from muniment_server.transport.parsing import parsed
+from muniment_server.transport.shares import room
 from muniment_server.transport.verification import Verifications
 
 _Behavior: TypeAlias = Callable[[Iterator[Any], grpc.ServicerContext], Iterator[Any]]
+_PLACES = 32
 _OVERLOADED = Rejection(Overloaded())
 _REQUEST = reflection_pb2.ServerReflectionRequest
 REFLECT = Method.outside_the_contract("Reflection", for_sessions=False)
@@ -37,8 +40,8 @@ class Reflection(ThreadPoolExecutor):
         self._calls = calls
         self._verification = verification
         self._open_to_all = open_to_all
-        self._of_hosts = _Lane("reflection", threads=4, seconds=60.0)
-        self._of_all = _Lane("health reflection", threads=2, seconds=5.0)
+        self._of_hosts = _Lane("reflection", seconds=60.0)
+        self._of_all = _Lane("health reflection", seconds=5.0)
         self._health = descriptions.of_health().answers
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
@@ -63,20 +66,34 @@ class Reflection(ThreadPoolExecutor):
 
 
 class _Lane:
-    """Threads for as many calls as may run at once. One more is refused."""
+    """Threads for as many calls as may run at once: two of one connection, until the lane is nearly full."""
 
-    def __init__(self, name: str, *, threads: int, seconds: float) -> None:
-        self._places = threading.Semaphore(threads)
-        self._threads = ThreadPoolExecutor(threads, name)
+    def __init__(self, name: str, *, seconds: float) -> None:
+        self._running: Counter[str] = Counter()
+        """By connection."""
+        self._lock = threading.Lock()
+        self._threads = ThreadPoolExecutor(_PLACES, name)
         self._seconds = seconds
 
     def run(self, call: Incoming, work: Callable[[_Behavior], None], behavior: _Behavior) -> None:
         """Do *work* with *behavior*, limited in time."""
-        if self._places.acquire(blocking=False):
+        connection = call.peer()
+        if self._enters(connection):
             running = self._threads.submit(work, self._limited(behavior))
-            running.add_done_callback(lambda _: self._places.release())
+            running.add_done_callback(lambda _: self._leaves(connection))
         else:
             call.refuse(_OVERLOADED)
+
+    def _enters(self, connection: str) -> bool:
+        with self._lock:
+            left = room(_PLACES, self._running.total())
+            if has_place := self._running[connection] < min(left, max(1, left // 16)):
+                self._running[connection] += 1
+            return has_place
+
+    def _leaves(self, connection: str) -> None:
+        with self._lock:
+            self._running -= Counter([connection])
 
     def _limited(self, behavior: _Behavior) -> _Behavior:
         def limited(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[Any]:
