@@ -51,14 +51,14 @@ prove-alone: .venv/.stamp ## Show with figures that no caller can stop the other
 
 # Each part has a log, so that an interrupted run keeps its results. It has what the tests print, even where they pass:
 # the figures of races and faults. Status 5 of pytest: the part has no such test.
-prove-deep: .venv/.stamp ## What `make prove` samples, whole and repeated for hours, with logs to commit: PARTS="races faults" ARGS="--seed 7"
-	@failed=; for part in $(PARTS); do \
-	    log=tests/prove-deep/$$part$(if $(findstring --cluster,$(ARGS)),-on-cluster).log; \
+prove-deep: .venv/.stamp ## What `make prove` samples, whole and repeated for hours, with logs in .prove-deep: PARTS="races faults" ARGS="--seed 7"
+	@mkdir -p .prove-deep; failed=; for part in $(PARTS); do \
+	    log=.prove-deep/$$part$(if $(findstring --cluster,$(ARGS)),-on-cluster).log; \
 	    echo "$$(date -u '+%F %R UTC'), commit $$(git describe --always --dirty), $$(nproc) cores" '$(ARGS)' > $$log.part; \
 	    $(PROVE) -m '(proof or scales) and not alone' -rP --show-capture stdout \
 	        --runs 2000 --kills 2000 --programs 1000 --queries 20000 --messages 1000000 tests/$$part $(ARGS) >> $$log.part; \
 	    status=$$?; if [ $$status = 5 ]; then rm $$log.part; continue; fi; \
-	    mv $$log.part $$log; echo "$$log: $$(tail -n 1 $$log)"; \
+	    mv $$log.part $$log; echo "| \`$$(basename $$log .log)\` | $$(head -n 1 $$log) | $$(tail -n 1 $$log) |"; \
 	    [ $$status = 0 ] || failed="$$failed $$part"; \
 	done; [ -z "$$failed" ] || { echo "Failed:$$failed"; exit 1; }
 
