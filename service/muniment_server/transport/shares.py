@@ -47,6 +47,7 @@ class Kind(IntEnum):
 
 
 _KINDS = tuple(Kind)
+_HELD = "{} calls arriving, {} others, {} bytes of requests, {} of answers"
 
 
 def room(most: int, held: int) -> int:
@@ -76,8 +77,6 @@ class Share:
     key: Hashable = None
     held: list[int] = field(default_factory=_none_of_each)
     """How much it has of each kind."""
-    answered: int = 0
-    """The calls whose answers are being sent."""
     waiting: int = 0
     running: int = 0
     seconds: float = 0.0
@@ -96,7 +95,6 @@ class Claim:
     writes: bool
     """Writes of one session wait for one another's row: in the queue, so that they do not wait on threads."""
     held: list[int] = field(default_factory=_none_of_each)
-    is_answered: bool = False
     unfinished: int = 2
     """Its work, and its RPC."""
     work: Callable[[], None] = _nothing
@@ -120,17 +118,6 @@ class Load(NamedTuple):
     byte_count: int
 
 
-class Held(NamedTuple):
-    """How much one agent at one level, or one key, holds of each kind."""
-
-    tenant: Hashable
-    holder: Hashable
-    arriving: int
-    calls: int
-    request_bytes: int
-    answer_bytes: int
-
-
 class Shares:
     """Admits calls, and hands out turns: a fixed number at once."""
 
@@ -140,17 +127,15 @@ class Shares:
         turns: int,
         turns_of_tenant: int,
         max_calls: int,
-        max_calls_of_one: int,
         max_bytes: int,
         max_answer: int,
     ) -> None:
-        """*max_calls_of_one* is for one session, or one key; *max_answer* are the bytes that an answer may have."""
+        """*max_answer* are the bytes that an answer may have."""
         self._turns = self._free = turns
         of_session = max(1, turns // 2)
         self._turn_limits = (turns_of_tenant, turns_of_tenant, of_session)
         """How many turns one tenant, one agent and one session may have at once."""
         self._max_answer = max_answer
-        self._max_calls_of_one = max_calls_of_one
         max_answers = max(1, round((of_session + 0.5) * max_answer / _PARTS[-1]))
         self._most = [max_calls, max_calls, max_bytes, max_answers]
         """How much of each kind there may be. One session's part of the answers lets it use its turns, and have half a
@@ -177,19 +162,10 @@ class Shares:
     def receive(self, claim: Claim, byte_count: int) -> bool:
         """The message of a call has arrived, with so many bytes. False: its caller holds enough; refuse it."""
         with self._lock:
-            one = claim.shares[-1]
-            if one.held[Kind.CALLS] - one.answered >= self._max_calls_of_one:
-                return False
             if not (self._hold(claim, Kind.CALLS, 1) and self._hold(claim, Kind.REQUESTS, byte_count)):
                 return False
             self._set(claim, Kind.ARRIVING, 0)
             return True
-
-    def answer(self, claim: Claim) -> None:
-        """The answer of a call is about to be sent: once its caller has it, another call may take its place."""
-        with self._lock:
-            claim.is_answered = True
-            claim.shares[-1].answered += 1
 
     def hold_answer(self, claim: Claim, byte_count: int) -> None:
         """Count the bytes of a call's answer, until it has been read."""
@@ -207,7 +183,6 @@ class Shares:
                 return ()
             for kind in _KINDS:
                 self._set(claim, kind, 0)
-            claim.shares[-1].answered -= claim.is_answered
             self._forget_idle(claim.shares)
             claim.work = claim.finish = _nothing  # they hold the call, and the call its message
             return self._granted()
@@ -245,15 +220,12 @@ class Shares:
         arriving, calls, *byte_counts = self._root.held
         return Load(arriving + calls, self._root.waiting, self._turns - self._free, sum(byte_counts))
 
-    def holders(self, count: int) -> list[Held]:
-        """The agents at one level, or keys, that hold most of a kind."""
+    def holders(self) -> list[str]:
+        """The three agents at one level, or keys, that hold most of a kind, and how much of each kind."""
         with self._lock:
-            found = [
-                Held(tenant.key, part.key, *part.held)
-                for tenant in self._root.parts.values()
-                for part in tenant.parts.values()
-            ]
-        return sorted(found, key=lambda held: max(map(truediv, held[2:], self._most)), reverse=True)[:count]
+            parts = [(tenant, part) for tenant in self._root.parts.values() for part in tenant.parts.values()]
+            parts.sort(key=lambda each: -max(map(truediv, each[1].held, self._most)))
+            return [f"tenant {tenant.key}, {part.key}: {_HELD.format(*part.held)}" for tenant, part in parts[:3]]
 
     def _granted(self) -> list[Claim]:
         """Take the turns that are free."""
