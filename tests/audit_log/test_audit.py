@@ -141,7 +141,7 @@ def test_the_wrong_principal_is_recorded(at, host, level):
 
     assert set(found) == {"ListAgents", "ListMemories"}
     assert (found["ListAgents"].session_id, found["ListAgents"].classification) == (session.session_id, level)
-    assert (found["ListMemories"].classification, found["ListMemories"].session_id) == (PUBLIC, "")
+    assert (found["ListMemories"].classification, found["ListMemories"].session_id) == (RESTRICTED, "")
     assert found["ListMemories"].host_key_id
 
 
