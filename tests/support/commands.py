@@ -37,21 +37,29 @@ class Server:
     """A `muniment serve` that serves."""
 
     def __init__(
-        self, folder: Path, *arguments: str, environment: Mapping[str, str], command: Sequence[str] = COMMAND
+        self,
+        folder: Path,
+        *arguments: str,
+        environment: Mapping[str, str],
+        command: Sequence[str] = COMMAND,
+        on_a_terminal: bool = False,
     ) -> None:
         self.folder = folder
         self.errors = folder / "stderr"
         self.said = ""
+        shown, end = pty.openpty() if on_a_terminal else os.pipe()
         with self.errors.open("ab") as errors:
             self.process = subprocess.Popen(
                 [*command, "serve", *arguments],
                 cwd=folder,
-                env=environment,
+                env={**environment, "TERM": "dumb"} if on_a_terminal else environment,
                 stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
+                stdout=end,
                 stderr=errors,
                 text=True,
             )
+        os.close(end)
+        self.process.stdout = os.fdopen(shown)
         self._read_until("Muniment serves on")
         found = re.search(r"serves on (\S+) with", self.said)
         assert found is not None

@@ -329,7 +329,8 @@ def _print_examples(address: str, key: str, config: ServerConfig) -> None:
     """Print lines to paste: a block of exports, then commands. They are never wrapped."""
     console = Console(soft_wrap=True, highlight=False)
     file = config.database.data_dir / development.FILE
-    console.print(f"The address and a host key are in {file}. In another terminal, paste:\n", markup=False)
+    hidden = "" if sys.stdout.isatty() else " The key is printed only on a terminal."
+    console.print(f"The address and a host key are in {file}.{hidden} In another terminal, paste:\n", markup=False)
     _print_lines(console, _environment(address, key, config))
     console.print("\nThen try:\n")
     _print_lines(
@@ -355,7 +356,8 @@ def _environment(address: str, key: str, config: ServerConfig) -> Iterator[str]:
     if sys.prefix != sys.base_prefix or shutil.which("muniment") is None:
         yield f'export PATH={shlex.quote(str(Path(sys.executable).parent))}:"$PATH"'
     yield f"export MUNIMENT_ADDRESS={shlex.quote(address)}"
-    yield f"export MUNIMENT_HOST_KEY={key}"
+    if sys.stdout.isatty():  # a file, or the log of a service, may be readable to others
+        yield f"export MUNIMENT_HOST_KEY={key}"
     yield f"export MUNIMENT_DATA_DIR={shlex.quote(str(config.database.data_dir.absolute()))}"
     if config.tls is not None:
         yield f"export MUNIMENT_TLS_CA={shlex.quote(str(config.tls.certificate.absolute()))}"
