@@ -17,6 +17,8 @@ from muniment import Classification
 from muniment.cli.transfer.items import MemoryItem, Reading, Unreadable, checked
 
 _SUFFIX = ".md"
+_MAX_BYTES = 1024**2
+"""The size limit of a file: more than the server accepts as a memory."""
 _FRONT_MATTER = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*\r?$", re.DOTALL | re.MULTILINE)
 _TAGS = re.compile(r"^tags:(.*)\n((?:[ \t]*-[ \t].*\n)*)", re.MULTILINE)
 """No two adjacent quantifiers match the same text, so matching takes linear time."""
@@ -55,8 +57,12 @@ def _fail(error: OSError) -> None:
 
 def _memory(folder: Path, name: str, level: Classification) -> MemoryItem:
     where = ascii(name)
+    with (folder / name).open("rb") as opened:
+        read = opened.read(_MAX_BYTES + 1)
+    if len(read) > _MAX_BYTES:
+        raise Unreadable(where, f"is larger than {_MAX_BYTES // 1024**2} MiB")
     try:
-        content = (folder / name).read_bytes().decode()
+        content = read.decode()
     except UnicodeDecodeError:
         raise Unreadable(where, "is not in UTF-8", "convert it: iconv -t UTF-8") from None
     return MemoryItem(where, level, key=name[: -len(_SUFFIX)], content=content, tags=tuple(_tags(content)))
