@@ -105,7 +105,7 @@ def test_the_key_is_printed_on_a_terminal_and_in_no_file_or_log(folder, data_dir
             server.end()
     key = key_in(data_dir)
 
-    assert "mun_h_" not in said[0] + server.errors.read_text()
+    assert "mun_h_" not in said[0] + (folder / "stderr").read_text()
     assert f"a host key are in {OWN[1]}/development.json. The key is printed only on a terminal." in said[0]
     assert f"  export MUNIMENT_HOST_KEY={key}\n" in said[1]
 

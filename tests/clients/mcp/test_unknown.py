@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import httpx2
 import pytest
 
@@ -11,7 +13,7 @@ from tests.support.answers import CONFIDENTIAL, PUBLIC
 INVALID_PARAMS, METHOD_NOT_FOUND = -32602, -32601
 _VERSION = "io.modelcontextprotocol/protocolVersion"
 _CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
-REFUSED = {
+REFUSED: dict[str, tuple[str, dict[str, Any], int]] = {
     "an unknown prompt": ("prompts/get", {"name": "never"}, INVALID_PARAMS),
     "arguments of a prompt": ("prompts/get", {"name": "memory", "arguments": {"level": "public"}}, INVALID_PARAMS),
     "a prompt without a name": ("prompts/get", {}, INVALID_PARAMS),
