@@ -9,7 +9,7 @@ import pytest
 
 from muniment_server.telemetry.metrics import REGISTRY
 from muniment_server.transport import admission, cutoff, shares
-from muniment_server.transport.shares import Kind
+from muniment_server.transport.shares import ARRIVING, REQUESTS
 from tests.support.answers import INTERNAL, PUBLIC, RESTRICTED, heavy
 from tests.support.commands import wait_until
 from tests.support.concurrency import locked
@@ -49,7 +49,7 @@ def room_of(service, session, count=400):
 
 def arriving(service):
     """How many calls have been let in whose message has not arrived."""
-    return held(service, Kind.ARRIVING)
+    return held(service, ARRIVING)
 
 
 def held(service, kind):
@@ -69,7 +69,7 @@ def large_messages(service, session):
     store = session.channel.unary_unary("/muniment.v1.PassageService/StorePassage")
     with locked(service, session):
         calls = [store.future(PASSAGE, metadata=session.metadata, timeout=60) for _ in range(16)]
-        wait_until(lambda: held(service, Kind.REQUESTS) >= 16 * 250_000, "the messages are held")
+        wait_until(lambda: held(service, REQUESTS) >= 16 * 250_000, "the messages are held")
         yield
         for call in calls:
             call.cancel()

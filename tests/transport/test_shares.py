@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muniment_server.transport import shares as module
-from muniment_server.transport.shares import Claim, Kind, Shares, room
+from muniment_server.transport.shares import ANSWERS, Claim, Shares, room
 
 ADA, BOB = ("acme", "ada", 1), ("acme", "bob", 2)
 STRANGER = ("beta", "eve", 3)
@@ -244,7 +244,7 @@ def test_a_call_that_runs_counts_as_the_longest_answer_until_its_size_is_known()
     running = [claim for each in (second, third) for claim in some.take_turn(each)]
 
     assert running == [second]
-    assert some._root.held[Kind.ANSWERS] == 500
+    assert some._root.held[ANSWERS] == 500
 
 
 def test_what_a_call_held_is_let_go_at_its_end():
