@@ -93,7 +93,20 @@ def test_half_an_environment_is_not_filled_up_from_the_file(file, environment):
     assert HOST_KEY not in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"address": "there"}', '{"address": "", "host_key": "k"}', "null"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"address": "there"}',
+        '{"address": "", "host_key": "k"}',
+        '{"address": ["there"], "host_key": "k"}',
+        '{"address": "there", "host_key": null}',
+        "null",
+        "[" * 100_000,
+    ],
+)
 def test_a_damaged_file_is_named(file, text):
     file.write_text(text)
 
