@@ -28,6 +28,7 @@ _FIELDS = [
     "servers_up",
     "nodes_up",
     "database_sqlstate",
+    "checksum_failures",
     "database_answered",
     "database_down_since",
     "disk_full",

@@ -14,11 +14,13 @@ import click
 import psycopg
 from click.core import ParameterSource
 from psycopg import conninfo as libpq
+from psycopg import errors
 
 from muniment.cli.failures import Failure, report_file_errors
 from muniment_server.admin.operator import NoSuchAgent, NoSuchTenant, Operator, TenantMoves, connect_operator
 from muniment_server.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, conninfo_of_running
 from muniment_server.postgres import citus, roles
+from muniment_server.postgres.driver_errors import storage_advice
 from muniment_server.postgres.epochs import EpochGuard, WrongEpoch
 from muniment_server.postgres.migrate import CannotMigrate
 from muniment_server.postgres.placement import Placement
@@ -274,14 +276,6 @@ def report_database_errors() -> Iterator[None]:
             yield
     except (EmbeddedPostgresError, PassfileError, CannotMigrate, ConfigError, NotReady) as error:
         raise Failure("; ".join(str(error).splitlines())) from None
-    except psycopg.errors.InsufficientPrivilege as error:
-        raise Failure(
-            message_of(error), "connect as the administrator who ran `muniment migrate`, or a superuser"
-        ) from None
-    except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedFunction) as error:
-        raise Failure(message_of(error), "prepare the database first: muniment migrate") from None
-    except (psycopg.errors.DeadlockDetected, psycopg.errors.LockNotAvailable) as error:
-        raise Failure(f"other transactions were in the way: {message_of(error)}", "run the command again") from None
     except WrongEpoch as refused:
         raise Failure(f"the database server is refused: {refused}") from None
     except NotCommitted:
@@ -290,17 +284,29 @@ def report_database_errors() -> Iterator[None]:
             "start the node, wait until Citus has recovered its transactions, and run the command again: it may have "
             "missed what the node still showed",
         ) from None
-    except psycopg.OperationalError as error:
-        if node := citus.silent_node(error):
-            raise Failure(
-                f"the node {node} does not answer",
-                "start it, and run the command again; if it runs, it refuses a login: muniment migrate --rotate",
-            ) from None
-        raise Failure(f"the database cannot be reached: {message_of(error)}", _hint(error)) from None
     except psycopg.Error as error:
-        raise Failure(
-            f"the database reported an error: {message_of(error)}", "find the cause: muniment doctor"
-        ) from None
+        raise _failure_of(error) from None
+
+
+def _failure_of(error: psycopg.Error) -> Failure:
+    message = message_of(error)
+    if advice := storage_advice(error):
+        return Failure(f"the database reported an error: {message}", advice)
+    if node := citus.silent_node(error):
+        return Failure(
+            f"the node {node} does not answer",
+            "start it, and run the command again; if it runs, it refuses a login: muniment migrate --rotate",
+        )
+    match error:
+        case errors.InsufficientPrivilege():
+            return Failure(message, "connect as the administrator who ran `muniment migrate`, or a superuser")
+        case errors.UndefinedTable() | errors.UndefinedFunction():
+            return Failure(message, "prepare the database first: muniment migrate")
+        case errors.DeadlockDetected() | errors.LockNotAvailable():
+            return Failure(f"other transactions were in the way: {message}", "run the command again")
+        case psycopg.OperationalError():
+            return Failure(f"the database cannot be reached: {message}", _hint(error))
+    return Failure(f"the database reported an error: {message}", "find the cause: muniment doctor")
 
 
 def message_of(error: psycopg.Error) -> str:

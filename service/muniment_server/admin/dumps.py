@@ -29,8 +29,10 @@ from muniment.cli.failures import Failure
 from muniment_server.admin.paused_writes import paused_writes
 from muniment_server.embedded_postgres import find_bindir
 from muniment_server.postgres import citus, migrate, queries, roles
+from muniment_server.postgres.driver_errors import AFTER_DAMAGE
 from muniment_server.postgres.pool import with_settings
 from muniment_server.runtime import restoring
+from muniment_server.runtime.census import checksum_failures
 
 _QUERIES = queries.load(__package__, "operator.sql")
 
@@ -45,6 +47,9 @@ _ROW_POLICY = re.compile(rb"^\d+; \d+ \d+ ROW SECURITY vault session ", re.MULTI
 """Only the schema of a cluster has row policies."""
 _ROWS = re.compile(rb"^\d+; \d+ \d+ TABLE DATA (\S+) (\S+) .*$", re.MULTILINE)
 _SEQUENCE = re.compile(rb"^\d+; \d+ \d+ SEQUENCE SET .*$", re.MULTILINE)
+_ERROR = re.compile(
+    r"^pg_\w+: error: +(.*)(?:\npg_dump: detail: Error message from server: ERROR: +(.*))?", re.MULTILINE
+)
 _COPY_SESSIONS = b"COPY vault.session "
 _END_OF_COPY = b"\\.\n"
 
@@ -60,7 +65,12 @@ def dump(admin: str, target: IO[bytes]) -> None:
     with paused_writes(admin) if on_cluster else contextlib.nullcontext():
         done = _run("pg_dump", admin, "--format=custom", *schemas, output=target)
         if done.returncode != 0:
-            raise _failure("pg_dump", done.stderr)
+            with psycopg.connect(admin) as connection:
+                is_damaged = bool(checksum_failures(connection))
+            advice = (
+                f"the database is damaged: {AFTER_DAMAGE}" if is_damaged else "find the cause: muniment doctor --deep"
+            )
+            raise _failure("pg_dump", done.stderr, advice)
 
 
 def without_rows_in_log(admin: str) -> str:
@@ -285,10 +295,10 @@ def _require_same_or_newer(connection: psycopg.Connection[Any], entries: bytes) 
         )
 
 
-def _failure(program: str, output: bytes) -> Failure:
-    """Its first error. Later lines may quote a statement, and so content."""
-    lines = [line for line in output.decode(errors="replace").splitlines() if "error:" in line]
-    first = lines[0].partition("error:")[2].strip() if lines else "it gave no reason"
-    return Failure(
-        f"{program} failed: {first}", "check that the file is a backup and that the login is an administrator"
-    )
+def _failure(
+    program: str, output: bytes, advice: str = "check that the file is a backup and that the login is an administrator"
+) -> Failure:
+    """Its first error, and that of the database behind it. Other lines may quote a statement, and so content."""
+    found = _ERROR.search(output.decode(errors="replace"))
+    reason = " ".join(filter(None, found.groups())) if found else "it gave no reason"
+    return Failure(f"{program} failed: {reason}", advice)

@@ -60,6 +60,7 @@ def status_of(reading: Reading) -> dict[str, Any]:
         "servers_up": _servers(reading),
         "nodes_up": _gauges(reading, "muniment_node_up", "node"),
         "database_sqlstate": reading.label("muniment_database_up", "sqlstate") or None,
+        "checksum_failures": _count(reading, "muniment_database_checksum_failures"),
         "database_answered": moment(reading.value("muniment_database_answered_timestamp_seconds") or None),
         "database_down_since": moment(reading.lowest("muniment_database_down_since_timestamp_seconds")),
         "disk_full": _flag(reading, "muniment_disk_full"),
