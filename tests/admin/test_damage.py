@@ -59,7 +59,7 @@ def whole(postgres, written) -> Iterator[Database]:
 def damage(whole):
     """Overwrites the last page of a relation."""
 
-    def overwrite(relation: str) -> Database:
+    def overwrite(relation):
         with whole.as_admin() as admin:
             (file,) = admin.execute("SELECT pg_relation_filepath(%s::regclass)", [relation]).fetchone()
         path = Path(whole.postgres._directory, "data", file)
