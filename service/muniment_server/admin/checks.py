@@ -20,7 +20,6 @@ from psycopg import pq
 from muniment_server.admin import development
 from muniment_server.admin.database import (
     OperatorsServers,
-    embedded_database,
     has_cluster,
     message_of,
     require_passfile,
@@ -35,7 +34,7 @@ from muniment_server.postgres.driver_errors import AFTER_DAMAGE, storage_advice
 from muniment_server.postgres.epochs import Epoch, EpochGuard, WrongEpoch
 from muniment_server.postgres.placement import Placement
 from muniment_server.postgres.pool import next_passfile
-from muniment_server.runtime import claims, databases, log_settings
+from muniment_server.runtime import claims, databases, log_settings, restoring
 from muniment_server.runtime.census import checksum_failures
 from muniment_server.runtime.configuration import DatabaseConfig, ServerConfig
 from muniment_server.runtime.hardening import forbid_core_dumps
@@ -46,6 +45,8 @@ _OLDEST_PYTHON = (3, 11)
 _MOST_NAMED = 10
 """How many agents that are nearly full are named for each level."""
 _CONNECT_SECONDS = "5"
+REINDEX = "run `muniment reindex`"
+"""The advice for what is derived from the items and differs from them in a database that serves."""
 
 
 class Verdict(Enum):
@@ -141,11 +142,11 @@ def _check_embedded_database(config: DatabaseConfig, data_dir: Path, *, deep: bo
     yield _check_disk(databases.cluster_directory(data_dir))
     try:
         yield _check_running(data_dir)
-        with embedded_database(data_dir) as admin:
+        with databases.embedded_database(data_dir) as admin:
             conninfo = databases.without(admin, "user")
             yield from _check_epoch(config, conninfo)
             yield from check_database(conninfo, admin=admin, connections=0, deep=deep)
-    except EmbeddedPostgresError as error:
+    except (EmbeddedPostgresError, databases.NotReady) as error:
         yield _bad(str(error))
 
 
@@ -246,6 +247,9 @@ def check_database(conninfo: str, *, admin: str | None, connections: int, deep: 
     if silence := _silence(conninfo):
         yield silence
         return
+    if unfinished := _unfinished(admin or _login(conninfo, roles.CONTROL)):
+        yield from map(_bad, unfinished)
+        return
     failed = [problem for role in roles.SERVING for problem in _login_problem(conninfo, role)]
     yield from failed
     if not failed:
@@ -271,6 +275,15 @@ def _silence(conninfo: str) -> Finding | None:
                 "again"
             )
     return None
+
+
+def _unfinished(conninfo: str) -> list[str]:
+    """That a restore has not ended, so that nothing else can be checked. A failed login is reported elsewhere."""
+    try:
+        with psycopg.connect(conninfo) as connection:
+            return restoring.problems(connection)
+    except psycopg.Error:
+        return []
 
 
 def _login_problem(conninfo: str, role: str) -> Iterator[Finding]:
@@ -351,7 +364,7 @@ def _check_ledgers(admin: str | None) -> Iterator[Finding]:
         yield _good("the ledgers are complete: no version is missing")
     inconsistencies = sum(unindexed.values())
     if inconsistencies:
-        yield _bad(f"the search index has {inconsistencies} inconsistencies: run `muniment reindex`")
+        yield _bad(f"the search index has {inconsistencies} inconsistencies: {REINDEX}")
     else:
         yield _good("the search index matches the items")
     yield _check_embeddings(waiting, outdated)
@@ -397,7 +410,7 @@ def _check_counts(miscounted: Mapping[Classification, int]) -> Iterator[Finding]
     for level, count in miscounted.items():
         if count:
             agents = "1 agent at {} has" if count == 1 else f"{count:,} agents at {{}} have"
-            yield _bad(f"{agents.format(level.name)} wrong counts of what they store: run `muniment reindex`")
+            yield _bad(f"{agents.format(level.name)} wrong counts of what they store: {REINDEX}")
     if not any(miscounted.values()):
         yield _good("what each agent stores is counted right")
 

@@ -18,14 +18,14 @@ from psycopg import errors
 
 from muniment.cli.failures import Failure, report_file_errors
 from muniment_server.admin.operator import NoSuchAgent, NoSuchTenant, Operator, TenantMoves, connect_operator
-from muniment_server.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, conninfo_of_running
+from muniment_server.embedded_postgres import EmbeddedPostgresError
 from muniment_server.postgres import citus, roles
 from muniment_server.postgres.driver_errors import storage_advice
 from muniment_server.postgres.epochs import EpochGuard, WrongEpoch
 from muniment_server.postgres.migrate import CannotMigrate
 from muniment_server.postgres.placement import Placement
 from muniment_server.postgres.pool import NotCommitted, epoch_of
-from muniment_server.runtime import databases
+from muniment_server.runtime import databases, restoring
 from muniment_server.runtime.assignment import epoch_directory
 from muniment_server.runtime.configuration import ConfigError, DatabaseConfig, nearest_data_dir
 from muniment_server.runtime.databases import NotReady
@@ -218,7 +218,6 @@ def existing_database(config: DatabaseConfig) -> Iterator[str]:
             "choose another with --data-dir or --database-url, or create one: muniment serve",
         )
     with databases.operators_database(config) as admin:
-        databases.require_restored(admin)
         yield admin
 
 
@@ -242,8 +241,9 @@ def require_coordinator(admin: str) -> None:
 
 
 def has_cluster(data_dir: Path) -> bool:
-    """Whether *data_dir* contains a database."""
-    return (data_dir / databases.CLUSTER / "data").exists()
+    """Whether *data_dir* contains a database, or a restore into it has begun."""
+    directory = data_dir / databases.CLUSTER
+    return (directory / "data").exists() or bool(restoring.problems_in(directory))
 
 
 def require_passfile(passfile: Path) -> None:
@@ -254,18 +254,6 @@ def require_passfile(passfile: Path) -> None:
         )
     if passfile.stat().st_mode & 0o077:
         raise PassfileError(f"{passfile} is open to other users, so libpq would ignore it: chmod 600 {passfile}")
-
-
-@contextmanager
-def embedded_database(data_dir: Path) -> Iterator[str]:
-    """The administrator's conninfo of the built-in database in *data_dir*, without migrating it."""
-    directory = databases.cluster_directory(data_dir)
-    running = conninfo_of_running(directory, user=databases.SUPERUSER)
-    if running is not None:
-        yield running
-        return
-    with EmbeddedPostgres(directory, roles=roles.ALL) as embedded:
-        yield embedded.conninfo(user=databases.SUPERUSER)
 
 
 @contextmanager

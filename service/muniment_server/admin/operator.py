@@ -149,6 +149,11 @@ class PurgedSession:
 
 
 @dataclass(frozen=True, slots=True)
+class _Name:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class _Tenant:
     tenant: TenantNumber
 
@@ -273,6 +278,10 @@ class Operator:
     def has_tenant(self, name: str) -> bool:
         """Whether there is a tenant of that name."""
         return self._tenant(name) is not None
+
+    def tenant_names(self) -> list[str]:
+        """The names of all tenants."""
+        return [found.name for found in self._rows("list_tenant_names", _Name)]
 
     def tenants(self) -> frozenset[TenantNumber]:
         """The numbers of all tenants."""

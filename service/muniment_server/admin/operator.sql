@@ -8,6 +8,11 @@ SELECT tenant.tenant
   FROM vault.tenant
  WHERE tenant.name = %(name)s;
 
+-- name: list_tenant_names
+SELECT tenant.name
+  FROM vault.tenant
+ ORDER BY tenant.tenant;
+
 -- name: list_tenants
 SELECT tenant.tenant
   FROM vault.tenant
@@ -250,6 +255,17 @@ SELECT pg_class.oid::regclass::text,
   FROM pg_class
  WHERE pg_class.relkind = 'r'
    AND pg_get_userbyid(pg_class.relowner) = %(owner)s;
+
+-- name: lock_for_restore
+-- Whether this session holds the lock of a restore, which a restore that was killed has lost.
+SELECT pg_try_advisory_lock(1919251316);
+
+-- name: end_killed_loads
+-- End what the pg_restore of a command that was killed still loads.
+SELECT pg_terminate_backend(pg_stat_activity.pid, 10000)
+  FROM pg_stat_activity
+ WHERE pg_stat_activity.datname = current_database()
+   AND pg_stat_activity.application_name = 'pg_restore';
 
 -- name: use_one_connection_to_each_node
 -- Until the transaction ends, Citus uses one connection to each node: it refuses to change the schema after parallel statements.
