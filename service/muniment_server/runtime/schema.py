@@ -36,7 +36,7 @@ def migrate(
             done.append(f"indexed {count} items for search")
     if until is None:
         with psycopg.connect(operator_conninfo(admin)) as connection:
-            for problem in grants.schema_problems(connection, lambda *_: ()):
+            for problem in grants.schema_problems(connection, lambda *_: []):
                 raise migrations.CannotMigrate(problem)
     return done
 
