@@ -38,7 +38,6 @@ from muniment_server.postgres import citus, migrate, queries, roles
 from muniment_server.postgres.driver_errors import AFTER_DAMAGE
 from muniment_server.postgres.pool import with_settings
 from muniment_server.runtime import restoring
-from muniment_server.runtime.census import checksum_failures
 
 _QUERIES = queries.load(__package__, "operator.sql")
 
