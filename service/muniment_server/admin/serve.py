@@ -86,6 +86,10 @@ _MAX_SOCKET_PATH_BYTES = SOCKET_PATH_BYTES - 1
     help="How many connections to Postgres the server opens. 0 is 80, or more for many workers.",
 )
 @click.option(
+    "--max-worker-memory", type=click.IntRange(min=0), default=512, show_default=True, metavar="MIB",
+    help="Replace a worker that has more memory, and kill one that has twice as much. 0 is no limit.",
+)  # fmt: skip
+@click.option(
     "--drain-seconds",
     type=click.FloatRange(min=0, max=3600),
     default=20.0,
@@ -148,6 +152,7 @@ def serve(
     threads: int,
     max_in_flight: int,
     max_connections: int,
+    max_worker_memory: int,
     drain_seconds: float,
     tls_cert: Path | None,
     tls_key: Path | None,
@@ -188,6 +193,7 @@ def serve(
             threads=threads,
             max_in_flight=max_in_flight,
             max_connections=max_connections,
+            max_worker_memory=max_worker_memory,
             drain_seconds=drain_seconds,
             tls=_tls(tls_cert, tls_key, tls_client_ca),
             development=dev,

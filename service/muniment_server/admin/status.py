@@ -54,6 +54,7 @@ def status_of(reading: Reading) -> dict[str, Any]:
     return {
         "ready": reading.value("muniment_ready") == 1,
         "workers": _counts(reading, "muniment_workers", "state").get("listening", 0),
+        "replaced_by_reason": _counts(reading, "muniment_processes_replaced_total", "reason"),
         "gate_open": _flag(reading, "muniment_gate_open"),
         "gate_problems": _gauges(reading, "muniment_gate_problems", "kind"),
         "database_up": reading.lowest("muniment_database_up") == 1,
