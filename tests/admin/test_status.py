@@ -22,6 +22,7 @@ _TOKEN = "a-token-for-the-tests-0123456789"
 _FIELDS = [
     "ready",
     "workers",
+    "replaced_by_reason",
     "gate_open",
     "gate_problems",
     "database_up",

@@ -117,7 +117,7 @@ def swell(address: str, _: Sequence[str], over: threading.Event) -> None:
     while not over.is_set():
         with ExitStack() as stack:
             connections = [stack.enter_context(closing(Unacknowledging(address))) for _ in range(_CONNECTIONS)]
-            for _, connection in itertools.product(range(_STREAMS), connections):
+            for _number, connection in itertools.product(range(_STREAMS), connections):
                 with suppress(OSError):  # the server has ended it
                     sent += connection.send_headers(_HEALTH_CHECK, megabytes=8)
                 over.wait(max(0.0, begun + sent / _SWELL_BYTES - time.monotonic()))

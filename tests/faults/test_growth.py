@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import grpc
@@ -22,7 +22,7 @@ from tests.support.raw_http2 import Unacknowledging
 
 pytestmark = pytest.mark.proof
 
-_LIMIT = 112
+_LIMIT = 100
 """MiB. A worker that serves has 80."""
 _LEAKS = """
 import signal, sys
@@ -30,6 +30,7 @@ import signal, sys
 if any("muniment_server.runtime.worker" in argument for argument in sys.orig_argv):
     leaked = []
     signal.signal(signal.SIGUSR2, lambda *_: leaked.append(b"x" * 50_000_000))
+    signal.signal(signal.SIGWINCH, lambda *_: leaked.append(b"x" * 500_000_000))
 """
 _CONNECTIONS, _STREAMS = 4, 50
 _HEALTH_CHECK = "/grpc.health.v1.Health/Check"
@@ -37,7 +38,7 @@ _HEALTH_CHECK = "/grpc.health.v1.Health/Check"
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[ServerProcess]:
-    """A server whose workers leak at a signal."""
+    """A server whose workers leak at signals."""
     (tmp_path / "sitecustomize.py").write_text(_LEAKS)
     options = ("--max-worker-memory", str(_LIMIT))
     with running(ServerProcess(*options, code=tmp_path, words_alone=True)) as server:
@@ -72,26 +73,26 @@ def reading(server: ServerProcess) -> Iterator[list[str]]:
         thread.join()
 
 
-def swell(server: ServerProcess) -> None:
-    """Headers that would become 1.6 GB, of half a megabyte that is sent."""
+def swell(server: ServerProcess, stack: ExitStack) -> None:
+    """Headers that would become 1.6 GB, of half a megabyte that is sent. Their connections stay until *stack* ends."""
     for _ in range(_CONNECTIONS):
-        with closing(Unacknowledging(server.address)) as connection:
-            for _ in range(_STREAMS):
-                connection.send_headers(_HEALTH_CHECK, megabytes=8)
+        connection = stack.enter_context(closing(Unacknowledging(server.address)))
+        for _ in range(_STREAMS):
+            connection.send_headers(_HEALTH_CHECK, megabytes=8)
 
 
-def leak(server: ServerProcess) -> None:
+def leak(server: ServerProcess, _: ExitStack) -> None:
     """50 MB in one worker."""
     os.kill(server.workers()[0], signal.SIGUSR2)
 
 
 @pytest.mark.parametrize("grow", [swell, leak])
 def test_a_worker_that_grows_is_replaced_and_no_call_fails(
-    grow: Callable[[ServerProcess], None], server: ServerProcess
+    grow: Callable[[ServerProcess, ExitStack], None], server: ServerProcess
 ):
     before = server.workers()
-    with reading(server) as failures:
-        grow(server)
+    with reading(server) as failures, ExitStack() as stack:
+        grow(server, stack)
         wait_until(lambda: "a worker has grown to" in server.log, "it is noticed")
         wait_until(lambda: not all(runs(pid) for pid in before), "it has left", seconds=120)
 
@@ -102,8 +103,7 @@ def test_a_worker_that_grows_is_replaced_and_no_call_fails(
 
 def test_a_worker_that_grows_faster_than_it_can_be_replaced_is_killed(server: ServerProcess):
     before = server.workers()
-    for _ in range(4):
-        leak(server)
+    os.kill(before[0], signal.SIGWINCH)
     wait_until(lambda: not runs(before[0]), "it is ended")
     wait_until(lambda: server.listening() == len(before), "another one serves")
 

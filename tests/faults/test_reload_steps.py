@@ -169,13 +169,14 @@ def test_workers_that_grow_are_replaced_one_at_a_time_and_one_a_minute(tmp_path,
     """Also if the one that is started in its place fails."""
     now = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(reload, "Child", Mock(return_value=Mock(**{"is_ready.side_effect": ChildFailed("why")})))
+    started = Mock(return_value=Mock(**{"is_ready.side_effect": ChildFailed("why")}))
+    monkeypatch.setattr(reload, "Child", started)
     config, reloads, workers = ServerConfig(DatabaseConfig(tmp_path)), Reloads(), [_grown(), _grown()]
-    begun = []
+    begun: list[int] = []
     for _ in range(130):
         reloads.replace_grown(workers, config, _ASSIGNMENT)
-        reloads.resume(lambda: iter(()))
-        begun.append(reload.Child.call_count)
+        reloads.resume(Mock())
+        begun.append(started.call_count)
         now[0] += 1.0
 
     assert [begun.count(number) for number in (1, 2, 3)] == [60, 60, 10]
