@@ -122,7 +122,7 @@ def _call(number: int, address: str, path: str, message: bytes, **metadata: str)
     return _headers(number, address, path, **metadata) + _frame(_DATA, _END_STREAM, number, message)
 
 
-def _headers(number: int, address: str, path: str, more: bytes = b"", **metadata: str) -> bytes:
+def _headers(number: int, address: str, path: str, more: bytes = b"", /, **metadata: str) -> bytes:
     headers = {
         ":method": "POST", ":scheme": "http", ":path": path, ":authority": address,
         "content-type": "application/grpc", "te": "trailers", **metadata,
