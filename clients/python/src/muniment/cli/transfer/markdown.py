@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from muniment import Classification
-from muniment.cli.transfer.items import MemoryItem, Reading, Unreadable, checked
+from muniment.cli.transfer.items import MemoryItem, Reading, Unreadable, foreign
 
 _SUFFIX = ".md"
 _MAX_BYTES = 1024**2
@@ -31,7 +31,7 @@ def read(folder: Path, level: Classification) -> Reading:
     inside = [name for name in found if _is_ours(folder / name, root)]
     memories = [_memory(folder, name, level) for name in inside]
     kept = [memory for memory in memories if memory.content]
-    return Reading(checked(kept), _remarks(len(found) - len(inside), len(memories) - len(kept)))
+    return Reading(foreign(kept), _remarks(len(found) - len(inside), len(memories) - len(kept)))
 
 
 def _files(folder: Path) -> Iterator[str]:
