@@ -175,6 +175,30 @@ def test_every_language_stores_the_same(opened):
     assert (passage.passage_id, passage.thread) == ("c294d56f-dc4d-5d98-88f1-f9165894916e", "one")
 
 
+async def test_the_memories_of_a_conversation_are_apart_by_user(opened):
+    service = MunimentMemoryService(opened(PUBLIC))
+    await service.add_session_to_memory(conversation("She likes Assam."))
+    await service.add_session_to_memory(conversation("He likes Assam.", user_id="bob"))
+    (entry,) = (await service.search_memory(query="Assam", **ADA)).memories
+    await service.delete_memory(**BOB, memory_id=entry.id)
+
+    assert await found(service, "Assam", **ADA) == ["She likes Assam."]
+    assert await found(service, "Assam", **BOB) == ["He likes Assam."]
+    assert await found(service, "Assam", app_name="coffee", user_id="ada") == []
+
+
+async def test_the_memories_of_an_application_are_apart_by_user(owner):
+    service, users = MunimentSharedMemoryService("muniment://internal"), [str(uuid.uuid4()) for _ in range(2)]
+    for user_id in users:
+        await service.add_session_to_memory(conversation(f"{user_id} likes Assam.", user_id=user_id))
+
+    for user_id in users:
+        assert await found(service, "Assam", app_name="tea", user_id=user_id) == [f"{user_id} likes Assam."]
+        with owner.open_session(agent_of(user_id), INTERNAL) as session:
+            assert [each.content for each in session.list_passages()] == [f"{user_id} likes Assam."]
+    await service.close()
+
+
 async def test_no_model_can_forge_a_memory_or_a_deletion(owner, monkeypatch):
     """A model that knows the names of another user can compute the tag and the ids of that user's memories."""
     monkeypatch.setattr("importlib.metadata.version", lambda _: "0")  # of MCP's server: the client is not installed
