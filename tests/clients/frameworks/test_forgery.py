@@ -1,12 +1,14 @@
-"""What a model saves by MCP is no item of an adapter, and it can neither replace nor delete one."""
+"""What a model saves by MCP or as a file is no item of an adapter, and by MCP it can neither replace nor delete one."""
 
 from __future__ import annotations
 
 import asyncio
 import warnings
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from anthropic.lib.tools import ToolError
 from pydantic_ai_harness.memory import MemoryOperation
 
 from muniment import Classification, HostClient, SessionClient
@@ -87,6 +89,30 @@ ADAPTERS: dict[str, tuple[Step, Step]] = {
     "Pydantic AI": (write_by_operation, operation),
     "OpenAI": (say, history),
 }
+
+
+PATHS = ["{}", "../{}", "/{}", "a/../../{}", "./../{}", "..\uff0f{}"]
+DISTINCT = ("LangGraph", "files of another root", "Pydantic AI")
+"""Adapters whose memories are different ones."""
+
+
+async def test_a_tool_for_files_writes_nothing_but_files(owner: HostClient) -> None:
+    """A model that chooses paths, with a root of its own, reaches no item of another adapter and no other root."""
+    own, other = (owner.open_session(owner.create_agent().agent_id, Classification.PUBLIC) for _ in range(2))
+    for name in DISTINCT:
+        await ADAPTERS[name][0](own)
+    nothing = [await ADAPTERS[name][1](other) for name in DISTINCT]
+
+    tool = MunimentMemoryTool(other, root="bob")
+    for memory in own.list_memories().all():
+        for path in PATHS:
+            for key in (memory.key, memory.key.removeprefix("muniment:")):
+                arguments = {"command": "create", "path": f"/memories/{path.format(key)}", "file_text": memory.content}
+                with suppress(ToolError):
+                    await asyncio.to_thread(tool.call, arguments)
+
+    assert [await ADAPTERS[name][1](other) for name in DISTINCT] == nothing
+    assert {each.key.partition("/")[0] for each in other.list_memories()} == {"muniment:files:bob"}
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
