@@ -7,7 +7,19 @@ import uuid
 import pytest
 
 from muniment_server.runtime.configuration import ConfigError, DatabaseConfig, ServerConfig
-from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PAIRS, PUBLIC, RESTRICTED, UP, events, pages, refusal
+from tests.support.answers import (
+    CONFIDENTIAL,
+    INTERNAL,
+    LEVELS,
+    PAIRS,
+    PUBLIC,
+    RESTRICTED,
+    UP,
+    events,
+    in_future,
+    pages,
+    refusal,
+)
 from tests.support.services import failure_of, serving
 
 AUDIT_TABLES = [f"muniment_{name}.audit" for name in ("public", "internal", "confidential", "restricted", "control")]
@@ -232,6 +244,33 @@ def test_events_are_filtered_by_agent_session_and_time(host, session):
     assert {event.agent_id for event in events(host, agent_id="one")} == {"one"}
     assert {event.session_id for event in events(host, session_id=two.session_id)} == {two.session_id}
     assert events(host, start_time=saves[0].time, end_time=saves[2].time) == saves[:2]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"agent_id": "bob"}, {"session_id": str(uuid.uuid4())}, {"start_time": in_future(days=-1)},
+        {"end_time": in_future(days=1)},
+    ],
+    ids=lambda other: next(iter(other)),
+)  # fmt: skip
+def test_a_page_token_of_audit_events_is_for_its_filter_only(at, host, other):
+    at(PUBLIC).save_memory(key="plan", content="text")
+    token = host.list_audit_events(page_size=1).next_page_token
+    assert len(host.list_audit_events(page_size=1, page_token=token).audit_events) == 1
+
+    refused = refusal(host.list_audit_events, page_size=1, page_token=token, **other)
+
+    assert refused == "INVALID_ARGUMENT PAGE_TOKEN_INVALID"
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("ceiling", LEVELS[:-1])
+def test_a_host_below_the_highest_ceiling_gets_no_checkpoint(shared, tenant, ceiling, level):
+    """A seal covers the events of all agents, also those that do not exist for the host."""
+    host = shared.host(tenant, ceiling)
+
+    assert refusal(host.get_audit_checkpoint, classification=level) == "PERMISSION_DENIED CEILING_EXCEEDED"
 
 
 def test_no_audit_row_no_effect(service):

@@ -15,6 +15,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from muniment.v1 import memory_service_pb2
 from muniment_server.domain.classification import Classification
 from muniment_server.transport import cutoff
+from muniment_server.transport.incoming import Incoming
 from tests.support.answers import heavy
 from tests.support.commands import wait_until
 from tests.support.concurrency import locked
@@ -257,6 +258,37 @@ def test_a_call_whose_message_comes_too_late_is_refused_and_nothing_is_done(serv
     wait_until(lambda: in_flight(service) == 0, "nothing is left of it")
     assert service.server._admission._cutoff._waiting == {}
     assert session.list_memories().memories == []
+
+
+def test_a_message_that_arrives_while_its_call_is_refused_is_not_run(service, monkeypatch):
+    """Its caller is told that nothing has been done."""
+    session = service.session(PUBLIC)
+    refusing, arrived, ran = threading.Event(), threading.Event(), []
+    receive, refuse = Incoming.receive, Incoming.refuse
+
+    def receiving(call, callback):
+        receive(call, lambda message: (callback(message), arrived.set()))
+
+    def refusing_late(call, rejection):
+        refusing.set()
+        arrived.wait(20)
+        refuse(call, rejection)
+
+    def late():
+        refusing.wait(20)
+        yield memory_service_pb2.SaveMemoryRequest(key="late", content="x").SerializeToString()
+
+    stub: Any = session.channel.stream_unary("/muniment.v1.MemoryService/SaveMemory")
+    with monkeypatch.context() as hurried:
+        hurried.setattr(cutoff, "RECEIVE_SECONDS", 0.2)
+        hurried.setattr(Incoming, "receive", receiving)
+        hurried.setattr(Incoming, "refuse", refusing_late)
+        hurried.setattr(Incoming, "run", lambda call, *_: ran.append(call))
+        call = stub.future(late(), metadata=session.metadata, timeout=60)
+        assert reason_of(failure_of(call.result)) == "UNAVAILABLE"
+        wait_until(lambda: in_flight(service) == 0, "nothing is left of it")
+
+    assert ran == []
 
 
 def test_messages_that_arrive_late_and_large_leave_room_for_the_others(service, monkeypatch):

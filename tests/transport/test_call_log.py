@@ -10,12 +10,15 @@ import re
 import grpc
 import pytest
 
+from muniment_server.domain import tokens
 from muniment_server.domain.errors import Unavailable
 from muniment_server.monitor.scopes import Scopes
 from muniment_server.telemetry import worker_metrics
 from muniment_server.telemetry.metrics import OTHERS, REGISTRY
 from muniment_server.telemetry.repeats import Repeats
+from muniment_server.transport import server
 from muniment_server.transport.call_log import REQUEST_ID, CallLog
+from muniment_server.transport.dispatch import Dispatcher
 from muniment_server.transport.incoming import Incoming
 from muniment_server.transport.pools import Limits
 from muniment_server.transport.reflection import REFLECT
@@ -212,6 +215,36 @@ def test_methods_that_do_not_exist_share_a_label(service):
     }
     assert "Unknown" in labels
     assert [label for label in labels if re.fullmatch(r"M\d", label)] == []
+
+
+def test_methods_that_do_not_exist_take_no_memory(database, monkeypatch):
+    made = []
+
+    def dispatcher(*arguments, **named):
+        made.append(Dispatcher(*arguments, **named))
+        return made[-1]
+
+    monkeypatch.setattr(server, "Dispatcher", dispatcher)
+    with serving(database) as service:
+        session = service.session(PUBLIC)
+        known = len(made[0]._handlers)
+        for number in range(3):
+            with pytest.raises(grpc.RpcError):
+                session.channel.unary_unary(f"/muniment.v1.Nothing/M{number}")(b"", metadata=session.metadata)
+
+    assert len(made[0]._handlers) == known
+
+
+def test_the_calls_of_a_tenant_are_counted_together(service, monkeypatch):
+    monkeypatch.setattr(worker_metrics, "_calls_of_tenants", {})
+    sessions = [service.session(PUBLIC, agent_id=agent_id) for agent_id in ("alice", "bob")]
+    tenant = tokens.parse(sessions[0].token).tenant
+    before = counted("muniment_tenant_calls_total", tenant=str(tenant))
+
+    for session in sessions:
+        session.list_memories()
+
+    assert counted("muniment_tenant_calls_total", tenant=str(tenant)) == before + 2
 
 
 def test_a_call_that_is_refused_before_it_runs_is_counted_once(database, log):
