@@ -103,6 +103,19 @@ def test_c23_for_a_key_below_its_ceiling_an_agent_does_not_exist(shared, tenant,
     assert (host.get_agent(agent_id="high").agent, host.get_session(session_id=session)) == before
 
 
+def test_the_event_of_a_refusal_names_no_agent_that_does_not_exist_for_the_key(shared, tenant, host):
+    low = shared.host(tenant, PUBLIC)
+    host.create_agent(agent_id="high")
+    session = host.open_session(agent_id="high", taint=PUBLIC).session.session_id
+    refused = "PERMISSION_DENIED CEILING_EXCEEDED"
+
+    assert refusal(low.open_session, agent_id="high", taint=RESTRICTED) == refused
+    assert refusal(low.raise_taint, session_id=session, taint=RESTRICTED) == refused
+
+    events = [event for event in host.list_audit_events().audit_events if event.outcome == "CEILING_EXCEEDED"]
+    assert [event.agent_id for event in events] == ["", ""]
+
+
 def test_c23_the_audit_events_of_an_erased_agent_are_for_keys_that_reach_its_ceiling(service):
     """As they were before the eraser has run."""
     low = service.host(ceiling=INTERNAL)

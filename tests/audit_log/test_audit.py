@@ -6,6 +6,7 @@ import uuid
 
 import pytest
 
+from muniment_server.monitor.session_scope import SessionScope
 from muniment_server.runtime.configuration import ConfigError, DatabaseConfig, ServerConfig
 from tests.support.answers import (
     CONFIDENTIAL,
@@ -305,6 +306,20 @@ def test_a_read_that_cannot_be_recorded_is_not_answered(service):
     ]
 
     assert answers == ["INTERNAL INTERNAL"] * 3
+
+
+def test_a_read_of_a_session_that_ends_before_it_is_recorded_is_not_answered(service, monkeypatch):
+    session, host = service.session(CONFIDENTIAL), service.host()
+    session.save_memory(key="plan", content="whale")
+    record_read = SessionScope.record_read
+
+    def record_late(scope, *shown):
+        host.close_session(session_id=session.session_id)
+        record_read(scope, *shown)
+
+    monkeypatch.setattr(SessionScope, "record_read", record_late)
+
+    assert refusal(session.get_memory, key="plan") == "UNAUTHENTICATED CREDENTIAL_INVALID"
 
 
 def test_no_audit_row_no_act_of_a_host(service):

@@ -6,6 +6,7 @@ import uuid
 
 import pytest
 
+from muniment_server.prompts import servicer
 from tests.support import prompt_parser
 from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, UP, events, invalid, refusal
 from tests.support.prompt_attacks import ATTACKS
@@ -506,6 +507,14 @@ def test_a_label_counts_too(bare):
     """The text is measured as it is sent."""
     for number in range(32):
         bare.update_block(label=f"{number:02}" + "க" * 62, content="x" * 65_400)
+
+    assert refusal(bare.render_prompt) == TOO_LARGE
+
+
+def test_what_a_response_says_of_the_sections_counts_too(bare, monkeypatch):
+    """Of 10,000 blocks, it would be more than a response may have."""
+    bare.update_block(label="plan", content="text")
+    monkeypatch.setattr(servicer, "PAGE_BYTES", render(bare).ByteSize() - 1)
 
     assert refusal(bare.render_prompt) == TOO_LARGE
 

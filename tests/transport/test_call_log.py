@@ -262,6 +262,18 @@ def test_a_call_that_is_refused_before_it_runs_is_counted_once(database, log):
     assert handled("SaveMemory", "ResourceExhausted") == before + 1
 
 
+def test_a_call_that_ends_twice_is_counted_once():
+    """As one that was refused, once its refusal has been sent."""
+    record = CallLog(logs_all=False).begin(REFLECT, lambda: "")
+    labels = {"grpc_type": "unary", "grpc_service": "unknown", "grpc_method": REFLECT.name}
+    before = counted("grpc_server_handled_total", grpc_code="Unavailable", **labels)
+
+    record.failed(Unavailable())
+    record.ended(grpc.StatusCode.UNAVAILABLE)
+
+    assert counted("grpc_server_handled_total", grpc_code="Unavailable", **labels) == before + 1
+
+
 def test_an_outage_is_logged_as_what_it_is(service, log, monkeypatch):
     """A look-up of tokens that fails refuses its calls on another thread than theirs."""
     session = service.session(PUBLIC)

@@ -192,6 +192,15 @@ def test_a_namespace_does_not_begin_another_one(store):
     assert [item.namespace for item in store.search(("users",) * 35)] == [("users",) * 39]
 
 
+def test_a_namespace_that_is_deeper_than_the_tags_does_not_begin_another_one(store):
+    for label in ("b", "b2"):
+        store.put((*("a",) * 40, label), "k", {"n": "harbor"})
+
+    for query in (None, "harbor"):
+        found = store.search((*("a",) * 40, "b"), query=query)
+        assert [item.namespace[-1] for item in found] == ["b"]
+
+
 def test_too_long_is_an_error(store):
     store.put(WHERE, "k" * (236 - len("users.42")), {"n": 1})
     with pytest.raises(muniment.InvalidArgument):
