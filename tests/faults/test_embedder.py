@@ -112,6 +112,22 @@ def test_an_embedder_that_does_not_answer_is_left_alone_for_a_while(tmp_path, mo
     assert took[3] < 0.4
 
 
+def test_requests_that_one_level_sent_in_vain_do_not_count_for_another(monkeypatch):
+    sent = []
+
+    def send(_client, _request, level):
+        sent.append(level)
+        raise TimeoutError
+
+    monkeypatch.setattr(request_socket.SocketClient, "_send", send)
+    client = request_socket.SocketClient(str, 1.0, 1)
+    levels = [Level.RESTRICTED, Level.RESTRICTED, Level.PUBLIC, Level.PUBLIC]
+    for level in levels:
+        client.ask(b"", level)
+
+    assert sent == levels
+
+
 @pytest.fixture
 def patient(monkeypatch):
     """Queries wait longer than a busy machine takes to queue twenty of them."""

@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from muniment_server.prompts import servicer
+from muniment_server.prompts import repository, servicer
 from tests.support import prompt_parser
 from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, UP, events, invalid, refusal
 from tests.support.prompt_attacks import ATTACKS
@@ -499,6 +499,17 @@ def test_what_is_shown_in_place_of_hidden_characters_counts(bare):
     """0.9 MiB of blocks, 2.3 MiB of text."""
     for number in range(14):
         bare.update_block(label=f"b{number:02}", content="\u202e" * 21_845)
+
+    assert refusal(bare.render_prompt) == TOO_LARGE
+
+
+def test_blocks_without_a_text_are_counted(bare, monkeypatch):
+    monkeypatch.setattr(repository, "_MAX_BLOCKS", 2)
+    for number in range(2):
+        bare.update_block(label=f"b{number}", content="")
+    assert len(blocks(render(bare))) == 2
+
+    bare.update_block(label="b2", content="")
 
     assert refusal(bare.render_prompt) == TOO_LARGE
 

@@ -98,6 +98,20 @@ def test_repeated_refusals_are_summed_up(service, log):
     assert (line["times"], line["reason"], line["session_id"]) == (19, "MEMORY_NOT_FOUND", session.session_id)
 
 
+def test_a_fault_is_in_the_log_each_time(service, log, monkeypatch):
+    """Its caller is told under which id."""
+    session = service.session(PUBLIC)
+    log.clear()
+
+    def fails(*_):
+        raise RuntimeError
+
+    monkeypatch.setattr(Scopes, "of_session", fails)
+    ids = [request_id_of(session, "/muniment.v1.MemoryService/ListMemories") for _ in range(2)]
+
+    assert [line["request_id"] for line in lines_of(log, "fault")] == ids
+
+
 def test_calls_without_a_credential_are_summed_up_whatever_they_say(service, log):
     log.clear()
     for number in range(20):
