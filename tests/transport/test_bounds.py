@@ -13,7 +13,11 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from muniment.v1 import memory_service_pb2
+from muniment_server.blocks import repository as blocks
 from muniment_server.domain.classification import Classification
+from muniment_server.items import item_store
+from muniment_server.monitor.session_scope import SessionScope
+from muniment_server.passages import repository as passages
 from muniment_server.transport import cutoff
 from muniment_server.transport.incoming import Incoming
 from tests.support.answers import heavy
@@ -87,6 +91,30 @@ def test_a_page_that_ends_early_says_that_there_is_more(at):
             break
 
     assert seen == [f"k{number:03}" for number in range(60)]
+
+
+@pytest.mark.parametrize("rpc", ["list_memories", "list_passages", "list_blocks"])
+def test_no_more_is_read_than_one_page_has(at, monkeypatch, rpc):
+    session = at(PUBLIC)
+    for number in range(10):
+        session.save_memory(key=str(number), content="x" * 300)
+        session.store_passage(content="x" * 300)
+        session.update_block(label=str(number), content="x" * 300)
+    for module in (item_store, blocks, passages):
+        monkeypatch.setattr(module, "PAGE_BYTES", 2500)
+    look_up, read = SessionScope.look_up, []
+
+    def counted(scope, query):
+        rows = look_up(scope, query)
+        read.append(len(rows))
+        return rows
+
+    monkeypatch.setattr(SessionScope, "look_up", counted)
+    page = getattr(session, rpc)()
+    listed = len(getattr(page, rpc.removeprefix("list_")))
+
+    assert read == [listed + 1]
+    assert 1 < listed < 10
 
 
 @pytest.mark.proof
