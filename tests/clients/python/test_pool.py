@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -52,9 +53,9 @@ def test_a_call_after_the_close_says_so(running, was_called):
 
 
 def test_a_client_that_is_closed_while_a_method_is_first_called_says_so(running, monkeypatch):
-    made = []
+    made: list[object] = []
     with muniment.connect(running.address, token=TOKEN) as session:
-        pool = session._calls.channel
+        pool: Any = session._calls.channel
         take = pool.take
 
         def take_and_close():
