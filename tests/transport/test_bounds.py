@@ -289,7 +289,7 @@ def test_a_call_whose_message_comes_too_late_is_refused_and_nothing_is_done(serv
 
 
 def test_a_message_that_arrives_while_its_call_is_refused_is_not_run(service, monkeypatch):
-    """Its caller is told that nothing has been done."""
+    """Its caller learns that nothing has been done."""
     session = service.session(PUBLIC)
     refusing, arrived, ran = threading.Event(), threading.Event(), []
     receive, refuse = Incoming.receive, Incoming.refuse

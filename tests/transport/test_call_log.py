@@ -99,7 +99,7 @@ def test_repeated_refusals_are_summed_up(service, log):
 
 
 def test_a_fault_is_in_the_log_each_time(service, log, monkeypatch):
-    """Its caller is told under which id."""
+    """Its caller gets its id."""
     session = service.session(PUBLIC)
     log.clear()
 
