@@ -20,6 +20,12 @@ def file(tmp_path):
     return path
 
 
+def test_settings_do_not_show_the_credential():
+    assert [repr(Settings("here", host_key=HOST_KEY)), repr(Settings("here", token=TOKEN))] == [
+        "Settings(address='here', ca=None)"
+    ] * 2
+
+
 def test_the_environment_names_a_host(file):
     environment = {"MUNIMENT_ADDRESS": "here", "MUNIMENT_HOST_KEY": f"{HOST_KEY}\n", "MUNIMENT_TOKEN": ""}
 
