@@ -260,6 +260,16 @@ def test_a_reset_closes_all_sessions_of_the_conversation_and_opens_one_at_public
     assert caller(host, other).get_session().session.taint == RESTRICTED
 
 
+def test_a_reset_does_not_change_when_other_sessions_were_closed(host, alice):
+    closed, reset = (open_session(host, taint=INTERNAL, conversation_id="talk").session.session_id for _ in range(2))
+    host.close_session(session_id=closed)
+    before = host.get_session(session_id=closed).session.close_time
+
+    host.reset_session(session_id=reset)
+
+    assert host.get_session(session_id=closed).session.close_time == before
+
+
 def test_a_conversation_that_was_reset_is_opened_at_public_again(host, alice):
     opened = open_session(host, taint=RESTRICTED, conversation_id="c").session
     host.reset_session(session_id=opened.session_id)

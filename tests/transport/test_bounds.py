@@ -295,7 +295,11 @@ def test_a_message_that_arrives_while_its_call_is_refused_is_not_run(service, mo
     receive, refuse = Incoming.receive, Incoming.refuse
 
     def receiving(call, callback):
-        receive(call, lambda message: (callback(message), arrived.set()))
+        def received(message):
+            callback(message)
+            arrived.set()
+
+        receive(call, received)
 
     def refusing_late(call, rejection):
         refusing.set()
@@ -317,6 +321,28 @@ def test_a_message_that_arrives_while_its_call_is_refused_is_not_run(service, mo
         wait_until(lambda: in_flight(service) == 0, "nothing is left of it")
 
     assert ran == []
+
+
+def test_a_message_that_arrives_while_others_are_refused_is_in_time(monkeypatch):
+    monkeypatch.setattr(cutoff, "RECEIVE_SECONDS", -1.0)
+    cut_off, refused = cutoff.Cutoff(), []
+
+    class Call:
+        def guarded(self, do):
+            do()
+
+        def refuse(self, _):
+            refused.append(self)
+            cut_off.clear(other)
+            cut_off.stop()
+
+    first: Any = Call()
+    other: Any = Call()
+    for call in (first, other):
+        cut_off.expect_message(call)
+    cut_off._watch()
+
+    assert refused == [first]
 
 
 def test_messages_that_arrive_late_and_large_leave_room_for_the_others(service, monkeypatch):

@@ -6,11 +6,11 @@ import gc
 import logging
 import os
 import re
+from typing import Any
 
 import grpc
 import pytest
 
-from muniment_server.domain import tokens
 from muniment_server.domain.errors import Unavailable
 from muniment_server.monitor.scopes import Scopes
 from muniment_server.telemetry import worker_metrics
@@ -243,8 +243,9 @@ def test_methods_that_do_not_exist_take_no_memory(database, monkeypatch):
         session = service.session(PUBLIC)
         known = len(made[0]._handlers)
         for number in range(3):
+            stub: Any = session.channel.unary_unary(f"/muniment.v1.Nothing/M{number}")
             with pytest.raises(grpc.RpcError):
-                session.channel.unary_unary(f"/muniment.v1.Nothing/M{number}")(b"", metadata=session.metadata)
+                stub(b"", metadata=session.metadata, timeout=10)
 
     assert len(made[0]._handlers) == known
 
@@ -252,13 +253,13 @@ def test_methods_that_do_not_exist_take_no_memory(database, monkeypatch):
 def test_the_calls_of_a_tenant_are_counted_together(service, monkeypatch):
     monkeypatch.setattr(worker_metrics, "_calls_of_tenants", {})
     sessions = [service.session(PUBLIC, agent_id=agent_id) for agent_id in ("alice", "bob")]
-    tenant = tokens.parse(sessions[0].token).tenant
-    before = counted("muniment_tenant_calls_total", tenant=str(tenant))
+    tenant = sessions[0].token.split("_")[2]
+    before = counted("muniment_tenant_calls_total", tenant=tenant)
 
     for session in sessions:
         session.list_memories()
 
-    assert counted("muniment_tenant_calls_total", tenant=str(tenant)) == before + 2
+    assert counted("muniment_tenant_calls_total", tenant=tenant) == before + 2
 
 
 def test_a_call_that_is_refused_before_it_runs_is_counted_once(database, log):

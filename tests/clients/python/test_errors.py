@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import pickle
 import re
+from typing import Any
 
 import grpc
 import pytest
@@ -211,7 +212,7 @@ class Failure(grpc.RpcError):
     def details(self) -> str:
         return self._message
 
-    def trailing_metadata(self) -> object:
+    def trailing_metadata(self) -> Any:
         return self._trailers
 
 
