@@ -597,12 +597,17 @@ def test_a_false_label_is_believed(stage: Stage):
     assert outcome.code is grpc.StatusCode.OK
 
 
-def test_a_read_without_its_audit_row_is_not_answered(stage: Stage):
+@pytest.mark.parametrize(
+    "look_up",
+    [lambda scope, query: scope.look_up(query), lambda scope, query: scope.look_up_both(query, query)],
+    ids=["one query", "two"],
+)
+def test_a_read_without_its_audit_row_is_not_answered(stage: Stage, look_up: Any):
     """At levels where reads are audited."""
 
     def read(context: CallContext) -> Any:
         with context.session_scope() as scope:
-            scope.look_up(Query("get_item", Anything, PARAMETERS))
+            look_up(scope, Query("get_item", Anything, PARAMETERS))
         return ok()
 
     assert stage.reads(read, stage.high).code is grpc.StatusCode.INTERNAL
