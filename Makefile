@@ -1,5 +1,5 @@
-# `make` alone says what there is. `run` and `test` set up what they need; `check`, which generates the clients' stubs too,
-# needs Go, Node.js and Rust besides.
+# `make` alone says what there is. `run`, `test` and `lint` set up what they need; `check`, which generates the clients'
+# stubs too, needs Go, Node.js and Rust besides.
 
 PYTHON ?= python3
 UV ?= uv
@@ -16,7 +16,7 @@ GENERATORS := .venv-gen/.stamp clients/typescript/node_modules/.stamp clients/ru
 PIP_INSTALL := -m pip --disable-pip-version-check $(shell test -t 2 || echo --quiet) install
 
 .DEFAULT_GOAL := help
-.PHONY: help run test prove prove-alone prove-deep test-cluster test-deploy dist test-dist postgres-release test-clients test-python test-go test-typescript test-java test-rust test-ruby check aio format bench \
+.PHONY: help run test prove prove-alone prove-deep test-cluster test-deploy dist test-dist postgres-release test-clients test-python test-go test-typescript test-java test-rust test-ruby lint check aio format bench \
         bench-import bench-search bench-semantic load load-report noninterference timing eval diff trusted schema proto proto-check proto-baseline lock lock-rust clean build-typescript conformance-go conformance-rust conformance-ruby
 
 help: ## Print this help
@@ -127,14 +127,16 @@ conformance-ruby: ## Generate the stubs of the conformance runner in Ruby: tests
 	    --grpc_out=../tests/conformance/ruby/stubs --plugin=protoc-gen-grpc="$$(command -v grpc_ruby_plugin)" \
 	    $$(ls muniment/v1/*.proto | grep -v policy)
 
-check: .venv/.stamp $(GENERATORS) ## Check format, style, types, imports and the contract
+lint: .venv/.stamp ## Check format, style, types and imports of the Python code: all that a change of Python needs
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python clients/python/tools/aio.py --check
+
+check: lint $(GENERATORS) ## Check the contract and its tools too (needs Go, Node.js and Rust)
 	go -C proto/tools list -deps tool > /dev/null # go.sum is whole
 	go -C service/release/gomodule vet .
-	$(BIN)/python clients/python/tools/aio.py --check
 	proto/tools/contract.sh check
 
 aio: .venv/.stamp ## Generate the modules of muniment.aio from the synchronous ones

@@ -51,11 +51,11 @@ def play_both(commit: str, folder: Path, scenes: Sequence[str]) -> None:
 
 
 def show_differences(commit: str, folder: Path) -> None:
-    """Print each call whose answer differs, whole."""
+    """Print each call whose answer differs. Most are shown whole."""
     attributes = folder / "attributes"
     attributes.write_text(_ATTRIBUTES)
     options = ("-c", f"core.attributesFile={attributes}", "-c", _CALL)
-    shown = ("--no-index", "--no-ext-diff", "--no-prefix", "--function-context", commit, NOW)
+    shown = ("--no-index", "--no-ext-diff", "--no-prefix", "--unified=12", commit, NOW)
     subprocess.run(["git", *options, "--no-pager", "diff", *shown], cwd=folder, check=False)
 
 

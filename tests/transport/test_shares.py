@@ -9,18 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muniment_server.transport import shares as module
-from muniment_server.transport.shares import Claim, Kind, Shares, room
+from muniment_server.transport.shares import ANSWERS, Claim, Shares, room
 
 ADA, BOB = ("acme", "ada", 1), ("acme", "bob", 2)
 STRANGER = ("beta", "eve", 3)
 
 
-def shares(*, turns=4, turns_of_tenant=3, max_calls=480, max_bytes=1200, max_calls_of_one=480, max_answer=0):
+def shares(*, turns=4, turns_of_tenant=3, max_calls=480, max_bytes=1200, max_answer=0):
     return Shares(
         turns=turns,
         turns_of_tenant=turns_of_tenant,
         max_calls=max_calls,
-        max_calls_of_one=max_calls_of_one,
         max_bytes=max_bytes,
         max_answer=max_answer,
     )
@@ -183,7 +182,7 @@ def test_the_calls_of_one_tenant_are_counted_apart_from_those_of_others():
 
 
 def test_a_call_is_counted_until_its_work_and_its_rpc_have_ended():
-    some = shares(max_calls_of_one=1)
+    some = shares(max_calls=12)
     claim = admitted(some, ADA)
     some.take_turn(claim)
     some.end_turn(claim, 1.0)
@@ -245,7 +244,7 @@ def test_a_call_that_runs_counts_as_the_longest_answer_until_its_size_is_known()
     running = [claim for each in (second, third) for claim in some.take_turn(each)]
 
     assert running == [second]
-    assert some._root.held[Kind.ANSWERS] == 500
+    assert some._root.held[ANSWERS] == 500
 
 
 def test_what_a_call_held_is_let_go_at_its_end():
@@ -312,24 +311,6 @@ def test_a_large_write_of_a_session_runs_alone():
     assert started == [small]
     assert end(some, small) == [large]
     assert end(some, large) == [later]
-
-
-def test_a_session_that_has_its_answer_may_call_again():
-    """Even if its last call has not quite ended here: it cannot know that."""
-    some = shares(max_calls_of_one=1)
-    first = admitted(some, ADA)
-    assert received(some, ADA) is None
-    some.answer(first)
-
-    second = admitted(some, ADA)
-
-    assert received(some, ADA) is None
-    some.finish(first)
-    some.finish(first)
-    assert received(some, ADA) is None
-    some.finish(second)
-    some.finish(second)
-    assert admitted(some, ADA)
 
 
 def test_of_the_writes_of_one_session_two_run_at_once():

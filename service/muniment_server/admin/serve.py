@@ -86,6 +86,10 @@ _MAX_SOCKET_PATH_BYTES = SOCKET_PATH_BYTES - 1
     help="How many connections to Postgres the server opens. 0 is 80, or more for many workers.",
 )
 @click.option(
+    "--max-worker-memory", type=click.IntRange(min=0), default=512, show_default=True, metavar="MIB",
+    help="Replace a worker that has more memory, and kill one that has twice as much. 0 is no limit.",
+)  # fmt: skip
+@click.option(
     "--drain-seconds",
     type=click.FloatRange(min=0, max=3600),
     default=20.0,
@@ -148,6 +152,7 @@ def serve(
     threads: int,
     max_in_flight: int,
     max_connections: int,
+    max_worker_memory: int,
     drain_seconds: float,
     tls_cert: Path | None,
     tls_key: Path | None,
@@ -188,6 +193,7 @@ def serve(
             threads=threads,
             max_in_flight=max_in_flight,
             max_connections=max_connections,
+            max_worker_memory=max_worker_memory,
             drain_seconds=drain_seconds,
             tls=_tls(tls_cert, tls_key, tls_client_ca),
             development=dev,
@@ -329,7 +335,8 @@ def _print_examples(address: str, key: str, config: ServerConfig) -> None:
     """Print lines to paste: a block of exports, then commands. They are never wrapped."""
     console = Console(soft_wrap=True, highlight=False)
     file = config.database.data_dir / development.FILE
-    console.print(f"The address and a host key are in {file}. In another terminal, paste:\n", markup=False)
+    hidden = "" if sys.stdout.isatty() else " The key is printed only on a terminal."
+    console.print(f"The address and a host key are in {file}.{hidden} In another terminal, paste:\n", markup=False)
     _print_lines(console, _environment(address, key, config))
     console.print("\nThen try:\n")
     _print_lines(
@@ -355,7 +362,8 @@ def _environment(address: str, key: str, config: ServerConfig) -> Iterator[str]:
     if sys.prefix != sys.base_prefix or shutil.which("muniment") is None:
         yield f'export PATH={shlex.quote(str(Path(sys.executable).parent))}:"$PATH"'
     yield f"export MUNIMENT_ADDRESS={shlex.quote(address)}"
-    yield f"export MUNIMENT_HOST_KEY={key}"
+    if sys.stdout.isatty():  # a file, or the log of a service, may be readable to others
+        yield f"export MUNIMENT_HOST_KEY={key}"
     yield f"export MUNIMENT_DATA_DIR={shlex.quote(str(config.database.data_dir.absolute()))}"
     if config.tls is not None:
         yield f"export MUNIMENT_TLS_CA={shlex.quote(str(config.tls.certificate.absolute()))}"

@@ -6,7 +6,7 @@ import logging
 import os
 import stat
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,22 +77,46 @@ def served_database(config: DatabaseConfig, *, connections: int) -> Iterator[Ser
         return
     settings = {"max_connections": str(max(100, connections + _SPARE_CONNECTIONS)), **_SETTINGS}
     with _embedded(config.data_dir, settings) as embedded:
+        require_restored(embedded.conninfo(user=SUPERUSER))
         migrate(embedded.conninfo(user=SUPERUSER))
         yield ServedDatabase(Placement({ONLY: without(embedded.conninfo(user=SUPERUSER), "user")}), embedded)
 
 
 @contextmanager
 def operators_database(config: DatabaseConfig) -> Iterator[str]:
-    """The administrator's conninfo. An embedded database that is not running is started and migrated for the block."""
+    """The administrator's conninfo. An embedded database that is not running is started and migrated for the block.
+
+    Raises NotReady.
+    """
     if config.url is not None:
+        require_restored(config.url)
         yield config.url
         return
-    running = conninfo_of_running(cluster_directory(config.data_dir), user=SUPERUSER)
+    was_running = conninfo_of_running(cluster_directory(config.data_dir), user=SUPERUSER) is not None
+    with embedded_database(config.data_dir) as admin:
+        require_restored(admin)
+        if not was_running:
+            migrate(admin)
+        yield admin
+
+
+def _require_restored_directory(directory: Path) -> None:
+    for problem in restoring.problems_in(directory):
+        raise NotReady(problem)
+
+
+@contextmanager
+def embedded_database(
+    data_dir: Path, before_start: Callable[[Path], None] = _require_restored_directory
+) -> Iterator[str]:
+    """The administrator's conninfo of the built-in database in *data_dir*, without migrating it."""
+    directory = cluster_directory(data_dir)
+    running = conninfo_of_running(directory, user=SUPERUSER)
     if running is not None:
+        before_start(directory)
         yield running
         return
-    with _embedded(config.data_dir, {}) as embedded:
-        migrate(embedded.conninfo(user=SUPERUSER))
+    with _embedded(data_dir, {}, before_start) as embedded:
         yield embedded.conninfo(user=SUPERUSER)
 
 
@@ -287,5 +311,10 @@ def _others_may_enter(directory: Path) -> bool:
     return all(path.stat().st_mode & stat.S_IXOTH for path in existing)
 
 
-def _embedded(data_dir: Path, settings: Mapping[str, str]) -> EmbeddedPostgres:
-    return EmbeddedPostgres(cluster_directory(data_dir), roles=roles.ALL, settings=settings)
+def _embedded(
+    data_dir: Path,
+    settings: Mapping[str, str],
+    before_start: Callable[[Path], None] = _require_restored_directory,
+) -> EmbeddedPostgres:
+    directory = cluster_directory(data_dir)
+    return EmbeddedPostgres(directory, roles=roles.ALL, settings=settings, before_start=lambda: before_start(directory))

@@ -61,7 +61,7 @@ class Rates:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._of_sessions = Buckets(clock)
         self._of_agents = Buckets(clock)
-        self._unconfirmed: OrderedDict[SessionId, None] = OrderedDict()
+        self._unconfirmed: set[SessionId] = set()
         self._lock = threading.Lock()
 
     def is_confirmed(self, caller: HostIdentity | SessionIdentity) -> bool:
@@ -70,13 +70,10 @@ class Rates:
         A session that was raised could else go on to fill the room of its agent at the level below, by calls that end
         before they run.
         """
-        if isinstance(caller, HostIdentity):
-            return True
         with self._lock:
-            is_confirmed = caller.session_id not in self._unconfirmed
-            self._unconfirmed[caller.session_id] = None
-            if len(self._unconfirmed) > _MOST_BUCKETS:
-                self._unconfirmed.popitem(last=False)
+            is_confirmed = isinstance(caller, HostIdentity) or caller.session_id not in self._unconfirmed
+            if isinstance(caller, SessionIdentity) and len(self._unconfirmed) < _MOST_BUCKETS:
+                self._unconfirmed.add(caller.session_id)
             return is_confirmed
 
     def admit(self, caller: HostIdentity | SessionIdentity) -> bool:
@@ -97,7 +94,7 @@ class Rates:
         if isinstance(caller, SessionIdentity):
             with self._lock:
                 self._of_agents.take(_at_level(caller), caller.calls_per_second)
-                self._unconfirmed.pop(caller.session_id, None)
+                self._unconfirmed.discard(caller.session_id)
 
 
 class CountCalls:

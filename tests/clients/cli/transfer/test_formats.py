@@ -92,6 +92,27 @@ def test_a_bad_line_is_reported_by_number_and_never_shown(read, line, rule):
     assert "hush" not in refused
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        lines({"type": "entity", "name": "muniment:langgraph/u.1/k2", "entityType": "x", "observations": ["{}"]}),
+        lines({"type": "entity", "name": "k2", "entityType": "muniment:langgraph", "observations": ["{}"]}),
+        json.dumps([{"id": "1", "memory": "x", "categories": ["tea", " muniment:adk:5f"]}]),
+        json.dumps({"blocks": [], "core_memory": [], "passages": [{"text": "x", "tags": ["muniment:adk:5f"]}]}),
+    ],
+    ids=["key", "tag", "mem0", "letta"],
+)
+def test_an_item_of_another_system_is_none_of_an_adapter(read, written):
+    """A model may have chosen its names there."""
+    assert "a key or tag begins with muniment:, which only adapters may write" in said(read, written)
+
+
+def test_a_directory_has_no_items_of_an_adapter(read, tmp_path):
+    (tmp_path / "vault" / "muniment:files").mkdir(parents=True)
+    (tmp_path / "vault" / "muniment:files" / "tea.md").write_text("Assam")
+    assert "a key or tag begins with muniment:" in said(read, tmp_path / "vault")
+
+
 # mem0.
 
 MEM0 = {
@@ -192,13 +213,16 @@ STORE = lines(
 )  # fmt: skip
 
 
+TAG = "muniment:langgraph"
+
+
 def test_an_item_of_the_table_is_the_memory_of_a_store(read):
     assert read(STORE).items == (
         MemoryItem(
-            "", INTERNAL, key="langgraph/users.42/theme", content='{"name": "dark", "é": [1]}',
-            tags=("langgraph", "langgraph:users", "langgraph:users.42"), expire_time=datetime(2027, 1, 1, tzinfo=UTC),
+            "", INTERNAL, key="muniment:langgraph/users.42/theme", content='{"name": "dark", "é": [1]}',
+            tags=(TAG, f"{TAG}:users", f"{TAG}:users.42"), expire_time=datetime(2027, 1, 1, tzinfo=UTC),
         ),
-        MemoryItem("", INTERNAL, key="langgraph/docs/a%2Fb", content="{}", tags=("langgraph", "langgraph:docs")),
+        MemoryItem("", INTERNAL, key="muniment:langgraph/docs/a%2Fb", content="{}", tags=(TAG, f"{TAG}:docs")),
     )  # fmt: skip
 
 
