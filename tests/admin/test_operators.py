@@ -100,7 +100,7 @@ def test_the_sessions_of_a_revoked_key_are_kept_or_closed_later(operate, stolen)
     key, theirs, own = stolen
 
     kept = operate("host-key", "revoke", key, "--keep-sessions")
-    assert "stay open: 2." in kept.stderr
+    assert "still open: 2." in kept.stderr
     assert [is_open(session) for session in (*theirs, own)] == [True] * 3
 
     assert operate("host-key", "revoke", key, "--close-sessions").returncode == 0
@@ -128,7 +128,7 @@ def test_on_a_terminal_a_revocation_asks_about_open_sessions(dev, stolen, answer
     status, shown = on_a_terminal(dev.folder, "host-key", "revoke", key, *OWN, answer=f"{answer}\n")
 
     assert status == 0
-    assert "still open: 2. Close them?" in shown
+    assert "Close them now?" in shown
     assert [is_open(session) for session in (*theirs, own)] == left
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import pytest
 
@@ -85,7 +86,7 @@ def unread_answers(service, session):
 
 
 KEPT_OPEN = [calls_without_message, large_messages, unread_answers]
-SENDERS = {
+SENDERS: dict[str, dict[str, Any]] = {
     "same agent, above": {"taint": RESTRICTED},
     "another agent": {"taint": RESTRICTED, "agent_id": "bob"},
     "another tenant": {"taint": RESTRICTED, "tenant": "beta"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 
 import pytest
@@ -280,7 +281,7 @@ def test_calls_that_wait_for_their_own_caller_do_not_make_a_server_stuck(monkeyp
     some.hold_answer(first, 400)
     some.end_turn(first, 1.0)
     some.take_turn(second)
-    monkeypatch.setattr(module.time, "monotonic", lambda: some._progress + 60)
+    monkeypatch.setattr(time, "monotonic", lambda: some._progress + 60)
 
     assert some.seconds_without_progress == 0
 

@@ -269,11 +269,13 @@ def _lack_passwords(admin: str) -> bool:
 def _emptied_database(config: DatabaseConfig, file: Path) -> Iterator[str]:
     """The administrator's conninfo of a database to restore the dump *file* into; an embedded one is made if needed."""
     if config.url is None:
+        directory = databases.cluster_directory(config.data_dir)
         with databases.embedded_database(config.data_dir, restoring.begin_in) as admin:
             require_newest_server(admin, config)
-            with dumps.emptied(admin, file):
-                restoring.end_in(databases.cluster_directory(config.data_dir))
+            with dumps.emptied(admin, file, is_left=bool(restoring.problems_in(directory))):
+                restoring.mark(directory)
                 yield admin
+            restoring.end_in(directory)
         return
     require_newest_server(config.url, config)
     if config.passfile is not None:

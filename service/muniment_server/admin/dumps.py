@@ -168,12 +168,12 @@ def without_rows_in_log(admin: str) -> str:
 
 
 @contextmanager
-def emptied(admin: str, file: Path) -> Iterator[None]:
+def emptied(admin: str, file: Path, *, is_left: bool = False) -> Iterator[None]:
     """For the block, in which the dump *file* is restored, a database without a schema: that of the conninfo *admin*.
 
     It is marked before anything else is done, so that no server uses it: see `restoring`. What an interrupted restore
-    has left there is removed. Raises Failure, before anything is changed, if the database has other data, if it is in
-    use, or if its Postgres is too old for the dump.
+    has left there is removed; *is_left* says that all of it was left by one. Raises Failure, before anything is
+    changed, if the database has other data, if it is in use, or if its Postgres is too old for the dump.
     """
     with psycopg.connect(admin, autocommit=True) as connection:
         entries = _entries(file)
@@ -183,16 +183,16 @@ def emptied(admin: str, file: Path) -> Iterator[None]:
             raise Failure("another restore into the database is under way", "wait until it has ended")
         with connection.transaction():
             connection.execute(_QUERIES["use_one_connection_to_each_node"])
-            _require_unused(connection)
+            _require_unused(connection, is_left=is_left)
             restoring.begin(connection)
             for name in _SCHEMAS:
                 connection.execute(sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(name)))
         yield
 
 
-def _require_unused(connection: psycopg.Connection[Any]) -> None:
+def _require_unused(connection: psycopg.Connection[Any], *, is_left: bool) -> None:
     """Raise Failure if a server uses the database, or if it has data that no interrupted restore has left there."""
-    if restoring.problems(connection):
+    if is_left or restoring.problems(connection):
         connection.execute(_QUERIES["end_killed_loads"])
     elif connection.execute(_IS_PREPARED).fetchone() is not None:
         connection.execute("LOCK TABLE vault.tenant IN SHARE MODE")  # none is made until the schema is gone

@@ -210,12 +210,15 @@ def revoke(operator: Operator, host_key_id: UUID, close: bool | None) -> None:
     is_new = operator.revoke_host_key(host_key_id)
     count = len(operator.sessions_of_host_key(host_key_id))
     if not is_new and (not count or close is False):
-        raise Failure("there is no such key, or it is already revoked", "list the keys: muniment host-key list")
+        raise Failure(
+            "there is no such key, or it is already revoked and none of its sessions is open",
+            "list the keys: muniment host-key list",
+        )
     print_note("Revoked.")
+    if count and not close:
+        print_note(f"Sessions that it opened and that are still open: {count}. --close-sessions closes them.")
     if close is None and count:
-        close = click.confirm(f"Sessions that it opened and that are still open: {count}. Close them?", err=True)
-    if close is False:
-        print_note(f"Sessions that stay open: {count}. To close them, run this again with --close-sessions.")
-    else:
+        close = click.confirm("Close them now?", err=True)
+    if close is not False:
         closed = close_twice(lambda: operator.close_sessions_of_host_key(host_key_id))
         print_note(f"Closed sessions: {closed}.")

@@ -39,6 +39,7 @@ from muniment_server.runtime.remote_configuration import RemoteConfig, RerankerC
 from muniment_server.runtime.supervisor import RunningServer
 from muniment_server.telemetry import logs
 from muniment_server.telemetry.logs import LogFormat
+from muniment_server.transport.pools import Limits
 
 _LOG = logging.getLogger("muniment.supervisor")
 _FILE = click.Path(path_type=Path)
@@ -74,9 +75,9 @@ _MAX_SOCKET_PATH_BYTES = SOCKET_PATH_BYTES - 1
 @click.option(
     "--max-in-flight",
     type=click.IntRange(min=1),
-    default=512,
+    default=Limits().max_in_flight,
     show_default=True,
-    help="How many calls a worker runs and queues. It rejects more at once.",
+    help="How many calls a worker runs and queues. One session gets a twelfth. It rejects more at once.",
 )
 @click.option(
     "--max-connections",
@@ -356,14 +357,20 @@ def _print_lines(console: Console, lines: Iterable[str]) -> None:
         console.print(f"  {line}", style="bold", markup=False)
 
 
+def _reading_key(config: ServerConfig) -> str:
+    """What a shell reads the host key by."""
+    file = shlex.quote(str((config.database.data_dir / development.FILE).absolute()))
+    return f'$(sed -n \'s/.*"host_key": *"\\([^"]*\\)".*/\\1/p\' {file})'
+
+
 def _environment(address: str, key: str, config: ServerConfig) -> Iterator[str]:
     """The environment that commands need. No line depends on another, or runs a command."""
     # Another terminal has no active virtual environment, and perhaps no `muniment` on its PATH.
     if sys.prefix != sys.base_prefix or shutil.which("muniment") is None:
         yield f'export PATH={shlex.quote(str(Path(sys.executable).parent))}:"$PATH"'
     yield f"export MUNIMENT_ADDRESS={shlex.quote(address)}"
-    if sys.stdout.isatty():  # a file, or the log of a service, may be readable to others
-        yield f"export MUNIMENT_HOST_KEY={key}"
+    # A file, or the log of a service, may be readable to others.
+    yield f"export MUNIMENT_HOST_KEY={key if sys.stdout.isatty() else _reading_key(config)}"
     yield f"export MUNIMENT_DATA_DIR={shlex.quote(str(config.database.data_dir.absolute()))}"
     if config.tls is not None:
         yield f"export MUNIMENT_TLS_CA={shlex.quote(str(config.tls.certificate.absolute()))}"

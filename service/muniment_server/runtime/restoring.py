@@ -1,8 +1,8 @@
 """The mark of a database in which a restore has not ended: a schema that is in no backup.
 
 It is made before anything else. Once the roles exist, the schema is the owner's: the matrix of grants does not know it,
-so that servers that run, and older ones, refuse the database too. Until a built-in database can have a schema, a file
-beside its data is the mark.
+so that servers that run, and older ones, refuse the database too. A built-in database has a file beside its data as
+well, from before it can have a schema until the restore has ended: it is there while Postgres does not answer.
 """
 
 from __future__ import annotations
@@ -44,9 +44,15 @@ def problems(connection: psycopg.Connection[Any]) -> list[str]:
 
 
 def begin_in(directory: Path) -> None:
-    """Mark the *directory* of a built-in database that is not made yet, until its database is marked."""
+    """Mark the *directory* of a built-in database that is not made yet."""
     if not (directory / "data").exists():
-        (directory / _FILE).touch()
+        mark(directory)
+
+
+def mark(directory: Path) -> None:
+    """Mark the *directory* of a built-in database."""
+    (directory / _FILE).touch()
+    sync_directory(directory)
 
 
 def end_in(directory: Path) -> None:
