@@ -49,5 +49,5 @@ def test_the_defaults_of_the_server_are_on_the_page():
     assert plain
     for option in plain:
         default = getattr(option.default, "name", option.default)
-        shown = default.lower() if isinstance(default, str) else f"{default:,}"
+        shown = default.lower() if isinstance(default, str) else f"{default:,g}"
         assert shown in rows[option.opts[0]]
