@@ -1,4 +1,4 @@
-"""What a session may have under way tells it nothing of what others have, over a real connection."""
+"""Over a real connection, the room of a session tells it nothing of what others have under way."""
 
 from __future__ import annotations
 
@@ -104,8 +104,8 @@ def test_what_others_keep_open_changes_nothing_of_what_a_session_is_let_in(servi
     assert beside == alone == 2048 // 12
 
 
-def test_half_of_what_is_left_tells(service, monkeypatch):
-    """With the rule of before, the same measurement finds a difference."""
+def test_room_that_shrinks_with_what_is_left_would_tell(service, monkeypatch):
+    """The measurement above can find a difference."""
     monkeypatch.setattr(shares, "room", lambda most, held: most - held)
     session, other = service.session(PUBLIC), service.session(RESTRICTED)
     alone = room_of(service, session)
@@ -135,14 +135,14 @@ def sessions(service, count):
 
 def test_a_nearly_full_server_is_counted_and_logged_with_who_holds_most(service, caplog):
     labels = {"pool": "calls"}
-    before = REGISTRY.get_sample_value("muniment_nearly_full_seconds_total", labels) or 0
+    before, refused = REGISTRY.get_sample_value("muniment_nearly_full_seconds_total", labels) or 0, refused_so_far()
     with ExitStack() as stack:
         for agent in ("a", "b", "c"):
             for level in (PUBLIC, INTERNAL, RESTRICTED):
                 for _ in range(2):
                     session = service.session(level, agent_id=agent)
                     stack.enter_context(without_message(session.token, service.address, GET, count=170))
-        wait_until(lambda: shares_of(service).was_nearly_full, "the server is nearly full")
+        wait_until(lambda: arriving(service) + refused_so_far() - refused == 18 * 170, "all are let in or not")
         caplog.clear()
         for _ in range(2):
             service.server.measure()

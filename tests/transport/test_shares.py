@@ -112,7 +112,7 @@ def test_room_tells_nothing_of_others_until_the_server_is_nearly_full(fill, othe
 
 @pytest.mark.parametrize("fill", FILL)
 def test_room_that_shrinks_with_what_is_left_would_tell(fill, monkeypatch):
-    """The rule of before: a part of what others have left."""
+    """The test above can fail."""
     monkeypatch.setattr(module, "room", lambda most, held: most - held)
     keys = ("acme", ("ada", "PUBLIC"), "mine")
 
@@ -139,7 +139,7 @@ def test_one_agent_alone_never_makes_the_server_nearly_full(fill):
     assert not some.was_nearly_full
 
 
-def test_a_nearly_full_server_says_so_once():
+def test_a_server_that_was_nearly_full_says_so():
     some = shares()
     for agent in range(5):
         for session in range(2):

@@ -247,10 +247,7 @@ def _restore(admin: str, file: Path, entries: Sequence[Entry], passfile: Path | 
 
     Returns how many sessions were closed, and how many entries were repeated.
     """
-    if passfile is None:
-        schema.migrate(admin, until=0)
-    else:
-        migrate_with_passfile(admin, passfile, until=0)
+    migrate_with_passfile(admin, passfile, until=0)
     admin = dumps.without_rows_in_log(admin)
     dumps.load(admin, file)
     with connect_operator(admin) as operator:

@@ -19,7 +19,7 @@ import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
@@ -88,26 +88,15 @@ def dump(admin: str, target: IO[bytes]) -> None:
         _running("pg_dump", admin, *options, pass_fds=[target.fileno()], stdout=subprocess.PIPE) as process,
     ):
         assert process.stdout is not None
-        digest = _digest(_copied(process.stdout, target))
+        digest = hashlib.sha256()
+        for chunk in iter(partial(process.stdout.read, _CHUNK_BYTES), b""):
+            target.write(chunk)
+            digest.update(chunk)
     if not streams:
         with Path(path).open("rb") as written:
-            digest = _digest(iter(partial(written.read, _CHUNK_BYTES), b""))
+            digest = hashlib.file_digest(written, "sha256")
         target.seek(0, os.SEEK_END)
-    target.write(digest.encode().join(_MARKS))
-
-
-def _copied(source: IO[bytes], target: IO[bytes]) -> Iterator[bytes]:
-    """The chunks of *source*, as they are written to *target*."""
-    for chunk in iter(partial(source.read, _CHUNK_BYTES), b""):
-        target.write(chunk)
-        yield chunk
-
-
-def _digest(chunks: Iterable[bytes]) -> str:
-    found = hashlib.sha256()
-    for chunk in chunks:
-        found.update(chunk)
-    return found.hexdigest()
+    target.write(digest.hexdigest().encode().join(_MARKS))
 
 
 def require_whole(file: Path) -> bool:
@@ -132,11 +121,13 @@ def _has_right_digest(file: Path) -> bool:
         size = max(opened.seek(0, os.SEEK_END) - _DIGEST_BYTES, 0)
         opened.seek(size)
         last = _DIGEST.fullmatch(opened.read())
-        opened.seek(0)
         if last is None and not _is_marked(opened):
             return False
-        lengths = (min(_CHUNK_BYTES, size - start) for start in range(0, size, _CHUNK_BYTES))
-        if last is None or _digest(map(opened.read, lengths)) != last[1].decode():
+        opened.seek(0)
+        found = hashlib.sha256()
+        for chunk in iter(lambda: opened.read(min(_CHUNK_BYTES, size - opened.tell())), b""):
+            found.update(chunk)
+        if last is None or found.hexdigest().encode() != last[1]:
             raise _damaged(file)
         return True
 

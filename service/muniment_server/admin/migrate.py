@@ -127,6 +127,4 @@ def _migrate(config: DatabaseConfig, *, rotate: bool) -> list[str]:
             return schema.migrate(admin)
     require_newest_server(config.url, config)
     databases.require_restored(config.url)
-    if config.passfile is None:
-        return schema.migrate(config.url)
     return passfiles.migrate_with_passfile(config.url, config.passfile, rotate=rotate)

@@ -132,7 +132,7 @@ class Child:
 
     @property
     def has_grown(self) -> bool:
-        """Whether the process serves, and has more memory than it should: it wants to be replaced."""
+        """Whether the process serves, and has more memory than it should: it is to be replaced."""
         return self._is_kept_alive and 0 < self._max_mebibytes < self.mebibytes
 
     def _kill_if_hanging(self) -> None:

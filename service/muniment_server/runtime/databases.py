@@ -6,9 +6,10 @@ import logging
 import os
 import stat
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -76,7 +77,9 @@ def served_database(config: DatabaseConfig, *, connections: int) -> Iterator[Ser
         yield ServedDatabase(Placement({ONLY: with_passfile(config.url, config.passfile)}), None)
         return
     settings = {"max_connections": str(max(100, connections + _SPARE_CONNECTIONS)), **_SETTINGS}
-    with _embedded(config.data_dir, settings) as embedded:
+    directory = cluster_directory(config.data_dir)
+    check = partial(_require_restored_directory, directory)
+    with EmbeddedPostgres(directory, roles=roles.ALL, settings=settings, before_start=check) as embedded:
         require_restored(embedded.conninfo(user=SUPERUSER))
         migrate(embedded.conninfo(user=SUPERUSER))
         yield ServedDatabase(Placement({ONLY: without(embedded.conninfo(user=SUPERUSER), "user")}), embedded)
@@ -116,7 +119,7 @@ def embedded_database(
         before_start(directory)
         yield running
         return
-    with _embedded(data_dir, {}, before_start) as embedded:
+    with EmbeddedPostgres(directory, roles=roles.ALL, before_start=partial(before_start, directory)) as embedded:
         yield embedded.conninfo(user=SUPERUSER)
 
 
@@ -309,12 +312,3 @@ def cluster_directory(data_dir: Path) -> Path:
 def _others_may_enter(directory: Path) -> bool:
     existing = [path for path in (directory, *directory.parents) if path.exists()]
     return all(path.stat().st_mode & stat.S_IXOTH for path in existing)
-
-
-def _embedded(
-    data_dir: Path,
-    settings: Mapping[str, str],
-    before_start: Callable[[Path], None] = _require_restored_directory,
-) -> EmbeddedPostgres:
-    directory = cluster_directory(data_dir)
-    return EmbeddedPostgres(directory, roles=roles.ALL, settings=settings, before_start=lambda: before_start(directory))

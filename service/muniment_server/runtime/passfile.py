@@ -33,12 +33,16 @@ class PassfileError(RuntimeError):
     """The passfile does not match the roles. The text says what to do."""
 
 
-def migrate_with_passfile(admin: str, passfile: Path, *, rotate: bool = False, until: int | None = None) -> list[str]:
+def migrate_with_passfile(
+    admin: str, passfile: Path | None, *, rotate: bool = False, until: int | None = None
+) -> list[str]:
     """Migrate the database of the conninfo *admin*, and write *passfile* for the server; return what was done.
 
-    Existing roles keep their passwords unless *rotate*. With *until* 0, only the roles are made. Raises PassfileError
-    or CannotMigrate.
+    Without one, no role gets a password. Existing roles keep theirs unless *rotate*. With *until* 0, only the roles are
+    made. Raises PassfileError or CannotMigrate.
     """
+    if passfile is None:
+        return migrate(admin, until=until)
     passfile = passfile.resolve()
     with alone(admin):
         return _rotate(admin, passfile) if rotate else _migrate(admin, passfile, until)

@@ -44,7 +44,7 @@ class Readiness:
             time.sleep(_INTERVAL)
 
     def report(self) -> bool:
-        """Report what is known now. To be called every second. True once it is done: no lock that calls need hangs."""
+        """Report what is known now, every second. Returns True, unless a lock that calls need is never released."""
         for placed in self._databases:
             placed.answers = time.monotonic() - self._answered[placed.name] < _READY_SECONDS
         if all(placed.answers for placed in self._databases):

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -86,8 +87,8 @@ class Admission:
         self.verification = Verifications(credentials, databases)
         """For callers that are not remembered."""
         self._pools = Pools.of(limits)
-        self._nearly_full: set[str] = set()
-        """The pools that were found nearly full in the last second."""
+        self._was_nearly_full: defaultdict[str, bool] = defaultdict(bool)
+        """Whether a pool was found nearly full in the second before."""
         self._health = ThreadPoolExecutor(2, "health")
 
     def start(self) -> None:
@@ -123,9 +124,9 @@ class Admission:
         """Count that a pool was found nearly full since the last call; when that begins, log who holds most of it."""
         is_nearly_full, shares.was_nearly_full = shares.was_nearly_full, False
         metrics.NEARLY_FULL.labels(name).inc(is_nearly_full)
-        if is_nearly_full and name not in self._nearly_full:
+        if is_nearly_full and not self._was_nearly_full[name]:
             _LOG.warning("nearly full", extra=fields(pool=name, holders=shares.holders()))
-        (self._nearly_full.add if is_nearly_full else self._nearly_full.discard)(name)
+        self._was_nearly_full[name] = is_nearly_full
 
     def arrived(self, call: Incoming, route: Route) -> None:
         """Take over a call whose headers have arrived. Called on grpc's serving thread; does not block."""
@@ -143,7 +144,7 @@ class Admission:
             call.token = token
             principal = self._credentials.remembered(token, seconds=_REMEMBERED_SECONDS)
             is_confirmed = self._credentials.remembered(token, seconds=_CONFIRMED_SECONDS) is not None
-            is_level_known = principal is not None and (is_confirmed or self._rates.is_confirmed(principal))
+            is_level_known = principal is not None and (is_confirmed or self._rates.admit_unconfirmed(principal))
             if principal is not None and is_level_known and self._rates.admit(principal):
                 self._enter(call, principal, route)
             elif principal is not None and is_confirmed:

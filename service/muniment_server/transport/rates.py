@@ -64,17 +64,19 @@ class Rates:
         self._unconfirmed: set[SessionId] = set()
         self._lock = threading.Lock()
 
-    def is_confirmed(self, caller: HostIdentity | SessionIdentity) -> bool:
-        """Whether the remembered level of *caller* lets one more call in: one, until a statement has confirmed it.
+    def admit_unconfirmed(self, caller: HostIdentity | SessionIdentity) -> bool:
+        """Whether a call of *caller* may count at the level that is remembered. A host's always may.
 
-        A session that was raised could else go on to fill the room of its agent at the level below, by calls that end
-        before they run.
+        One call of a session may, until a statement has confirmed the level. Otherwise, a session that was raised could
+        fill the room of its agent at its old level, by calls that end before they run.
         """
+        if isinstance(caller, HostIdentity):
+            return True
         with self._lock:
-            is_confirmed = isinstance(caller, HostIdentity) or caller.session_id not in self._unconfirmed
-            if isinstance(caller, SessionIdentity) and len(self._unconfirmed) < _MOST_BUCKETS:
+            may_count = caller.session_id not in self._unconfirmed
+            if len(self._unconfirmed) < _MOST_BUCKETS:
                 self._unconfirmed.add(caller.session_id)
-            return is_confirmed
+            return may_count
 
     def admit(self, caller: HostIdentity | SessionIdentity) -> bool:
         """Whether *caller* may make a call now. If so, it is counted for its session. A host always may."""
