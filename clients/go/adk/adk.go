@@ -40,8 +40,7 @@ const (
 	// How long a session for one call stays open if closing it fails: longer than any import takes, even when it is
 	// repeated.
 	sessionTTL = time.Hour
-	// What the keys and tags begin with by which adapters find their items. No tool lets a model write an item that has
-	// one.
+	// Begins the keys and tags by which adapters find their items. No tool lets a model write an item with such a name.
 	reserved = "muniment:"
 	// The key of the memory that records a deletion begins with it.
 	deletedPrefix = reserved + "adk-deleted/"

@@ -14,8 +14,8 @@ import muniment.v1.ErrorReason;
  */
 final class ChatHistories {
   /**
-   * What the keys and tags begin with by which adapters find their items. No tool lets a model
-   * write an item that has one.
+   * Begins the keys and tags by which adapters find their items. No tool lets a model write an item
+   * with such a name.
    */
   static final String RESERVED = "muniment:";
 
