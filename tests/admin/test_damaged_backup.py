@@ -81,7 +81,7 @@ def test_a_backup_with_more_at_its_end_is_found(content: bytes, tmp_path: Path, 
     require_damaged(tmp_path / "longer.dump", content + (content if more is None else more))
 
 
-def test_a_damaged_backup_is_restored_into_nothing(content: bytes, folder: Path) -> None:
+def test_a_damaged_backup_is_not_restored_at_all(content: bytes, folder: Path) -> None:
     (folder / "flipped.dump").write_bytes(flipped(content, len(content) // 2))
 
     for command in (("restore", "flipped.dump", "--data-dir", "restored"), ("verify", "flipped.dump")):
@@ -92,7 +92,7 @@ def test_a_damaged_backup_is_restored_into_nothing(content: bytes, folder: Path)
     assert [each.name for each in folder.iterdir()] == ["flipped.dump"]
 
 
-def test_a_backup_of_before_is_read_and_one_sentence_says_that_it_has_no_digest(
+def test_a_backup_without_a_digest_is_read_and_one_sentence_says_so(
     postgres: EmbeddedPostgres, content: bytes, folder: Path
 ) -> None:
     (folder / "older.dump").write_bytes(without_digest(content))
@@ -103,7 +103,9 @@ def test_a_backup_of_before_is_read_and_one_sentence_says_that_it_has_no_digest(
     assert done.stderr.startswith("! older.dump has no digest: an earlier version of Muniment wrote it")
 
 
-def test_a_backup_of_before_that_was_cut_off_is_refused_before_anything_is_done(content: bytes, folder: Path) -> None:
+def test_a_backup_without_a_digest_that_was_cut_off_is_refused_before_anything_is_done(
+    content: bytes, folder: Path
+) -> None:
     (folder / "older.dump").write_bytes(without_digest(content)[:-2000])
 
     done = run(folder, "restore", "older.dump", "--data-dir", "restored")
@@ -163,8 +165,8 @@ def test_a_verified_backup_has_an_audit_log_as_it_was_sealed(service: Service) -
 
 
 @pytest.mark.proof
-def test_rows_that_the_contents_list_of_a_backup_of_before_lacks_are_found(content: bytes, folder: Path) -> None:
-    """With a digest, before; without one, by the audit log. No advice would remove what shows it."""
+def test_rows_that_the_contents_list_of_a_backup_lacks_are_found(content: bytes, folder: Path) -> None:
+    """By the digest, or without one by the audit log. No advice would remove the evidence."""
     offset = offset_of_flag(content, b"muniment_confidential")
     require_damaged(folder / "lacking.dump", flipped(content, offset))
     (folder / "lacking.dump").write_bytes(without_digest(flipped(content, offset)))
@@ -189,7 +191,7 @@ def test_a_backup_that_fails_says_what_to_do(output: bytes, hint: str) -> None:
 
 
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "full"), OSError(errno.ENOSPC, "full", "muniment.journal")])
-def test_a_full_disk_is_no_wrong_address(error: OSError) -> None:
+def test_a_full_disk_is_reported_as_such(error: OSError) -> None:
     with pytest.raises(Failure) as failed, report_file_errors():
         raise error
 

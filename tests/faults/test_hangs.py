@@ -68,13 +68,13 @@ def test_a_worker_that_hangs_is_noticed_and_replaced(number: signal.Signals, sta
     assert status_of(read(server))["ready"]
     os.kill(before[0], number)
     wait_until(lambda: not status_of(read(server))["ready"], "it is seen to hang")
-    seen = runs(before[0])
+    ran_when_noticed = runs(before[0])
     wait_until(lambda: not runs(before[0]), "it is ended", seconds=_NOTICED_SECONDS)
     wait_until(lambda: len(server.workers()) == len(before), "another one is started")
     wait_until(lambda: read(server).value("muniment_ready") == 1, "all are ready again")
     after = status_of(read(server))
 
-    assert seen
+    assert ran_when_noticed
     assert after["replaced_by_reason"] == {"hangs": 1}
     assert before[1] in server.workers()
     assert f"worker hangs: killing it pid={before[0]}" in server.log

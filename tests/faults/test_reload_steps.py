@@ -235,12 +235,12 @@ def test_a_process_that_is_silent_at_many_looks_is_replaced(tmp_path, monkeypatc
         for _ in range(child._HANGING_LOOKS - 1):
             silent.keep_alive()
             silent._read_output()
-        looked = silent.hangs, silent.has_ended
+        before_the_last_look = silent.hangs, silent.has_ended
         with silent._process:
             while silent.starts == 1:
                 silent.keep_alive()
 
-    assert looked == (True, False)
+    assert before_the_last_look == (True, False)
     assert [record.getMessage() for record in caplog.records] == [
         "worker hangs: killing it",
         f"worker died with status {-signal.SIGQUIT}: restarting it",  # cat, at the signal

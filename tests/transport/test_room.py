@@ -27,7 +27,7 @@ PASSAGE = b"\x0a\x90\xa1\x0f" + b"x" * 250_000
 
 
 @pytest.fixture(autouse=True)
-def patient(monkeypatch):
+def long_time_limits(monkeypatch):
     """A busy machine may take long to send or read."""
     monkeypatch.setattr(cutoff, "RECEIVE_SECONDS", 60.0)
     monkeypatch.setattr(cutoff, "SEND_SECONDS", 60.0)

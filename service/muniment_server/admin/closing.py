@@ -10,7 +10,7 @@ _UNDER_WAY_SECONDS = 2.0
 
 
 def close_twice(close: Callable[[], int]) -> int:
-    """Close sessions, and later those that calls under way have opened meanwhile; return how many were open."""
+    """Call *close* now, and again for sessions that calls under way have opened since; return how many were closed."""
     closed = close()
     time.sleep(_UNDER_WAY_SECONDS)
     return closed + close()

@@ -70,14 +70,14 @@ _CAUSES = {
     "No space left on device": "make room on the disk, of the backup or of the database, and run the command again",
     "invalid page in block": f"the database is damaged: {AFTER_DAMAGE}",
 }
-"""What to do about errors, by words in them."""
+"""What to do about errors of pg_dump and pg_restore, by words in them."""
 
 
 def dump(admin: str, target: IO[bytes]) -> None:
     """Write everything in the database of the conninfo *admin*, as of one moment, to *target*. Raises Failure.
 
-    Into a file, which must be empty, pg_dump writes where the rows of each table begin. Writes to a cluster
-    wait meanwhile: see `paused_writes`.
+    A file must be empty; pg_dump also writes into it where the rows of each table begin. Writes to a cluster wait
+    until the dump has ended: see `paused_writes`.
     """
     path, streams = f"/dev/fd/{target.fileno()}", target.fileno() == _STANDARD_OUTPUT
     options = ["--format=custom", *(f"--schema={name}" for name in _SCHEMAS), *([] if streams else [f"--file={path}"])]
@@ -160,11 +160,11 @@ def without_rows_in_log(admin: str) -> str:
 
 @contextmanager
 def emptied(admin: str, file: Path, *, is_left: bool = False) -> Iterator[None]:
-    """For the block, in which the dump *file* is restored, a database without a schema: that of the conninfo *admin*.
+    """Remove the schema of the database of the conninfo *admin*, so that the block can restore the dump *file* there.
 
-    It is marked before anything else is done, so that no server uses it: see `restoring`. What an interrupted restore
-    has left there is removed; *is_left* says that all of it was left by one. Raises Failure, before anything is
-    changed, if the database has other data, if it is in use, or if its Postgres is too old for the dump.
+    The database is marked first, so that no server uses it: see `restoring`. What an interrupted restore has left there
+    is removed; *is_left* says that all of it was left by one. Raises Failure, before anything is changed, if the
+    database has other data, if it is in use, or if its Postgres is too old for the dump.
     """
     with psycopg.connect(admin, autocommit=True) as connection:
         entries = _entries(file)

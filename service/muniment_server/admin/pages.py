@@ -28,7 +28,7 @@ def damaged_relations(admin: str) -> Iterator[str]:
 
 
 def _damage(connection: psycopg.Connection[Any], query: str, relation: int) -> str | None:
-    """The first damage of a relation, which is locked meanwhile against changes of its structure alone."""
+    """The first damage of a relation. Only changes of its structure wait for the check."""
     try:
         with connection.transaction(force_rollback=True):
             return next((damage for (damage,) in connection.execute(query, {"relation": relation})), None)

@@ -29,9 +29,9 @@ SELECT audit.tenant, audit.level, audit.by_host, audit.event_id, audit.time, aud
    AND sealed_event.number BETWEEN %(first)s AND %(last)s;
 
 -- name: unsealed_events
--- The events that no seal of their level covers: of those, how many have the id of an event that is sealed at another level.
--- And since when an event is sealed that was written after the first of them, whatever the clock said then: no event is sealed
--- earlier than the seals before its own.
+-- The events that no seal of their level covers. *copies* of them have the id of an event that is sealed at another level.
+-- *overtaken* is when an event that was written after the first of them had been sealed: the latest time of all seals up to
+-- that event's, because a clock may have been back when one of them was made.
 WITH event AS (
     SELECT audit.event_id, audit.time, audit.written_by, FALSE AS by_host
       FROM audit

@@ -37,13 +37,13 @@ _HELD = "{} calls arriving, {} others, {} bytes of requests, {} of answers"
 
 
 def room(most: int, held: int) -> int:
-    """The whole, until three quarters of it are held; then what is left, as a power of two."""
+    """What parts are taken from: *most* until three quarters of it are held, then what is left, as a power of two."""
     left = most - held
     return most if 4 * left > most else 1 << max(0, left).bit_length() >> 1
 
 
 def _fits(held: int, count: int, most: float) -> bool:
-    """Whether a share may have so much more. Whoever holds none always may."""
+    """Whether a share may have *count* more. One that holds none always may."""
     return not held or held + count <= most
 
 
@@ -260,7 +260,7 @@ class Shares:
         return True
 
     def _room(self, kind: int) -> int:
-        """What the parts are parts of."""
+        """The room of one kind. Notes if the server is nearly full."""
         left = room(self._most[kind], self._root.held[kind])
         if left < self._most[kind]:
             self.was_nearly_full = True
