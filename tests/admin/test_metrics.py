@@ -195,11 +195,27 @@ def test_prometheus_finds_no_fault_with_metrics_and_rules(folder_of_two, address
     subprocess.run(["promtool", "check", "rules", ROOT / "service/deploy/alerts.yml"], check=True)
 
 
-def test_every_metric_of_a_rule_is_served(dev):
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="no promtool: apt-get install prometheus")
+def test_prometheus_understands_every_query_of_the_dashboard(tmp_path):
+    rules = [{"record": "query", "expr": re.sub(r"\$__\w+", "5m", query)} for query in _queries()]
+    file = tmp_path / "rules.json"  # which is YAML, too
+    file.write_text(json.dumps({"groups": [{"name": "dashboard", "rules": rules}]}))
+
+    subprocess.run(["promtool", "check", "rules", "--lint=none", file], check=True)
+
+
+def _queries() -> list[str]:
+    panels = json.loads((ROOT / "service/deploy/dashboard.json").read_text())["panels"]
+    return [target["expr"] for panel in panels for target in panel["targets"]]
+
+
+@pytest.mark.parametrize("file", ["alerts.yml", "dashboard.json"])
+def test_every_metric_of_a_rule_or_a_panel_is_served(dev, file):
     """That server has an embedder."""
     run(dev.folder, "memory", "get", "none", "--agent", "alice", "--taint", "public")
+    text = (ROOT / "service/deploy/alerts.yml").read_text() if file == "alerts.yml" else "\n".join(_queries())
     served = {name for name, _ in samples(f"unix:{dev.folder / '.muniment' / 'metrics.sock'}")}
-    named = set(re.findall(r"(?:muniment|grpc)_\w+", (ROOT / "service/deploy/alerts.yml").read_text()))
+    named = set(re.findall(r"(?:muniment|grpc)_\w+", text))
     # Those of others: tests/faults/test_remote_embedder.py, test_remote_reranker.py, tests/citus/test_serving.py.
     elsewhere = ("muniment_remote_", "muniment_reranker", "muniment_node_up")
     named -= {name for name in named if name.startswith(elsewhere)}

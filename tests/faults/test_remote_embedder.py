@@ -141,14 +141,15 @@ def test_metrics_and_status_tell_how_the_model_does(remote, model):
 
     def fails_at_internal():
         session.search_memories("anything")
-        return (read()["remote_embedder_failures_by_level"] or {}).get("INTERNAL")
+        return read().get("remote_embedder_failures_by_level", {}).get("INTERNAL")
 
     wait_until(  # a level is measured once the model has answered
-        lambda: len(read()["remote_embedding_queue_by_level"] or ()) == 2, "the queues were measured", seconds=_SLOW
+        lambda: len(read().get("remote_embedding_queue_by_level", ())) == 2, "the queues were measured", seconds=_SLOW
     )
     model.answer = lambda handler, _: answer_body(handler, b"", 503)
     wait_until(fails_at_internal, "a query was refused", seconds=_SLOW)
-    status, rules = read(), (ROOT / "service/deploy/alerts.yml").read_text()
+    status = read()
+    rules = "".join((ROOT / "service/deploy" / file).read_text() for file in ("alerts.yml", "dashboard.json"))
 
     assert status["remote_embedder"] == model.url.removeprefix("http://").removesuffix("/v1")
     assert status["remote_embedder_ceiling"] == "INTERNAL"

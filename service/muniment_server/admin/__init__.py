@@ -7,7 +7,6 @@ COMMANDS = Section(
     {
         "serve": Lazy("muniment_server.admin.serve:serve", "Run a server."),
         "status": Lazy("muniment_server.admin.status:status", "Show how a running server does."),
-        "top": Lazy("muniment_server.admin.top:top", "Watch a running server."),
         "migrate": Lazy("muniment_server.admin.migrate:migrate", "Prepare a database for the server."),
         "distribute": Lazy("muniment_server.admin.distribute:distribute", "Spread a database over a Citus cluster."),
         "doctor": Lazy("muniment_server.admin.doctor:doctor", "Check this machine and the database."),

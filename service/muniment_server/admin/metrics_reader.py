@@ -7,7 +7,6 @@ import http.client
 import shlex
 import socket
 import ssl
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -152,7 +151,7 @@ class MetricsReader:
         try:
             if response.status != http.client.OK or len(body) > _MAX_BYTES:
                 raise NotMetrics
-            return Reading.parse(body.decode(), time.monotonic())
+            return Reading.parse(body.decode())
         except (NotMetrics, UnicodeDecodeError):
             raise Failure(
                 f"what {self.address} serves are not the metrics of a server",

@@ -246,7 +246,7 @@ def _metrics(listen: str | None, token_file: Path | None) -> MetricsConfig | Non
 
 
 def _development_metrics(data_dir: Path) -> str | None:
-    """A socket in the data directory, where `muniment top` finds it. None if its path would be too long."""
+    """A socket in the data directory, where `muniment status` finds it. None if its path would be too long."""
     path = data_dir.absolute() / "metrics.sock"
     if len(os.fsencode(path)) <= SOCKET_PATH_BYTES:
         return f"unix:{path}"
