@@ -1,8 +1,8 @@
 """Makes the two descriptor sets of the contract: descriptor_sets.py IMAGE API RULES.
 
 API is for other languages and for Java: the contract without its validation rules and policies, which only the server
-needs. RULES is for the server: everything. Both have the comments of the contract, which reflection shows and which
-generators write into code. IMAGE is what `buf build` makes of the whole workspace.
+needs. RULES is for the server: everything. Both have the comments of the contract, which generators write into code.
+IMAGE is what `buf build` makes of the whole workspace.
 """
 
 from __future__ import annotations

@@ -126,8 +126,8 @@ def test_grpcurl_describes_a_method_and_a_field_to_a_host(run, server):
     method = run("grpcurl", *AS_HOST, server.address, "describe", "muniment.v1.MemoryService.SaveMemory")
     field = run("grpcurl", *AS_HOST, server.address, "describe", "muniment.v1.Memory.key")
 
-    assert "// Create or replace the session's own-level version of a memory." in method
-    assert "// The name, compared byte by byte." in field
+    assert "rpc SaveMemory ( .muniment.v1.SaveMemoryRequest )" in method
+    assert "string key = 1" in field
 
 
 def test_without_a_credential_it_finds_the_health_service_alone(run, server):

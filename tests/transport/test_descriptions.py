@@ -1,4 +1,4 @@
-"""What reflection answers to a host: every name of the contract, with its comments and its rules."""
+"""What reflection answers to a host: every name of the contract, with its rules."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 from grpc_reflection.v1alpha.reflection_pb2 import ServerReflectionRequest, ServerReflectionResponse
 
-from muniment_server.transport import descriptions
 from muniment_server.transport.descriptions import SERVED
 from muniment_server.transport.server import SERVICES
 
@@ -35,11 +34,6 @@ def files_in(answer):
 def file_of(service, symbol):
     (answer,) = ask(service, {"file_containing_symbol": symbol})
     return files_in(answer)[0]
-
-
-def comment_on(file, *path):
-    (location,) = (each for each in file.source_code_info.location if list(each.path) == list(path))
-    return location.leading_comments.strip()
 
 
 @pytest.mark.parametrize("version", SERVED)
@@ -84,16 +78,6 @@ def test_every_service_and_method_is_found_by_name(shared):
     assert [name for name, answer in zip(names, answers, strict=True) if not files_in(answer)] == []
 
 
-def test_comments_are_carried(shared):
-    """Of services, methods, messages and fields: paths in a descriptor begin with 6 and 4."""
-    file = file_of(shared, "muniment.v1.MemoryService.SaveMemory")
-    of_the_memory = file_of(shared, "muniment.v1.Memory.key")
-
-    assert comment_on(file, 6, 0).startswith("Keyed memories, as one session sees them.")
-    assert comment_on(file, 6, 0, 2, 0).startswith("Create or replace the session's own-level version of a memory.")
-    assert comment_on(of_the_memory, 4, 0, 2, 0) == "The name, compared byte by byte."
-
-
 def test_rules_are_carried(shared):
     """Clients do not carry them: a person at a terminal sees them here."""
     key = next(field for field in file_of(shared, "muniment.v1.SaveMemoryRequest").message_type[0].field)
@@ -111,15 +95,6 @@ def test_a_file_comes_with_all_that_it_imports(shared):
     pool = DescriptorPool(database)
 
     assert "key" in pool.FindMethodByName("muniment.v1.MemoryService.SaveMemory").input_type.fields_by_name
-
-
-def test_what_was_sent_in_a_stream_is_not_sent_again_as_an_import(shared):
-    question = {"file_by_filename": "muniment/v1/memory_service.proto"}
-
-    first, second = ask(shared, question, question)
-
-    assert len(files_in(first)) > 5
-    assert [file.name for file in files_in(second)] == ["muniment/v1/memory_service.proto"]
 
 
 def test_an_extension_is_found_by_its_number(shared):
@@ -167,20 +142,18 @@ def test_a_question_without_content_is_an_error_in_the_answer(shared):
     (answer,) = ask(shared, {"host": "muniment.example"})
 
     assert answer.error_response.error_code == grpc.StatusCode.INVALID_ARGUMENT.value[0]
-    assert answer.valid_host == "muniment.example"
+    assert answer.original_request.host == "muniment.example"
 
 
-def test_both_versions_are_the_same_on_the_wire():
+def test_both_versions_are_the_same_on_the_wire(shared):
     """So one class of messages serves both."""
-    v1 = _messages_of("grpc/reflection/v1/reflection.proto")
-    v1alpha = _messages_of("grpc_reflection/v1alpha/reflection.proto")
+    v1, v1alpha = (_messages_of(file_of(shared, version)) for version in sorted(SERVED))
 
     assert len(v1) == 8
     assert v1 == v1alpha
 
 
-def _messages_of(name):
-    file = FileDescriptorProto.FromString(descriptions.of_everything(())._contents[name])
+def _messages_of(file):
     return [
         (message.name, [(field.number, field.type, field.label, _short(field)) for field in message.field])
         for message in file.message_type

@@ -39,15 +39,11 @@ _MAX_ENTRIES = 256
 """A repeated field with more is refused unchecked: checking half a million empty tags took 13 seconds and 1 GiB."""
 
 
-def contract_files() -> FileDescriptorSet:
-    """The contract with its rules and comments, and what it imports."""
-    return FileDescriptorSet.FromString(resources.files(__package__).joinpath("rules.binpb").read_bytes())
-
-
 def load_pool() -> DescriptorPool:
     """The contract with its rules, in a separate pool, because the generated classes have no rules."""
+    files = FileDescriptorSet.FromString(resources.files(__package__).joinpath("rules.binpb").read_bytes())
     pool = DescriptorPool()
-    for file in contract_files().file:
+    for file in files.file:
         pool.AddSerializedFile(file.SerializeToString())
     return pool
 
