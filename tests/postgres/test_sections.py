@@ -22,7 +22,6 @@ from muniment_server.postgres import pool
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.pool import SINGLE, RoleConnection
 from muniment_server.postgres.pool import Database as RoleDatabase
-from muniment_server.postgres.traced import TracedConnection
 from muniment_server.postgres.transaction import transaction
 from tests.support.commands import wait_until
 from tests.support.databases import Database
@@ -45,8 +44,8 @@ class _Refused(Exception):
 
 
 @contextmanager
-def _connected(migrated: Database, kind: type[RoleConnection]) -> Iterator[RoleConnection]:
-    database = RoleDatabase(migrated.conninfo, pool_sizes=SINGLE, connection_class=kind)
+def _connected(migrated: Database) -> Iterator[RoleConnection]:
+    database = RoleDatabase(migrated.conninfo, pool_sizes=SINGLE)
     try:
         with database.connection(_ROLE, Deadline(5)) as connection:
             yield connection
@@ -94,32 +93,25 @@ def _is_refused_at_once(connection: RoleConnection) -> None:
         raise _Refused
 
 
-@pytest.mark.parametrize("kind", [RoleConnection, TracedConnection])
-def test_a_statement_that_is_larger_than_all_buffers_is_sent_to_its_end(
-    kind: type[RoleConnection], migrated: Database
-) -> None:
+def test_a_statement_that_is_larger_than_all_buffers_is_sent_to_its_end(migrated: Database) -> None:
     """Otherwise the database waits for the rest, and the server for the answer, with what it has locked."""
-    with _connected(migrated, kind) as connection, _ended_if_it_hangs(connection, migrated), transaction(connection):
+    with _connected(migrated) as connection, _ended_if_it_hangs(connection, migrated), transaction(connection):
         assert connection.execute("SELECT length(%s)", ["x" * 20_000_000]).fetchone() == (20_000_000,)
 
 
-@pytest.mark.parametrize("kind", [RoleConnection, TracedConnection])
-def test_a_transaction_that_fails_before_a_large_statement_is_sent_is_rolled_back(
-    kind: type[RoleConnection], migrated: Database
-) -> None:
+def test_a_transaction_that_fails_before_a_large_statement_is_sent_is_rolled_back(migrated: Database) -> None:
     """The database reads on until the end of the section, and answers only then."""
-    with _connected(migrated, kind) as connection, _ended_if_it_hangs(connection, migrated):
+    with _connected(migrated) as connection, _ended_if_it_hangs(connection, migrated):
         with pytest.raises(DivisionByZero):
             _fails_before_it_is_sent(connection)
         assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
-@pytest.mark.parametrize("kind", [RoleConnection, TracedConnection])
 @pytest.mark.parametrize("run", [_commits, _is_refused, _is_refused_at_once])
 def test_in_a_transaction_nothing_is_sent_between_a_sync_and_its_answer(
-    run: Callable[[RoleConnection], None], kind: type[RoleConnection], migrated: Database, tmp_path: Path
+    run: Callable[[RoleConnection], None], migrated: Database, tmp_path: Path
 ) -> None:
-    with _connected(migrated, kind) as connection, (tmp_path / "trace").open("w+b") as trace:
+    with _connected(migrated) as connection, (tmp_path / "trace").open("w+b") as trace:
         connection.pgconn.trace(trace.fileno())
         connection.pgconn.set_trace_flags(Trace.SUPPRESS_TIMESTAMPS)
         run(connection)
@@ -138,7 +130,7 @@ def test_a_transaction_of_which_only_a_part_arrives_ends(
 ) -> None:
     """From Postgres 17 on, and because of the limit."""
     monkeypatch.setattr(pool, "SETTINGS_SINCE_17", {"transaction_timeout": limit})
-    with _connected(migrated, RoleConnection) as connection, migrated.as_admin() as admin:
+    with _connected(migrated) as connection, migrated.as_admin() as admin:
         has_limit = limit != "0" and connection.info.server_version >= _POSTGRES_17
         process = connection.backend()
         connection.pgconn.enter_pipeline_mode()

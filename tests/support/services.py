@@ -29,8 +29,6 @@ from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.epochs import EpochGuard
 from muniment_server.postgres.placement import Databases
 from muniment_server.postgres.pool import Database as RoleDatabase
-from muniment_server.postgres.pool import RoleConnection
-from muniment_server.postgres.traced import TracedConnection
 from muniment_server.search.embeddings import Vector, no_embedder
 from muniment_server.search.reranking import NO_RERANKER, Reranker
 from muniment_server.search.search import RemoteQueryEmbedder, Searcher
@@ -210,7 +208,6 @@ def serving(
         database.conninfo,
         pool_sizes=limits.connections(100),
         epochs=epochs,
-        connection_class=RoleConnection if tracer is None else TracedConnection,
     )
     scopes = Scopes(Databases.of_one(connections), ids, audit_reads_from=audit_reads_from)
     server = Server(

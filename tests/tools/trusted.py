@@ -23,7 +23,6 @@ _CONNECTIONS = (
     "postgres/pool.py",
     "postgres/placement.py",
     "postgres/prepared.py",
-    "postgres/traced.py",
     "postgres/epochs.py",
     "postgres/roles.py",
     "postgres/transaction.py",

@@ -8,15 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from muniment_server.domain.errors import DeadlineExceeded
-from muniment_server.telemetry.traces import CallTrace
 
 
 class Deadline:
     """How long one call may run. It may expire early, from another thread, when the caller cancels."""
 
     def __init__(self, seconds: float | None = None) -> None:
-        self.trace: CallTrace | None = None
-        """The trace of the call, for the statements that run within the deadline."""
         self._end = None if seconds is None else time.monotonic() + seconds
         self._expired = False
         self._cancel: Callable[[], None] | None = None

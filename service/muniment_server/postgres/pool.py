@@ -31,7 +31,6 @@ from muniment_server.postgres.epochs import Epoch, EpochGuard, WrongEpoch
 from muniment_server.postgres.prepared import PreparedStatements
 from muniment_server.telemetry import database_metrics as metrics
 from muniment_server.telemetry.repeats import Repeats, warn_once
-from muniment_server.telemetry.traces import CallTrace
 
 _R = TypeVar("_R")
 
@@ -148,8 +147,6 @@ class RoleConnection(psycopg.Connection[Any]):
     answered_at: float = 0.0
     """When it was last pinged, by `time.monotonic`."""
     epoch: Epoch | None = None
-    trace: CallTrace | None = None
-    """The trace of the call that uses it, if the connection is a `TracedConnection`."""
     open_pipeline: psycopg.Pipeline | None = None
     on_cluster: bool = False
     """Whether its database is that of a Citus cluster. Set by `apply_settings`."""
@@ -350,12 +347,10 @@ class Database:
         *,
         pool_sizes: Mapping[str, int],
         epochs: EpochGuard | None = None,
-        connection_class: type[RoleConnection] = RoleConnection,
     ) -> None:
         self._conninfo = conninfo
         self._pool_sizes = pool_sizes
         self._epochs = epochs or EpochGuard()
-        self._connection_class = connection_class
         self._pools: dict[str, _Pool] = {}
         self._broke_at = 0.0
         """When a connection was found broken last."""
@@ -374,7 +369,6 @@ class Database:
         try:
             connection = self._check_out(pool, _at_most(_POOL_WAIT, deadline.remaining()))
             try:
-                connection.trace = deadline.trace
                 with deadline.canceling(connection.cancel_now):
                     connection.limit(deadline.remaining())
                     try:
@@ -412,7 +406,7 @@ class Database:
     def _pool(self, role: str) -> _Pool:
         return _Pool(
             self._conninfo(role),
-            connection_class=self._connection_class,
+            connection_class=RoleConnection,
             kwargs={
                 "autocommit": True,
                 "prepare_threshold": 0,

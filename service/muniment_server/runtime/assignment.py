@@ -21,7 +21,7 @@ from muniment_server.domain.ids import TenantNumber
 from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.epochs import EpochGuard
 from muniment_server.postgres.placement import ONLY, Databases, Placement
-from muniment_server.postgres.pool import Database, RoleConnection
+from muniment_server.postgres.pool import Database
 from muniment_server.telemetry.logs import LogFormat
 
 READY = "ready"
@@ -88,7 +88,6 @@ class Assignment:
         pool_sizes: Mapping[str, int],
         *,
         application_name: str | None = None,
-        connection_class: type[RoleConnection] = RoleConnection,
     ) -> Databases:
         """The databases of all servers, with pools of their own."""
         placement = self.placement()
@@ -100,7 +99,6 @@ class Assignment:
                     partial(_login, conninfo, named),
                     pool_sizes=pool_sizes,
                     epochs=EpochGuard(epoch_directory(Path(self.epochs), name)),
-                    connection_class=connection_class,
                 )
                 for name, conninfo in placement.servers.items()
             },

@@ -21,8 +21,6 @@ from muniment_server.monitor.scopes import Scopes
 from muniment_server.postgres import roles
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.placement import Databases, PlacedDatabase
-from muniment_server.postgres.pool import RoleConnection
-from muniment_server.postgres.traced import TracedConnection
 from muniment_server.runtime import address, child_main, cluster_grants, log_settings
 from muniment_server.runtime.assignment import Assignment
 from muniment_server.runtime.certificates import checked_tls
@@ -62,11 +60,7 @@ def main(start_tracer: Callable[[], Tracer | None] = lambda: None) -> None:
 def _serve(orders: Orders, tracer: Tracer | None) -> None:
     assignment, stop = orders.assignment, orders.stop
     limits = Limits(threads=assignment.threads, max_in_flight=assignment.max_in_flight)
-    databases = assignment.databases(
-        assignment.worker_connections,
-        application_name=assignment.application_name,
-        connection_class=RoleConnection if tracer is None else TracedConnection,
-    )
+    databases = assignment.databases(assignment.worker_connections, application_name=assignment.application_name)
     for placed in databases:
         placed.is_verified = False
     scopes = Scopes(databases, RandomIds(), audit_reads_from=Classification(assignment.audit_reads_from))

@@ -7,23 +7,13 @@ from __future__ import annotations
 
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
 
-from muniment_server.monitor.queries import AUDIT_QUERIES, HOST_QUERIES, SESSION_QUERIES
 from muniment_server.runtime import worker
 from muniment_server.telemetry.otlp import OpenTelemetryTracer
-
-_UNTRACED = {"record_read"}
-"""Only sessions at levels where reads are audited run it: its span would tell a level, which no log does."""
 
 
 def main() -> None:
     """Serve as a worker does, and export traces."""
-    worker.main(lambda: OpenTelemetryTracer(OTLPSpanExporter(), statement_names()))
-
-
-def statement_names() -> dict[str, str]:
-    """The names of the statements that get a span, by their texts. A pipelined transaction waits in its COMMIT."""
-    queries = {**SESSION_QUERIES, **HOST_QUERIES, **AUDIT_QUERIES}
-    return {text: name for name, text in queries.items() if name not in _UNTRACED} | {"COMMIT": "commit"}
+    worker.main(lambda: OpenTelemetryTracer(OTLPSpanExporter()))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Traces by OpenTelemetry, exported by OTLP. Only a worker with `--traces` loads this module (extra `tracing`).
 
 The standard variables of OpenTelemetry say where spans are sent, how many are sampled, and how many wait. Names follow
-its semantic conventions 1.45: RPC, database, and the memory spans of those for generative AI. A span never has the
-message of an exception, the text of a statement, or its parameters.
+its semantic conventions 1.45: RPC, and the memory spans of those for generative AI. A span never has the message of an
+exception.
 """
 
 from __future__ import annotations
@@ -25,14 +25,12 @@ from opentelemetry.trace import Tracer as SpanTracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from muniment_server.telemetry.memory_operations import OPERATIONS
-from muniment_server.telemetry.traces import CallTrace, StatementSpan
+from muniment_server.telemetry.traces import CallTrace
 
 _LOG = logging.getLogger("muniment.traces")
 _SERVICE = "muniment"
 _OTHER_METHOD = "_OTHER"
 """Stands for a method that the contract does not have. The caller chose its name."""
-_MAX_STATEMENTS = 100
-"""The spans of statements in one call. An import runs more: it must not crowd out the spans of other calls."""
 _FLUSH_SECONDS = 3.0
 """How long a worker that stops exports spans. The supervisor kills it after five."""
 _SERVER_ERRORS = frozenset({"UNKNOWN", "DEADLINE_EXCEEDED", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS"})
@@ -46,9 +44,7 @@ class OpenTelemetryTracer:
     The server alone decides what is sampled: a caller's sampled flag has no say, nor has the trace id that it chose.
     """
 
-    def __init__(self, exporter: SpanExporter, queries: Mapping[str, str]) -> None:
-        """*queries* has the name of each statement that gets a span, by its text."""
-        self._queries = queries
+    def __init__(self, exporter: SpanExporter) -> None:
         self._sampler = TracerProvider(shutdown_on_exit=False).sampler  # as OTEL_TRACES_SAMPLER says
         self._ids = RandomIdGenerator()
         self._exporter = _LoggedExporter(exporter)
@@ -73,7 +69,7 @@ class OpenTelemetryTracer:
             {"rpc.system.name": "grpc", "rpc.method": method, **_attributes(fields)},
             start_time=time.time_ns() - int(seconds * 1e9),
         )
-        return _CallTrace(self._tracer, self._queries, call, OPERATIONS.get(name), _store(fields))
+        return _CallTrace(self._tracer, call, OPERATIONS.get(name), _store(fields))
 
     def stop(self) -> None:
         """See `traces.Tracer`. What a slow collector has not taken by then is lost."""
@@ -84,37 +80,23 @@ class OpenTelemetryTracer:
 
 
 class _CallTrace:
-    """The span of a call, and within it those of its memory operation and its statements."""
+    """The span of a call, and within it that of its memory operation."""
 
-    __slots__ = ("_call", "_context", "_left", "_operation", "_queries", "_tracer")
+    __slots__ = ("_call", "_operation")
 
-    def __init__(
-        self, tracer: SpanTracer, queries: Mapping[str, str], call: Span, operation: str | None, store: str | None
-    ) -> None:
-        self._tracer = tracer
-        self._queries = queries
-        self._left = _MAX_STATEMENTS
+    def __init__(self, tracer: SpanTracer, call: Span, operation: str | None, store: str | None) -> None:
         self._call = call
-        self._context = set_span_in_context(call, Context())
         self._operation: Span | None = None
         if operation is not None:
             attributes = {"gen_ai.operation.name": operation}
             if store is not None:
                 attributes["gen_ai.memory.store.id"] = store
-            self._operation = tracer.start_span(operation, self._context, SpanKind.INTERNAL, attributes)
-            self._context = set_span_in_context(self._operation, Context())
+            context = set_span_in_context(call, Context())
+            self._operation = tracer.start_span(operation, context, SpanKind.INTERNAL, attributes)
 
     @property
     def trace_id(self) -> str:
         return format_trace_id(self._call.get_span_context().trace_id)
-
-    def statement(self, query: str) -> StatementSpan | None:
-        name = self._queries.get(query)
-        if name is None or self._left == 0:
-            return None
-        self._left -= 1
-        attributes = {"db.system.name": "postgresql", "db.operation.name": name}
-        return _StatementSpan(self._tracer.start_span(name, self._context, SpanKind.CLIENT, attributes))
 
     def end(self, code: str, reason: str) -> None:
         if self._operation is not None:
@@ -127,23 +109,6 @@ class _CallTrace:
         if code in _SERVER_ERRORS:
             _fail(self._call, code)
         self._call.end()
-
-
-class _StatementSpan:
-    __slots__ = ("_ended", "_span")
-
-    def __init__(self, span: Span) -> None:
-        self._span = span
-        self._ended = False
-
-    def end(self, sqlstate: str | None = None) -> None:
-        if self._ended:
-            return
-        self._ended = True
-        if sqlstate is not None:
-            self._span.set_attribute("db.response.status_code", sqlstate)
-            _fail(self._span, sqlstate)
-        self._span.end()
 
 
 class _LoggedExporter(SpanExporter):

@@ -1,7 +1,6 @@
 """The traces of calls, whatever exports them.
 
-A trace reaches the statements of its call with the call's deadline. `otlp` implements these protocols with
-OpenTelemetry; only a worker with `--traces` loads it.
+`otlp` implements these protocols with OpenTelemetry; only a worker with `--traces` loads it.
 """
 
 from __future__ import annotations
@@ -10,24 +9,12 @@ from collections.abc import Mapping
 from typing import Protocol
 
 
-class StatementSpan(Protocol):
-    """The span of one statement."""
-
-    def end(self, sqlstate: str | None = None) -> None:
-        """The database has answered, or the statement failed with *sqlstate*. Only the first end counts."""
-        ...
-
-
 class CallTrace(Protocol):
     """The trace of one call that is sampled."""
 
     @property
     def trace_id(self) -> str:
         """32 hexadecimal digits."""
-        ...
-
-    def statement(self, query: str) -> StatementSpan | None:
-        """Begin the span of a statement with this text. None if it gets none."""
         ...
 
     def end(self, code: str, reason: str) -> None:

@@ -124,7 +124,7 @@ class CallRecord:
         self.trace: CallTrace | None = None
         """Its trace, if it is sampled. Only a call that has its turn has one: refusals stay cheap."""
 
-    def begin_trace(self, metadata: Sequence[tuple[str, str | bytes]]) -> CallTrace | None:
+    def begin_trace(self, metadata: Sequence[tuple[str, str | bytes]]) -> None:
         """Begin the trace of the call, which has its turn now, if it is sampled. *metadata* is what the caller sent."""
         if self._log.tracer is not None and not self._has_ended:
             self.trace = self._log.tracer.begin(
@@ -134,7 +134,6 @@ class CallRecord:
                 seconds=time.monotonic() - self.begun,
                 fields={"request_id": self.request_id, **_identity(self.principal)},
             )
-        return self.trace
 
     def succeeded(self) -> None:
         """The answer is ready."""

@@ -140,7 +140,7 @@ class Dispatcher(grpc.ServerInterceptor):
             token = bearer_token(context.invocation_metadata() or ())
             return proceed(Call(method, context, nothing, deadline, self._scopes, token, nothing))
         record = incoming.record
-        deadline.trace = record.begin_trace(incoming.metadata)
+        record.begin_trace(incoming.metadata)
         call = Call(
             method,
             context,
