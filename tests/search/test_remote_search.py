@@ -23,11 +23,11 @@ from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.placement import Databases
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
-from muniment_server.runtime import error_backoff, remote_embedding, remote_model, remote_reindexing
+from muniment_server.runtime import remote_embedding, remote_model, remote_reindexing
+from muniment_server.runtime.backoff import Backoff
 from muniment_server.runtime.circuit_breaker import CircuitBreaker
 from muniment_server.runtime.embedder import EmbeddingSchedule, embed_queued_chunks
 from muniment_server.runtime.embedder_socket import remote_query_embedder
-from muniment_server.runtime.error_backoff import ErrorBackoff
 from muniment_server.runtime.remote_client import RemoteModelError
 from muniment_server.runtime.remote_configuration import RemoteConfig
 from muniment_server.runtime.remote_embedding import RemoteEmbedding
@@ -135,7 +135,7 @@ def world(database, tmp_path, server):
 @pytest.fixture
 def short_pauses(monkeypatch):
     """Request it before `world`, which starts the threads that pause."""
-    monkeypatch.setattr(error_backoff, "FIRST_PAUSE", 0.02)
+    monkeypatch.setattr(Backoff, "first", 0.02)
 
 
 def fill(world):
@@ -872,7 +872,7 @@ def test_a_model_that_is_away_at_the_start_is_asked_again(database, tmp_path, se
 
 def test_pauses_become_longer_up_to_a_minute_and_end_with_a_success():
     clock = StoppedClock()
-    backoff = ErrorBackoff(clock)
+    backoff = Backoff(clock)
     first = [backoff.begin() for _ in range(8)]
     asked = backoff.begin(at_least=300)
     clock.seconds += 300

@@ -1,28 +1,46 @@
-"""When a process that has died may be started again."""
+"""Pauses between attempts that fail: starts of a process that dies, requests to a model at an address."""
 
 from __future__ import annotations
 
+import math
 import time
-
-_FIRST_DELAY = 0.1
-_LONGEST_DELAY = 10.0
-_STABLE_SECONDS = 60.0
-"""After a process has run for that long, the delays begin anew."""
+from collections.abc import Callable
 
 
 class Backoff:
-    """The first start is immediate. Each further one is delayed for twice as long."""
+    """Pauses after failures, each twice as long as the one before, until there is a success."""
 
-    def __init__(self) -> None:
-        self._delay = 0.0
-        self._not_before = 0.0
+    first, longest = 1.0, 60.0
+    """How many seconds the first pause and the longest take."""
+    forgets_after = math.inf
+    """How many seconds after the end of a pause nothing has failed for so long that the next is a short one."""
 
-    def allows_start(self) -> bool:
-        """Whether to start it now. If so, the next start is delayed."""
-        now = time.monotonic()
-        if now < self._not_before:
-            return False
-        is_stable = now - self._not_before > _STABLE_SECONDS
-        self._delay = _FIRST_DELAY if is_stable else min(_LONGEST_DELAY, max(_FIRST_DELAY, 2 * self._delay))
-        self._not_before = now + self._delay
-        return True
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._next = self.first
+        self._until = 0.0
+
+    @property
+    def remaining(self) -> float:
+        """How many seconds the pause still lasts."""
+        return max(0.0, self._until - self._clock())
+
+    def begin(self, at_least: float = 0.0) -> float:
+        """Begin a pause of at least so many seconds, and return its length. It cuts short none that lasts longer."""
+        if self._clock() - self._until > self.forgets_after:
+            self.reset()
+        seconds = max(self._next, at_least)
+        self._until = max(self._until, self._clock() + seconds)
+        self._next = min(2 * self._next, self.longest)
+        return seconds
+
+    def reset(self) -> None:
+        """Forget the failures, so that the next pause is a short one. A pause that has begun is not cut short."""
+        self._next = self.first
+
+
+class StartBackoff(Backoff):
+    """That of a process, which begins with each start: one that has run for a minute is taken to be well."""
+
+    first, longest = 0.1, 10.0
+    forgets_after = 60.0

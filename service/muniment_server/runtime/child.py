@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from muniment_server.runtime.assignment import DUMP, DUMP_WITHOUT_INTERPRETER, LEAVE, READY, Assignment
-from muniment_server.runtime.backoff import Backoff
+from muniment_server.runtime.backoff import StartBackoff
 from muniment_server.runtime.child_log import ChildLog
 from muniment_server.runtime.configuration import ServerConfig, child_environment
 from muniment_server.telemetry.logs import fields
@@ -62,7 +62,7 @@ class Child:
         self._drain_seconds = config.drain_seconds
         self._assignment: Assignment | None = None
         self._next_assignment: Assignment | None = None
-        self._backoff = Backoff()
+        self._backoff = StartBackoff()
         self._replaces = replaces
         self._is_kept_alive = not replaces
         self._end_by = math.inf
@@ -110,7 +110,8 @@ class Child:
         if not self.has_ended:
             self._kill_if_hanging()
             self._kill_if_too_large()
-        elif self._is_kept_alive and self._backoff.allows_start():
+        elif self._is_kept_alive and not self._backoff.remaining:
+            self._backoff.begin()
             _LOG.error("%s died with status %s: restarting it", self.name, self._process.returncode)
             self._process = self._start()
             self.starts += 1

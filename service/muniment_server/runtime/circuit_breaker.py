@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from muniment_server.runtime.error_backoff import ErrorBackoff
+from muniment_server.runtime.backoff import Backoff
 from muniment_server.runtime.remote_client import RemoteModelError
 from muniment_server.telemetry.repeats import Repeats, warn_once
 
@@ -22,7 +22,7 @@ class CircuitBreaker:
     def __init__(self, failure: str, clock: Callable[[], float] = time.monotonic) -> None:
         """*failure*: the beginning of the line in the log, before what the error says."""
         self._failure = failure
-        self._backoff = ErrorBackoff(clock)
+        self._backoff = Backoff(clock)
         self._repeats = Repeats()
         self._probing = threading.Lock()
 

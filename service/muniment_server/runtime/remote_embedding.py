@@ -23,10 +23,10 @@ from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.driver_errors import location_of
 from muniment_server.postgres.placement import Databases, PlacedDatabase
 from muniment_server.postgres.pool import Database
+from muniment_server.runtime.backoff import Backoff
 from muniment_server.runtime.circuit_breaker import CircuitBreaker
 from muniment_server.runtime.embedder_socket import serve_queries
 from muniment_server.runtime.eraser import is_deleted
-from muniment_server.runtime.error_backoff import FIRST_PAUSE, ErrorBackoff
 from muniment_server.runtime.remote_client import RemoteModelError
 from muniment_server.runtime.remote_configuration import RemoteConfig, remote_socket
 from muniment_server.runtime.remote_model import RemoteModel
@@ -118,7 +118,7 @@ class RemoteEmbedding:
                 pass
 
     def _calibrate(self, stop: StopSignal) -> bool:
-        backoff = ErrorBackoff()
+        backoff = Backoff()
         while not stop.wait(backoff.remaining):
             try:
                 self._model.calibrate()
@@ -145,7 +145,7 @@ class RemoteEmbedding:
             except MunimentError as error:  # the database is unavailable, or its disk is full
                 if len(self._databases.names) > 1:
                     return isinstance(error, StorageFull)  # that lasts
-                stop.wait(FIRST_PAUSE)
+                stop.wait(Backoff.first)
             except Exception as error:  # noqa: BLE001 - the thread goes on, as the embedder does
                 _LOG.error("looking for missing embeddings failed: %s\n%s", type(error).__name__, location_of(error))
                 return True

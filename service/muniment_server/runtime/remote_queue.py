@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 
 from muniment_server.domain.ids import AgentNumber, TenantNumber
-from muniment_server.runtime.error_backoff import ErrorBackoff
+from muniment_server.runtime.backoff import Backoff
 from muniment_server.runtime.remote_client import RemoteModelError
 from muniment_server.runtime.remote_model import IsWaiting, batch_size
 from muniment_server.search.embedding_queue import (
@@ -61,7 +61,7 @@ class RemoteQueue:
 
         *tries_again*: whether chunks that failed alone have their turn again after a while.
         """
-        self.backoff = ErrorBackoff(clock)
+        self.backoff = Backoff(clock)
         self.sent = 0
         """How many batches were given to the model."""
         self._may_send = may_send

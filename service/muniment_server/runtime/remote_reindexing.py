@@ -25,8 +25,8 @@ from muniment_server.domain.ids import AgentNumber, TenantNumber
 from muniment_server.postgres import roles
 from muniment_server.postgres.driver_errors import sqlstate_of
 from muniment_server.postgres.pool import with_settings
+from muniment_server.runtime.backoff import Backoff
 from muniment_server.runtime.eraser import is_deleted
-from muniment_server.runtime.error_backoff import ErrorBackoff
 from muniment_server.runtime.hardening import forbid_core_dumps
 from muniment_server.runtime.remote_client import RemoteModelError
 from muniment_server.runtime.remote_configuration import RemoteConfig, RemoteConfigError
@@ -187,7 +187,7 @@ def _batches(
 
 def _with_retries(act: Callable[[], _T]) -> _T:
     """Call *act*, and again after failures: after the last of `_MAX_FAILURES` in a row, raise it."""
-    backoff = ErrorBackoff()
+    backoff = Backoff()
     for _ in range(_MAX_FAILURES - 1):
         try:
             return act()

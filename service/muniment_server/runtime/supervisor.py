@@ -22,7 +22,7 @@ from muniment_server.postgres.migrate import newest_version
 from muniment_server.postgres.placement import Placement
 from muniment_server.runtime import address, connection_budget, databases, metrics_endpoint
 from muniment_server.runtime.assignment import Assignment
-from muniment_server.runtime.backoff import Backoff
+from muniment_server.runtime.backoff import StartBackoff
 from muniment_server.runtime.census import Censuses
 from muniment_server.runtime.child import WATCH_SECONDS, Child, drain
 from muniment_server.runtime.configuration import ConfigError, ServerConfig
@@ -291,11 +291,12 @@ def _embedder(config: ServerConfig) -> Iterator[Embedder]:
 def _watch(
     children: Callable[[], list[Child]], reload: Callable[[], None], embedded: EmbeddedPostgres | None, stop: StopSignal
 ) -> None:
-    backoff = Backoff()  # on a full disk, each start would be another crash recovery
+    backoff = StartBackoff()  # on a full disk, each start would be another crash recovery
     while not stop.wait(WATCH_SECONDS):
         for child in children():
             child.keep_alive()
-        if embedded is not None and not embedded.running and backoff.allows_start():
+        if embedded is not None and not embedded.running and not backoff.remaining:
+            backoff.begin()
             _restart(embedded)
         reload()
 
