@@ -258,10 +258,6 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:
         """No line for a reader."""
 
-    def address_string(self) -> str:
-        """A unix socket has no addresses."""
-        return ""
-
     def _is_allowed(self) -> bool:
         wanted = self.server.token
         if wanted is None:  # the socket's mode lets only the server's account in
