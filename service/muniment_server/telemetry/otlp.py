@@ -24,7 +24,6 @@ from opentelemetry.trace import Span, SpanKind, StatusCode, format_trace_id, set
 from opentelemetry.trace import Tracer as SpanTracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from muniment_server.telemetry.memory_operations import OPERATIONS
 from muniment_server.telemetry.traces import CallTrace, StatementSpan
 
 _LOG = logging.getLogger("muniment.traces")
@@ -59,7 +58,14 @@ class OpenTelemetryTracer:
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL + 1)  # it logs what the collector answers
 
     def begin(
-        self, path: str, name: str, traceparent: str | None, *, seconds: float, fields: Mapping[str, object]
+        self,
+        path: str,
+        name: str,
+        traceparent: str | None,
+        *,
+        operation: str,
+        seconds: float,
+        fields: Mapping[str, object],
     ) -> CallTrace | None:
         """See `traces.Tracer`."""
         chance = self._ids.generate_trace_id()
@@ -73,7 +79,7 @@ class OpenTelemetryTracer:
             {"rpc.system.name": "grpc", "rpc.method": method, **_attributes(fields)},
             start_time=time.time_ns() - int(seconds * 1e9),
         )
-        return _CallTrace(self._tracer, self._queries, call, OPERATIONS.get(name), _store(fields))
+        return _CallTrace(self._tracer, self._queries, call, operation, _store(fields))
 
     def stop(self) -> None:
         """See `traces.Tracer`. What a slow collector has not taken by then is lost."""
@@ -89,7 +95,7 @@ class _CallTrace:
     __slots__ = ("_call", "_context", "_left", "_operation", "_queries", "_tracer")
 
     def __init__(
-        self, tracer: SpanTracer, queries: Mapping[str, str], call: Span, operation: str | None, store: str | None
+        self, tracer: SpanTracer, queries: Mapping[str, str], call: Span, operation: str, store: str | None
     ) -> None:
         self._tracer = tracer
         self._queries = queries
@@ -97,7 +103,7 @@ class _CallTrace:
         self._call = call
         self._context = set_span_in_context(call, Context())
         self._operation: Span | None = None
-        if operation is not None:
+        if operation:
             attributes = {"gen_ai.operation.name": operation}
             if store is not None:
                 attributes["gen_ai.memory.store.id"] = store

@@ -8,22 +8,23 @@ use std::{
 use prost_build::{Method, Service};
 use prost_types::{
     DescriptorProto, FieldDescriptorProto, FileDescriptorProto, field_descriptor_proto::Label,
-    method_options::IdempotencyLevel,
 };
 
 /// Writes the methods of services.
 pub struct Methods {
     /// The messages, by full name, that have an etag.
     with_etag: HashSet<String>,
-    /// Those that hand out a session's token.
+    /// The requests that may be repeated.
+    repeatable: HashSet<String>,
+    /// The messages that hand out a session's token.
     with_token: HashSet<String>,
     /// Those that are pages of a list: the name and the type of what is listed.
     pages: HashMap<String, (String, String)>,
 }
 
 impl Methods {
-    /// For the services and messages of *files*.
-    pub fn of(files: &[FileDescriptorProto]) -> Self {
+    /// For the services and messages of *files*, of which the requests in *repeatable* may be repeated.
+    pub fn of(files: &[FileDescriptorProto], repeatable: HashSet<String>) -> Self {
         let (mut with_etag, mut with_token) = (HashSet::new(), HashSet::new());
         let mut pages = HashMap::new();
         for file in files {
@@ -43,6 +44,7 @@ impl Methods {
         }
         Self {
             with_etag,
+            repeatable,
             with_token,
             pages,
         }
@@ -118,17 +120,11 @@ impl Methods {
         write!(
             code,
             "impl crate::retries::UnaryRequest for {input} {{
-    const METHOD: &'static str = \"{name}\";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::{level};
+    const MAY_BE_REPEATED: bool = {repeatable};
 {etag}}}
 ",
             input = method.input_type,
-            name = method.proto_name,
-            level = match method.options.idempotency_level() {
-                IdempotencyLevel::IdempotencyUnknown => "Unknown",
-                IdempotencyLevel::NoSideEffects => "NoSideEffects",
-                IdempotencyLevel::Idempotent => "Idempotent",
-            },
+            repeatable = self.repeatable.contains(&method.input_proto_type),
         )
         .unwrap();
     }
