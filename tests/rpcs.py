@@ -135,6 +135,18 @@ class World:
 
 
 @dataclass(frozen=True)
+class Outcomes:
+    """OK and the reasons of refusals that any run of two worlds must compare at least once."""
+
+    everywhere: tuple[str, ...]
+    """By hosts; by sessions at each level below RESTRICTED, where only OK is a must."""
+    somewhere: tuple[str, ...] = ()
+    """By anybody."""
+    above_public: tuple[str, ...] = ()
+    """By sessions at INTERNAL and at CONFIDENTIAL."""
+
+
+@dataclass(frozen=True)
 class Rpc:
     """One row."""
 
@@ -146,6 +158,8 @@ class Rpc:
     """A good answer, with an example in each field."""
     python: Callable[[HostClient, SessionClient], object]
     """A call of the Python client."""
+    outcomes: Outcomes
+    """What runs of tests/noninterference compare."""
 
 
 RPCS: Mapping[str, Rpc] = {
@@ -158,84 +172,112 @@ RPCS: Mapping[str, Rpc] = {
         },
         answer=agent_service_pb2.CreateAgentResponse(agent=AGENT),
         python=lambda host, _: host.create_agent("ada"),
+        outcomes=Outcomes(("OK", "AGENT_EXISTS", "CEILING_EXCEEDED", "FIELD_INVALID")),
     ),
     "GetAgent": Rpc(
         changes="",
         request=lambda w: {"agent_id": w.word},
         answer=agent_service_pb2.GetAgentResponse(agent=AGENT),
         python=lambda host, _: host.get_agent("ada"),
+        outcomes=Outcomes(("OK", "AGENT_NOT_FOUND", "FIELD_INVALID")),
     ),
     "ListAgents": Rpc(
         changes="",
         request=lambda _: {},
         answer=agent_service_pb2.ListAgentsResponse(agents=[AGENT]),
         python=lambda host, _: list(host.list_agents()),
+        outcomes=Outcomes(("OK", "PAGE_TOKEN_INVALID")),
     ),
     "UpdateAgent": Rpc(
         changes="agent",
         request=lambda w: {"agent_id": w.word, "display_name": w.word},
         answer=agent_service_pb2.UpdateAgentResponse(agent=AGENT),
         python=lambda host, _: host.update_agent("ada", display_name="Ada"),
+        outcomes=Outcomes(("OK", "AGENT_NOT_FOUND")),
     ),
     "DeleteAgent": Rpc(
         changes="agent",
         request=lambda w: {"agent_id": w.other},
         answer=agent_service_pb2.DeleteAgentResponse(),
         python=lambda host, _: host.delete_agent("ada"),
+        outcomes=Outcomes(("OK",)),
     ),
     "EraseItems": Rpc(
         changes="item",
         request=lambda w: {"agent_id": w.word, "kind": 1, "name": w.word},
         answer=agent_service_pb2.EraseItemsResponse(),
         python=lambda host, _: host.erase_items("ada", ItemKind.MEMORY, name="plan"),
+        outcomes=Outcomes(("OK",)),
     ),
     "UndeleteItem": Rpc(
         changes="item",
         request=lambda w: {"agent_id": w.word, "kind": 1, "name": w.deleted, "classification": w.level},
         answer=agent_service_pb2.UndeleteItemResponse(),
         python=lambda host, _: host.undelete_item("ada", ItemKind.MEMORY, "plan", Classification.INTERNAL),
+        outcomes=Outcomes(
+            ("OK", "ITEM_EXISTS", "MEMORY_NOT_FOUND", "CEILING_EXCEEDED", "AGENT_NOT_FOUND", "FIELD_INVALID")
+        ),
     ),
     "OpenSession": Rpc(
         changes="session",
         request=lambda w: {"agent_id": w.word, "conversation_id": w.word, "taint": w.level},
         answer=session_service_pb2.OpenSessionResponse(session=SESSION, token=TOKEN),
         python=lambda host, _: host.open_session("ada", Classification.PUBLIC),
+        outcomes=Outcomes(
+            (
+                "OK",
+                "AGENT_NOT_FOUND",
+                "CEILING_EXCEEDED",
+                "AGENT_CEILING_EXCEEDED",
+                "CONVERSATION_TAINTED",
+                "FIELD_INVALID",
+            )
+        ),
     ),
     "GetSession": Rpc(
         changes="",
         request=lambda w: {"session_id": w.session},
         answer=session_service_pb2.GetSessionResponse(session=SESSION),
         python=lambda _, session: session.get_session(),
+        outcomes=Outcomes(("OK", "SESSION_NOT_FOUND")),
     ),
     "ListSessions": Rpc(
         changes="",
         request=lambda w: {"agent_id": w.word},
         answer=session_service_pb2.ListSessionsResponse(sessions=[SESSION]),
         python=lambda host, _: list(host.list_sessions("ada")),
+        outcomes=Outcomes(("OK", "AGENT_NOT_FOUND", "FIELD_INVALID")),
     ),
     "RaiseTaint": Rpc(
         changes="conversation",
         request=lambda w: {"session_id": w.session, "taint": 4, "reason": w.word},
         answer=session_service_pb2.RaiseTaintResponse(session=SESSION),
         python=lambda host, _: host.raise_taint(SESSION_ID, Classification.INTERNAL),
+        outcomes=Outcomes(
+            ("OK", "SESSION_NOT_FOUND", "CEILING_EXCEEDED", "AGENT_CEILING_EXCEEDED", "FIELD_INVALID"),
+            somewhere=("PRINCIPAL_NOT_ALLOWED",),
+        ),
     ),
     "ResetSession": Rpc(
         changes="session",
         request=lambda w: {"session_id": w.session, "reason": w.word},
         answer=session_service_pb2.ResetSessionResponse(session=SESSION, token=TOKEN),
         python=lambda host, _: host.reset_session(SESSION_ID),
+        outcomes=Outcomes(("OK", "SESSION_NOT_FOUND")),
     ),
     "CloseSession": Rpc(
         changes="session",
         request=lambda w: {"session_id": w.session},
         answer=session_service_pb2.CloseSessionResponse(),
         python=lambda _, session: session.close(),
+        outcomes=Outcomes(("OK", "SESSION_NOT_FOUND")),
     ),
     "SaveMemory": Rpc(
         changes="item",
         request=lambda w: {"key": w.word, "content": w.text, "tags": [w.word], "expire_time": in_future(days=1)},
         answer=memory_service_pb2.SaveMemoryResponse(memory=MEMORY),
         python=lambda _, session: session.save_memory("tea", "Assam"),
+        outcomes=Outcomes(("OK", "ETAG_STALE", "FIELD_INVALID")),
     ),
     "SaveMemories": Rpc(
         changes="item",
@@ -244,12 +286,14 @@ RPCS: Mapping[str, Rpc] = {
             memories=[MEMORY], classification=classification_pb2.CLASSIFICATION_PUBLIC
         ),
         python=lambda _, session: session.save_memories([NewMemory("tea", "Assam"), NewMemory("milk", "no")]),
+        outcomes=Outcomes(("OK", "FIELD_INVALID"), somewhere=("ETAG_STALE",)),
     ),
     "GetMemory": Rpc(
         changes="",
         request=lambda w: {"key": w.word},
         answer=memory_service_pb2.GetMemoryResponse(memory=MEMORY),
         python=lambda _, session: session.get_memory("tea"),
+        outcomes=Outcomes(("OK", "MEMORY_NOT_FOUND")),
     ),
     "ListMemories": Rpc(
         changes="",
@@ -258,6 +302,7 @@ RPCS: Mapping[str, Rpc] = {
             memories=[MEMORY], classification=classification_pb2.CLASSIFICATION_PUBLIC
         ),
         python=lambda _, session: list(session.list_memories()),
+        outcomes=Outcomes(("OK",), somewhere=("PAGE_TOKEN_INVALID",)),
     ),
     "SearchMemories": Rpc(
         changes="",
@@ -269,18 +314,23 @@ RPCS: Mapping[str, Rpc] = {
             reranked=True,
         ),
         python=lambda _, session: session.search_memories("tea"),
+        outcomes=Outcomes(("OK",)),
     ),
     "DeleteMemory": Rpc(
         changes="item",
         request=lambda w: {"key": w.word},
         answer=memory_service_pb2.DeleteMemoryResponse(),
         python=lambda _, session: session.delete_memory("tea"),
+        outcomes=Outcomes(
+            ("OK", "MEMORY_NOT_FOUND"), somewhere=("ETAG_STALE",), above_public=("WRITE_LEVEL_MISMATCH",)
+        ),
     ),
     "DeleteMemories": Rpc(
         changes="item",
         request=lambda w: {"tag": w.word},
         answer=memory_service_pb2.DeleteMemoriesResponse(deleted_count=2, more=True),
         python=lambda _, session: session.delete_memories("drinks"),
+        outcomes=Outcomes(("OK",)),
     ),
     "RenameMemory": Rpc(
         changes="item",
@@ -289,6 +339,11 @@ RPCS: Mapping[str, Rpc] = {
             memory=MEMORY, revealed=classification_pb2.CLASSIFICATION_PUBLIC
         ),
         python=lambda _, session: session.rename_memory("tea", "chai"),
+        outcomes=Outcomes(
+            ("OK", "MEMORY_NOT_FOUND", "MEMORY_EXISTS"),
+            somewhere=("ETAG_STALE",),
+            above_public=("WRITE_LEVEL_MISMATCH",),
+        ),
     ),
     "ListBlocks": Rpc(
         changes="",
@@ -297,78 +352,96 @@ RPCS: Mapping[str, Rpc] = {
             blocks=[BLOCK], classification=classification_pb2.CLASSIFICATION_PUBLIC
         ),
         python=lambda _, session: list(session.list_blocks()),
+        outcomes=Outcomes(("OK",), somewhere=("PAGE_TOKEN_INVALID", "TAINT_CHANGED")),
     ),
     "GetBlock": Rpc(
         changes="",
         request=lambda w: {"label": w.word},
         answer=block_service_pb2.GetBlockResponse(block=BLOCK),
         python=lambda _, session: session.get_block("personality"),
+        outcomes=Outcomes(("OK", "BLOCK_NOT_FOUND")),
     ),
     "UpdateBlock": Rpc(
         changes="item",
         request=lambda w: {"label": w.word, "content": w.text},
         answer=block_service_pb2.UpdateBlockResponse(block=BLOCK),
         python=lambda _, session: session.update_block("personality", "dry"),
+        outcomes=Outcomes(("OK", "ETAG_STALE")),
     ),
     "EditBlock": Rpc(
         changes="item",
         request=lambda w: {"label": w.word, "append": {"content": w.text}},
         answer=block_service_pb2.EditBlockResponse(block=BLOCK),
         python=lambda _, session: session.append_to_block("personality", "dry"),
+        outcomes=Outcomes(
+            ("OK", "BLOCK_NOT_FOUND", "ETAG_STALE", "TEXT_NOT_FOUND", "TEXT_NOT_UNIQUE", "LINE_OUT_OF_RANGE"),
+            somewhere=("BLOCK_TOO_LARGE",),
+        ),
     ),
     "DeleteBlock": Rpc(
         changes="item",
         request=lambda w: {"label": w.word},
         answer=block_service_pb2.DeleteBlockResponse(),
         python=lambda _, session: session.delete_block("personality"),
+        outcomes=Outcomes(("OK", "BLOCK_NOT_FOUND"), somewhere=("ETAG_STALE",), above_public=("WRITE_LEVEL_MISMATCH",)),
     ),
     "CreateSharedBlock": Rpc(
         changes="shared_block",
         request=lambda w: {"owner_agent_id": w.word, "label": f"{w.word}-new", "content": w.text},
         answer=block_service_pb2.CreateSharedBlockResponse(),
         python=lambda host, _: host.create_shared_block("ada", "personality"),
+        outcomes=Outcomes(("OK", "BLOCK_EXISTS", "AGENT_NOT_FOUND", "FIELD_INVALID")),
     ),
     "DeleteSharedBlock": Rpc(
         changes="shared_block",
         request=lambda w: w.shared,
         answer=block_service_pb2.DeleteSharedBlockResponse(),
         python=lambda host, _: host.delete_shared_block("ada", "personality"),
+        outcomes=Outcomes(("OK", "SHARED_BLOCK_NOT_FOUND")),
     ),
     "AttachBlock": Rpc(
         changes="block_link",
         request=lambda w: {**w.shared, "agent_id": w.other},
         answer=block_service_pb2.AttachBlockResponse(),
         python=lambda host, _: host.attach_block("ada", "personality", "bob"),
+        outcomes=Outcomes(
+            ("OK", "SHARED_BLOCK_NOT_FOUND", "AGENT_NOT_FOUND", "AGENT_CEILING_EXCEEDED", "FIELD_INVALID")
+        ),
     ),
     "DetachBlock": Rpc(
         changes="block_link",
         request=lambda w: {**w.shared, "agent_id": w.consumer},
         answer=block_service_pb2.DetachBlockResponse(),
         python=lambda host, _: host.detach_block("ada", "personality", "bob"),
+        outcomes=Outcomes(("OK", "BLOCK_NOT_ATTACHED", "SHARED_BLOCK_NOT_FOUND")),
     ),
     "ListBlockConsumers": Rpc(
         changes="",
         request=lambda w: w.shared,
         answer=block_service_pb2.ListBlockConsumersResponse(agent_ids=["bob", "cleo"]),
         python=lambda host, _: list(host.list_block_consumers("ada", "personality")),
+        outcomes=Outcomes(("OK", "SHARED_BLOCK_NOT_FOUND", "PAGE_TOKEN_INVALID")),
     ),
     "AddNote": Rpc(
         changes="item",
         request=lambda w: {"content": w.text, "note_id": w.new},
         answer=note_service_pb2.AddNoteResponse(note=NOTE, usage=USAGE),
         python=lambda _, session: session.add_note("night trains"),
+        outcomes=Outcomes(("OK", "NOTE_EXISTS", "TIER_DISABLED", "BUDGET_EXCEEDED", "FIELD_INVALID")),
     ),
     "UpdateNote": Rpc(
         changes="item",
         request=lambda w: {"content": w.text, "note_id": w.note},
         answer=note_service_pb2.UpdateNoteResponse(note=NOTE, usage=USAGE),
         python=lambda _, session: session.update_note(NOTE_ID, "night trains"),
+        outcomes=Outcomes(("OK", "NOTE_NOT_FOUND", "TIER_DISABLED", "ETAG_STALE", "BUDGET_EXCEEDED")),
     ),
     "DeleteNote": Rpc(
         changes="item",
         request=lambda w: {"note_id": w.note},
         answer=note_service_pb2.DeleteNoteResponse(usage=USAGE),
         python=lambda _, session: session.delete_note(NOTE_ID),
+        outcomes=Outcomes(("OK", "NOTE_NOT_FOUND"), somewhere=("ETAG_STALE",), above_public=("WRITE_LEVEL_MISMATCH",)),
     ),
     "SearchNotes": Rpc(
         changes="",
@@ -381,6 +454,7 @@ RPCS: Mapping[str, Rpc] = {
             reranked=True,
         ),
         python=lambda _, session: session.search_notes("trains"),
+        outcomes=Outcomes(("OK",)),
     ),
     "ListNotes": Rpc(
         changes="",
@@ -389,6 +463,7 @@ RPCS: Mapping[str, Rpc] = {
             notes=[NOTE], usage=USAGE, classification=classification_pb2.CLASSIFICATION_PUBLIC
         ),
         python=lambda _, session: list(session.list_notes()),
+        outcomes=Outcomes(("OK",), somewhere=("PAGE_TOKEN_INVALID",)),
     ),
     "EditNotes": Rpc(
         changes="item",
@@ -397,24 +472,31 @@ RPCS: Mapping[str, Rpc] = {
             notes=[NOTE], usage=USAGE, classification=classification_pb2.CLASSIFICATION_PUBLIC
         ),
         python=lambda _, session: session.edit_notes([AddNote("night trains"), AddNote("Vienna")]),
+        outcomes=Outcomes(
+            ("OK", "NOTE_EXISTS", "NOTE_NOT_FOUND", "TIER_DISABLED", "BUDGET_EXCEEDED", "FIELD_INVALID"),
+            above_public=("WRITE_LEVEL_MISMATCH",),
+        ),
     ),
     "StorePassage": Rpc(
         changes="item",
         request=lambda w: {"content": w.text, "passage_id": w.new, **w.about},
         answer=passage_service_pb2.StorePassageResponse(passage=PASSAGE),
         python=lambda _, session: session.store_passage("booked"),
+        outcomes=Outcomes(("OK", "PASSAGE_EXISTS", "FIELD_INVALID")),
     ),
     "ImportPassages": Rpc(
         changes="item",
         request=lambda w: {"passage": {"content": w.text, "passage_id": w.new, **w.about}},
         answer=passage_service_pb2.ImportPassagesResponse(stored_count=2, existing_count=1),
         python=lambda _, session: session.import_passages([NewPassage("booked", passage_id=PASSAGE_ID)]),
+        outcomes=Outcomes(("OK", "PASSAGE_EXISTS", "FIELD_INVALID")),
     ),
     "GetPassage": Rpc(
         changes="",
         request=lambda w: {"passage_id": w.passage},
         answer=passage_service_pb2.GetPassageResponse(passage=PASSAGE),
         python=lambda _, session: session.get_passage(PASSAGE_ID),
+        outcomes=Outcomes(("OK", "PASSAGE_NOT_FOUND")),
     ),
     "ListPassages": Rpc(
         changes="",
@@ -423,6 +505,7 @@ RPCS: Mapping[str, Rpc] = {
             passages=[PASSAGE], classification=classification_pb2.CLASSIFICATION_PUBLIC
         ),
         python=lambda _, session: list(session.list_passages()),
+        outcomes=Outcomes(("OK",), somewhere=("PAGE_TOKEN_INVALID",)),
     ),
     "SearchPassages": Rpc(
         changes="",
@@ -434,18 +517,21 @@ RPCS: Mapping[str, Rpc] = {
             reranked=True,
         ),
         python=lambda _, session: session.search_passages("booked"),
+        outcomes=Outcomes(("OK",)),
     ),
     "DeletePassage": Rpc(
         changes="item",
         request=lambda w: {"passage_id": w.passage},
         answer=passage_service_pb2.DeletePassageResponse(),
         python=lambda _, session: session.delete_passage(PASSAGE_ID),
+        outcomes=Outcomes(("OK", "PASSAGE_NOT_FOUND"), above_public=("WRITE_LEVEL_MISMATCH",)),
     ),
     "DeletePassages": Rpc(
         changes="item",
         request=lambda w: {"thread": w.word},
         answer=passage_service_pb2.DeletePassagesResponse(deleted_count=3),
         python=lambda _, session: session.delete_passages(thread="trip"),
+        outcomes=Outcomes(("OK",)),
     ),
     "RenderPrompt": Rpc(
         changes="",
@@ -470,12 +556,14 @@ RPCS: Mapping[str, Rpc] = {
             etag="hash-of-the-prompt",
         ),
         python=lambda _, session: session.render_prompt(),
+        outcomes=Outcomes(("OK",)),
     ),
     "ListAuditEvents": Rpc(
         changes="",
         request=lambda w: {"agent_id": w.word, "session_id": w.session},
         answer=audit_service_pb2.ListAuditEventsResponse(audit_events=[AUDIT_EVENT]),
         python=lambda host, _: list(host.list_audit_events()),
+        outcomes=Outcomes(("OK", "FIELD_INVALID", "PAGE_TOKEN_INVALID")),
     ),
     "GetAuditCheckpoint": Rpc(
         changes="",
@@ -490,6 +578,7 @@ RPCS: Mapping[str, Rpc] = {
             )
         ),
         python=lambda host, _: host.get_audit_checkpoint(Classification.PUBLIC),
+        outcomes=Outcomes(("OK", "CEILING_EXCEEDED", "FIELD_INVALID")),
     ),
 }
 
