@@ -92,7 +92,8 @@ def may_repeat(request: Message) -> bool:
     Never with an etag: if the first attempt was executed, the etag is stale.
     """
     method = METHODS[request.DESCRIPTOR.full_name]
-    if not method.GetOptions().Extensions[policy_pb2.policy].may_be_repeated or getattr(request, "etag", ""):
+    policy = method.GetOptions().Extensions[policy_pb2.policy]
+    if not policy.may_be_repeated or bool(getattr(request, "etag", "")):
         return False
     return method.name not in SAFE_IF or SAFE_IF[method.name](request)
 

@@ -6836,6 +6836,59 @@ pub mod session_service_client {
         }
     }
 }
+#[doc(hidden)]
+#[macro_export]
+macro_rules! for_each_method {
+    ($callback:ident) => {
+        $callback ! { unary "AgentService.CreateAgent" create_agent CreateAgentResponse;
+        unary "AgentService.GetAgent" get_agent GetAgentResponse; unary
+        "AgentService.ListAgents" list_agents ListAgentsResponse; unary
+        "AgentService.UpdateAgent" update_agent UpdateAgentResponse; unary
+        "AgentService.DeleteAgent" delete_agent DeleteAgentResponse; unary
+        "AgentService.EraseItems" erase_items EraseItemsResponse; unary
+        "AgentService.UndeleteItem" undelete_item UndeleteItemResponse; unary
+        "AuditService.ListAuditEvents" list_audit_events ListAuditEventsResponse; unary
+        "AuditService.GetAuditCheckpoint" get_audit_checkpoint
+        GetAuditCheckpointResponse; unary "BlockService.ListBlocks" list_blocks
+        ListBlocksResponse; unary "BlockService.GetBlock" get_block GetBlockResponse;
+        unary "BlockService.UpdateBlock" update_block UpdateBlockResponse; unary
+        "BlockService.EditBlock" edit_block EditBlockResponse; unary
+        "BlockService.DeleteBlock" delete_block DeleteBlockResponse; unary
+        "BlockService.CreateSharedBlock" create_shared_block CreateSharedBlockResponse;
+        unary "BlockService.DeleteSharedBlock" delete_shared_block
+        DeleteSharedBlockResponse; unary "BlockService.AttachBlock" attach_block
+        AttachBlockResponse; unary "BlockService.DetachBlock" detach_block
+        DetachBlockResponse; unary "BlockService.ListBlockConsumers" list_block_consumers
+        ListBlockConsumersResponse; unary "MemoryService.SaveMemory" save_memory
+        SaveMemoryResponse; unary "MemoryService.SaveMemories" save_memories
+        SaveMemoriesResponse; unary "MemoryService.GetMemory" get_memory
+        GetMemoryResponse; unary "MemoryService.ListMemories" list_memories
+        ListMemoriesResponse; unary "MemoryService.SearchMemories" search_memories
+        SearchMemoriesResponse; unary "MemoryService.DeleteMemory" delete_memory
+        DeleteMemoryResponse; unary "MemoryService.DeleteMemories" delete_memories
+        DeleteMemoriesResponse; unary "MemoryService.RenameMemory" rename_memory
+        RenameMemoryResponse; unary "NoteService.AddNote" add_note AddNoteResponse; unary
+        "NoteService.UpdateNote" update_note UpdateNoteResponse; unary
+        "NoteService.DeleteNote" delete_note DeleteNoteResponse; unary
+        "NoteService.SearchNotes" search_notes SearchNotesResponse; unary
+        "NoteService.ListNotes" list_notes ListNotesResponse; unary
+        "NoteService.EditNotes" edit_notes EditNotesResponse; unary
+        "PassageService.StorePassage" store_passage StorePassageResponse; stream
+        "PassageService.ImportPassages" import_passages ImportPassagesResponse; unary
+        "PassageService.GetPassage" get_passage GetPassageResponse; unary
+        "PassageService.ListPassages" list_passages ListPassagesResponse; unary
+        "PassageService.SearchPassages" search_passages SearchPassagesResponse; unary
+        "PassageService.DeletePassage" delete_passage DeletePassageResponse; unary
+        "PassageService.DeletePassages" delete_passages DeletePassagesResponse; unary
+        "PromptService.RenderPrompt" render_prompt RenderPromptResponse; session
+        "SessionService.OpenSession" open_session OpenSessionResponse; unary
+        "SessionService.GetSession" get_session GetSessionResponse; unary
+        "SessionService.ListSessions" list_sessions ListSessionsResponse; unary
+        "SessionService.RaiseTaint" raise_taint RaiseTaintResponse; session
+        "SessionService.ResetSession" reset_session ResetSessionResponse; unary
+        "SessionService.CloseSession" close_session CloseSessionResponse; }
+    };
+}
 impl ::core::fmt::Debug for InitialBlock {
     fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
         f.debug_struct("InitialBlock").finish_non_exhaustive()

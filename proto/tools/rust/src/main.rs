@@ -40,6 +40,7 @@ impl ServiceGenerator for Services {
 
     fn finalize_package(&mut self, package: &str, code: &mut String) {
         self.stubs.finalize_package(package, code);
+        self.methods.write_list(package, code);
         for message in self.redacted.iter().filter(|each| each.package == package) {
             message.write_debug(code);
         }

@@ -20,6 +20,8 @@ pub struct Methods {
     with_token: HashSet<String>,
     /// Those that are pages of a list: the name and the type of what is listed.
     pages: HashMap<String, (String, String)>,
+    /// The methods that have been written, with their packages.
+    written: Vec<(String, String)>,
 }
 
 impl Methods {
@@ -47,11 +49,12 @@ impl Methods {
             repeatable,
             with_token,
             pages,
+            written: Vec::new(),
         }
     }
 
     /// Write the methods of *service*: of `Client`, and what its retries must know of each request.
-    pub fn write(&self, service: &Service, code: &mut String) {
+    pub fn write(&mut self, service: &Service, code: &mut String) {
         let stub = format!(
             "{}_client::{}Client",
             snake_case(&service.name),
@@ -74,6 +77,48 @@ impl Methods {
         code.push_str("}\n");
         for method in service.methods.iter().filter(|each| !each.client_streaming) {
             self.write_facts(method, code);
+        }
+        for method in &service.methods {
+            let kind = self.kind(method);
+            let line = format!(
+                "{kind} \"{}.{}\" {} {};",
+                service.name, method.proto_name, method.name, method.output_type
+            );
+            self.written.push((service.package.clone(), line));
+        }
+    }
+
+    /// Write a macro that calls another one with every method of *package*: its kind, its name in the contract, its name
+    /// here, and its response.
+    pub fn write_list(&self, package: &str, code: &mut String) {
+        let own = self.written.iter().filter(|(of, _)| of == package);
+        let lines: Vec<&str> = own.map(|(_, line)| line.as_str()).collect();
+        if lines.is_empty() {
+            return;
+        }
+        write!(
+            code,
+            "#[doc(hidden)]
+#[macro_export]
+macro_rules! for_each_method {{
+    ($callback:ident) => {{
+        $callback! {{ {} }}
+    }};
+}}
+",
+            lines.join(" ")
+        )
+        .unwrap();
+    }
+
+    /// How it is called: with one message, with several, or for a session and its token.
+    fn kind(&self, method: &Method) -> &'static str {
+        if method.client_streaming {
+            "stream"
+        } else if self.with_token.contains(&method.output_proto_type) {
+            "session"
+        } else {
+            "unary"
         }
     }
 
