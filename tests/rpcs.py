@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from google.protobuf.message import Message
-
 from muniment import (
     AddNote,
     Classification,
@@ -53,7 +51,7 @@ from tests.support.examples import (
     TOKEN,
     USAGE,
 )
-from tests.support.services import SECONDS, Caller, Outcome
+from tests.support.services import Caller, Outcome
 
 
 @dataclass(frozen=True)
@@ -154,8 +152,8 @@ class Rpc:
     """The table of the database that a call changes, beside the audit. Empty: none."""
     request: Callable[[World], dict[str, Any]]
     """The fields of a good request, with the word wherever a text goes in."""
-    answer: Message
-    """A good answer, with an example in each field."""
+    answer: Any
+    """A good answer: a message, with an example in each field that clients show."""
     python: Callable[[HostClient, SessionClient], object]
     """A call of the Python client."""
     outcomes: Outcomes
@@ -583,8 +581,13 @@ RPCS: Mapping[str, Rpc] = {
 }
 
 
-def observe(caller: Caller, rpc: str, fields: dict[str, Any], *, timeout: float = SECONDS) -> Outcome:
-    """Call *rpc*: the one that takes a stream, with a stream of one message."""
+def call(caller: Caller, rpc: str, fields: dict[str, Any], *, timeout: float) -> Any:
+    """Call *rpc*; return its response or raise grpc.RpcError. ImportPassages gets a stream of one passage."""
     if rpc == "ImportPassages":
-        return caller.observe_import(fields["passage"], timeout=timeout)
-    return caller.observe(rpc, timeout=timeout, **fields)
+        return caller.import_passages(fields["passage"], timeout=timeout)
+    return caller.call(rpc, timeout=timeout, **fields)
+
+
+def observe(caller: Caller, rpc: str, fields: dict[str, Any]) -> Outcome:
+    """The same; return all that is observed of it, whether it succeeds or fails."""
+    return caller.observe_import(fields["passage"]) if rpc == "ImportPassages" else caller.observe(rpc, **fields)

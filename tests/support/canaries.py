@@ -69,14 +69,14 @@ def use_everything(service, canary):
 def use_rows(service, host, canary):
     """Every row of tests/rpcs.py, at each level: as it is, a second time, and with texts that are refused."""
     World(canary).fill_agents(host)
-    for level in LEVELS:
-        session = service.session(level, agent_id=canary)
+    sessions = {level: service.session(level, agent_id=canary) for level in LEVELS}
+    for level, session in sessions.items():
         world = World(canary, session.session_id, level)
         world.fill(session, canary)
         for rpc in [rpc for rpc in RPCS if rpc not in FOR_HOSTS and rpc != "CloseSession"]:
             use_row(session, rpc, RPCS[rpc].request(world), canary)
     for rpc in [rpc for rpc in RPCS if rpc not in FOR_SESSIONS]:
-        use_row(host, rpc, RPCS[rpc].request(world), canary)
+        use_row(host, rpc, RPCS[rpc].request(World(canary, sessions[PUBLIC].session_id)), canary)
 
 
 def use_row(caller, rpc, fields, canary):

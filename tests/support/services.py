@@ -44,7 +44,7 @@ from tests.support.databases import Database
 _METHODS = {method.name: method for service in SERVICES for method in service.methods}
 
 
-SECONDS = 60.0
+_SECONDS = 60.0
 """A call that takes longer hangs, even on a busy machine."""
 _IMPORT_PASSAGES = "/muniment.v1.PassageService/ImportPassages"
 
@@ -72,15 +72,15 @@ class Caller:
         rpc = "".join(part.capitalize() for part in name.split("_"))
         if rpc not in _METHODS:
             raise AttributeError(name)
-        return lambda timeout=SECONDS, **fields: self.call(rpc, timeout=timeout, **fields)
+        return lambda timeout=_SECONDS, **fields: self.call(rpc, timeout=timeout, **fields)
 
-    def call(self, rpc: str, *, timeout: float = SECONDS, **fields: Any) -> Any:
+    def call(self, rpc: str, *, timeout: float = _SECONDS, **fields: Any) -> Any:
         """Call *rpc*; return its response or raise grpc.RpcError."""
         method = _METHODS[rpc]
         request = GetMessageClass(method.input_type)(**fields)
         return self.send(rpc, request.SerializeToString(), timeout=timeout)
 
-    def send(self, rpc: str, request: bytes, *, timeout: float = SECONDS) -> Any:
+    def send(self, rpc: str, request: bytes, *, timeout: float = _SECONDS) -> Any:
         """Call *rpc* with *request* as it is on the wire."""
         method = _METHODS[rpc]
         stub: Any = self.channel.unary_unary(
@@ -90,31 +90,31 @@ class Caller:
         )
         return stub(request, metadata=self.metadata, timeout=timeout)
 
-    def observe(self, rpc: str, *, timeout: float = SECONDS, **fields: Any) -> Outcome:
+    def observe(self, rpc: str, **fields: Any) -> Outcome:
         """Call *rpc*; return all that is observed of it, whether it succeeds or fails."""
         method = _METHODS[rpc]
         request: Message = GetMessageClass(method.input_type)(**fields)
         stub: Any = self.channel.unary_unary(f"/{method.containing_service.full_name}/{rpc}")
-        return self._observed(stub, request.SerializeToString(), timeout)
+        return self._observed(stub, request.SerializeToString())
 
-    def import_passages(self, *passages: dict[str, Any], timeout: float = SECONDS) -> Any:
+    def import_passages(self, *passages: dict[str, Any], timeout: float = _SECONDS) -> Any:
         """Call ImportPassages with a stream of these; return its response or raise grpc.RpcError."""
         return self.import_stream(passages, timeout=timeout)
 
-    def import_stream(self, passages: Iterable[dict[str, Any]], *, timeout: float = SECONDS) -> Any:
+    def import_stream(self, passages: Iterable[dict[str, Any]], *, timeout: float = _SECONDS) -> Any:
         """The same, with passages that are made while they are sent."""
         stub: Any = self.channel.stream_unary(
             _IMPORT_PASSAGES, response_deserializer=passage_service_pb2.ImportPassagesResponse.FromString
         )
         return stub(map(_import_request, passages), metadata=self.metadata, timeout=timeout)
 
-    def observe_import(self, *passages: dict[str, Any], timeout: float = SECONDS) -> Outcome:
+    def observe_import(self, *passages: dict[str, Any]) -> Outcome:
         """Call ImportPassages with a stream of these; return all that is observed of it."""
-        return self._observed(self.channel.stream_unary(_IMPORT_PASSAGES), map(_import_request, passages), timeout)
+        return self._observed(self.channel.stream_unary(_IMPORT_PASSAGES), map(_import_request, passages))
 
-    def _observed(self, stub: Any, request: Any, timeout: float) -> Outcome:
+    def _observed(self, stub: Any, request: Any) -> Outcome:
         try:
-            response, call = stub.with_call(request, metadata=self.metadata, timeout=timeout)
+            response, call = stub.with_call(request, metadata=self.metadata, timeout=_SECONDS)
         except grpc.RpcError as error:
             return failure(error)
         return Outcome(call.code(), call.details(), _trailers(call), response)

@@ -23,7 +23,8 @@ from muniment_server.domain.ids import TenantNumber
 from muniment_server.monitor.queries import HOST_QUERIES
 from muniment_server.postgres import roles
 from muniment_server.postgres.pool import operator_conninfo
-from tests.rpcs import RPCS, World, observe
+from tests import rpcs
+from tests.rpcs import RPCS, World
 from tests.support.answers import LEVELS, PUBLIC, RESTRICTED, in_future, invalid, refusal
 from tests.support.canaries import new_canary, postgres_log, use_everything
 from tests.support.concurrency import in_background, locked, together, wait_until_blocked
@@ -114,7 +115,7 @@ def be_late(service, word, lock):
         owner.execute(lock.encode())
         for caller, rpc in calls:
             world = World(word, caller.session_id or sessions[0].session_id)
-            pool.submit(observe, caller, rpc, RPCS[rpc].request(world), timeout=LATE)
+            pool.submit(attempt, partial(rpcs.call, caller, rpc, RPCS[rpc].request(world), timeout=LATE))
 
 
 def be_late_with_writes(service, session, word):
