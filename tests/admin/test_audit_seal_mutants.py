@@ -74,7 +74,16 @@ MUTANTS = {
     "versions with the event of another level are not counted": Mutant(_SEALING, "if changes.elsewhere:", "if False:"),
     "versions without an event are not counted": Mutant(_SEALING, "if changes.nowhere:", "if False:"),
     "events that are not sealed for long are no problem": Mutant(
-        _SEALING, "self._last.time - unsealed.oldest > _UNSEALED_LIMIT", "False"
+        _SEALING, "unsealed.now - unsealed.overtaken > _LATE", "False"
+    ),
+    "events that wait for the next scan are a problem": Mutant(
+        _SEALING, "unsealed.now - unsealed.overtaken > _LATE", "True"
+    ),
+    "the time of a seal that was made while a clock was back counts": Mutant(
+        "admin/sealing.sql", "              AND seal.number <= (\n", "              AND seal.number = (\n"
+    ),
+    "an event with the id of one that is sealed elsewhere is no problem": Mutant(
+        _SEALING, "if unsealed.copies:", "if False:"
     ),
     "late seals are not noted": Mutant(_SEALING, "self._late += 1", "pass"),
     "a purge leaves no event": Mutant(_SEALING, '    connection.execute(_QUERIES["record_removal"], removal)\n', ""),
@@ -88,7 +97,7 @@ MUTANTS = {
         "              AND newer.time >= %(before)s AND false\n",
     ),
     "an event that another level has sealed counts as sealed": Mutant(
-        "admin/sealing.sql", "              AND sealed_event.level = audit.level\n", ""
+        "admin/sealing.sql", "WHERE covered.level IS DISTINCT FROM %(level)s", "WHERE covered.level IS NULL"
     ),
     "an event is sealed again at another level": Mutant(
         "runtime/sealer.sql", "        ON CONFLICT (tenant, by_host, event_id) DO NOTHING\n", ""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -179,7 +180,6 @@ TAMPERED = {
         f"DELETE FROM muniment_auditor.sealed_event WHERE event_id = {CONFIDENTIAL_EVENT}",
         f"DELETE FROM muniment_confidential.audit WHERE event_id = {CONFIDENTIAL_EVENT}",
     ],
-    "an event that is not sealed": [NEW_EVENT.format("now() - interval '1 hour'")],
     "an event added to a seal": [
         NEW_EVENT.format("now() - interval '30 days'"),
         "INSERT INTO muniment_auditor.sealed_event (tenant, level, number, by_host, event_id) "
@@ -327,6 +327,51 @@ def test_events_that_no_server_has_sealed_yet_are_no_problem(log):
 
     assert log.problems() == []
     assert ["are not sealed since" in note for note in log.notes()] == [True]
+
+
+def test_an_event_that_was_written_while_the_clock_was_back_is_no_problem_until_the_log_was_scanned_again(log):
+    clock = Clock(log.database)
+    clock.advance(days=-400)
+    log.write(keys=("meanwhile",))
+    clock.advance(days=400)
+    log.write(keys=("afterwards",))
+    _seal_what_is_new(log)
+
+    assert log.problems() == []
+    assert ["(a clock was set back, or they were added later)" in note for note in log.notes()] == [True]
+    assert ["verify again after" in note for note in log.notes()] == [True]
+    log.seal()
+    assert sum(found.unsealed for found in log.verify()) == 0
+
+
+def test_an_event_that_stays_unsealed_for_a_day_while_later_ones_are_sealed_is_a_problem(log):
+    log.tamper(NEW_EVENT.format("now() - interval '1 hour'"))
+    log.write(keys=("later",))
+    _seal_what_is_new(log)
+    assert log.problems() == []
+
+    Clock(log.database).advance(hours=25)
+    assert ["Events that were written later are sealed since" in problem for problem in log.problems()] == [True]
+
+
+def test_a_seal_that_was_made_while_the_clock_was_back_says_nothing_of_how_long_others_wait(log):
+    clock = Clock(log.database)
+    clock.advance(days=-400)
+    log.tamper(NEW_EVENT.format("now() - interval '500 days'"))
+    log.write(keys=("meanwhile",))
+    with log.database.connect(roles.AUDITOR) as auditor:
+        (tenant,) = tenants(auditor)
+        list(seal_tenant(auditor, tenant, Position(datetime.now(UTC) - timedelta(days=401), UUID(int=0))))
+    clock.advance(days=400)
+
+    assert log.problems() == []
+
+
+def _seal_what_is_new(log: Log) -> None:
+    """As a pass of the sealer does, between two scans of the whole log."""
+    with log.database.connect(roles.AUDITOR) as auditor:
+        (tenant,) = tenants(auditor)
+        list(seal_tenant(auditor, tenant, Position(datetime.now(UTC) - timedelta(minutes=2), UUID(int=0))))
 
 
 def test_many_events_of_one_transaction_are_sealed_in_batches(log):

@@ -31,9 +31,10 @@ from muniment_server.domain.ids import HostKeyId, RandomIds
 from muniment_server.embedded_postgres import EmbeddedPostgres, conninfo_of_running
 from muniment_server.monitor import grants
 from muniment_server.postgres import pool, roles, transaction
-from muniment_server.runtime import restoring
+from muniment_server.runtime import restoring, schema
 from muniment_server.runtime.databases import SUPERUSER, cluster_directory
 from tests.races.mutants import spoiled
+from tests.support.backups import load
 from tests.support.commands import (
     COMMAND,
     SYSTEM_POSTGRES,
@@ -96,8 +97,10 @@ def test_rows_that_a_node_of_a_cluster_did_not_confirm_are_no_restored_backup(
     file, _ = kept
     with cloned(postgres) as restored:
         not_confirmed = pytest.raises(Failure, match="a node of the cluster did not confirm the commit of the rows")
-        with unconfirmed_commits(restored.admin), not_confirmed:
-            dumps.load(restored.admin, file)
+        with dumps.emptied(restored.admin, file):
+            schema.migrate(restored.admin, until=0)
+            with unconfirmed_commits(restored.admin), not_confirmed:
+                dumps.load(restored.admin, file)
         refused = run(folder, "host-key", "list", "--database-url", restored.admin)
 
     assert "a restore into this database has not ended" in refused.stderr
@@ -112,7 +115,7 @@ def test_what_was_erased_and_revoked_after_a_backup_stays_so_when_it_is_restored
     key = objects(run(folder, "host-key", "list", "--json", *data))[0]["host_key_id"]
     with muniment.connect(details["address"], host_key=details["host_key"]) as host:
         host.erase_items("alice", ItemKind.MEMORY, name="plan")
-    assert run(folder, "host-key", "revoke", key, *data).returncode == 0
+    assert run(folder, "host-key", "revoke", key, "--keep-sessions", *data).returncode == 0
     journal = folder / "muniment.journal"
     assert "Entries in" in run(folder, "journal", str(journal), *data).stderr
     assert "plan" not in journal.read_text()
@@ -143,7 +146,7 @@ def test_a_journal_is_replayed_once_and_only_in_its_own_database(
     with backup.open("wb") as target:
         dumps.dump(service.database.admin, target)
     with cloned(postgres) as older:
-        dumps.load(older.admin, backup)
+        load(older.admin, backup)
         host.erase_items(agent_id="alice", kind=1, item_id=str(item_id), revision=2)
         host.delete_agent(agent_id="bob")
         journal = written(service).entries
@@ -171,7 +174,7 @@ def test_entries_of_what_the_backup_lacks_are_recorded_so_that_the_next_journal_
         operator.revoke_host_key(new_key(operator, "later"))
     journal = written(service).entries
     with cloned(postgres) as restored:
-        dumps.load(restored.admin, tmp_path / "muniment.dump")
+        load(restored.admin, tmp_path / "muniment.dump")
         with connect_operator(restored.admin) as operator:
             assert operator.end_restore(journal) == len(journal) == 3
             assert operator.journal().entries == journal
@@ -192,7 +195,7 @@ def a_large_journal_is_replayed(
     journal = [erased, *(replace(erased, event_id=uuid4(), item_id=uuid4()) for _ in range(4000))]
     monkeypatch.setattr(pool, "SETTINGS", {**pool.SETTINGS, "idle_in_transaction_session_timeout": "20ms"})
     with cloned(postgres) as restored:
-        dumps.load(restored.admin, tmp_path / "muniment.dump")
+        load(restored.admin, tmp_path / "muniment.dump")
         with connect_operator(restored.admin) as operator:
             assert operator.end_restore(journal) == len(journal)
             assert set(operator.journal().entries) == set(journal)
@@ -230,7 +233,7 @@ def test_of_keys_that_were_revoked_frozen_and_thawed_the_last_state_is_repeated(
         operator.revoke_host_key(keys["gone"])
     journal = written(service).entries
     with cloned(postgres) as restored:
-        dumps.load(restored.admin, tmp_path / "muniment.dump")
+        load(restored.admin, tmp_path / "muniment.dump")
         with connect_operator(restored.admin) as operator:
             assert operator.end_restore(journal) == len(journal) == 4
             found = {key.host_key_id: key for key in operator.host_keys()}
@@ -359,7 +362,7 @@ def test_a_database_is_not_used_until_its_restore_has_ended(folder: Path, kept, 
     doctor = run(folder, "doctor", *data)
     history = run(folder, *HISTORY, *data)
 
-    unfinished = "a restore into this database has not ended: restore the backup into another database without data"
+    unfinished = "a restore into this database has not ended: run `muniment restore` into it again, which starts anew"
     assert (doctor.returncode, history.returncode) == (1, 1)
     assert f"✗ {unfinished}" in doctor.stdout
     assert unfinished in history.stderr
@@ -372,6 +375,7 @@ def test_servers_that_run_and_older_ones_refuse_a_marked_database_too(database: 
     """By the grants, which they compare with the matrix every minute."""
     with database.as_admin() as admin:
         restoring.begin(admin)
+        restoring.give_to_owner(admin)
     with database.connect(roles.CONTROL) as connection:
         found = grants.differences(connection)
 
@@ -386,7 +390,7 @@ def test_no_backup_is_restored_into_a_database_that_a_server_uses(
         dumps.dump(service.database.admin, target)
     with cloned(postgres) as restored, restored.connect(roles.CONTROL):
         with pytest.raises(Failure, match="a server uses the database"):
-            dumps.load(restored.admin, file)
+            load(restored.admin, file)
         with restored.as_owner() as owner:
             assert restoring.problems(owner) == []
 
@@ -398,7 +402,7 @@ def test_an_interrupted_restore_leaves_no_open_session(postgres: EmbeddedPostgre
     with file.open("wb") as target:
         dumps.dump(service.database.admin, target)
     with cloned(postgres) as restored:
-        dumps.load(restored.admin, file)
+        load(restored.admin, file)
         with restored.as_owner() as owner:
             assert owner.execute("SELECT FROM vault.session").fetchall() == []
             assert len(owner.execute("SELECT FROM vault.conversation").fetchall()) == 1
@@ -416,15 +420,15 @@ def test_the_sessions_of_a_backup_may_be_late_in_it(postgres, service, tmp_path,
     with file.open("wb") as target:
         dumps.dump(service.database.admin, target)
 
-    def load(connection: psycopg.Connection[Any]) -> None:
+    def load_late(connection: psycopg.Connection[Any]) -> None:
         time.sleep(0.5)
         dumps.load_sessions(connection, file)
 
     monkeypatch.setattr(pool, "SETTINGS", {**pool.SETTINGS, "idle_in_transaction_session_timeout": "20ms"})
     with cloned(postgres) as restored:
-        dumps.load(restored.admin, file)
+        load(restored.admin, file)
         with connect_operator(restored.admin) as operator:
-            assert operator.add_closed_sessions(load) == 1
+            assert operator.add_closed_sessions(load_late) == 1
 
 
 def _load_and_interrupt(connection: psycopg.Connection[Any], file: Path) -> None:

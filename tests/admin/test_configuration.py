@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import click
 import pytest
 
+from muniment_server.runtime.configuration import ServerConfig
 from tests.support.options import COMMANDS, option_names
 
 PAGE = (Path(__file__).parents[2] / "service" / "docs" / "configuration.md").read_text(encoding="utf-8")
@@ -49,5 +51,13 @@ def test_the_defaults_of_the_server_are_on_the_page():
     assert plain
     for option in plain:
         default = getattr(option.default, "name", option.default)
-        shown = default.lower() if isinstance(default, str) else f"{default:g}"
+        shown = default.lower() if isinstance(default, str) else f"{default:,g}"
         assert shown in rows[option.opts[0]]
+
+
+def test_the_command_has_the_defaults_of_the_configuration():
+    configured = {field.name: field.default for field in fields(ServerConfig)}
+    names = ("workers", "threads", "max_in_flight", "max_connections", "max_worker_memory", "drain_seconds")
+    given = {option.name: option.default for option in COMMANDS["muniment serve"].params if option.name in names}
+
+    assert given == {name: configured[name] for name in names}

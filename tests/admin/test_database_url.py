@@ -119,7 +119,7 @@ def test_a_server_serves_it_with_the_passfile_and_passwords_can_be_rotated(servi
 def test_a_server_without_a_valid_host_key_says_whose_url_makes_one(serving, folder, url, passfile):
     as_admin = {"MUNIMENT_DATABASE_URL": admin_url(url)}
     for key in objects(run(folder, "host-key", "list", "--json", **as_admin)):
-        run(folder, "host-key", "revoke", key["host_key_id"], **as_admin)
+        run(folder, "host-key", "revoke", key["host_key_id"], "--keep-sessions", **as_admin)
     server = serving("--database-url", url, "--passfile", str(passfile), "--workers", "1")
     said, _, command = (server.process.stdout.readline() for _ in range(3))
 

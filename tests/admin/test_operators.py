@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack, suppress
 
 import pytest
 
@@ -43,9 +44,92 @@ def test_a_host_key_is_created_used_listed_and_revoked(operate, dev):
     assert listed[key["host_key_id"]]["ceiling"] == "CONFIDENTIAL"
     assert "host_key" not in listed[key["host_key_id"]]
 
-    assert operate("host-key", "revoke", key["host_key_id"]).returncode == 0
-    assert operate("host-key", "revoke", key["host_key_id"]).returncode == 1
+    assert operate("host-key", "revoke", key["host_key_id"], "--keep-sessions").returncode == 0
+    assert operate("host-key", "revoke", key["host_key_id"], "--keep-sessions").returncode == 1
     assert run(dev.folder, "agent", "list", **as_acme).returncode == 1
+
+
+@pytest.fixture
+def stolen(operate, dev):
+    """The id of a key, its open sessions, and one that another key has opened."""
+    keys = [
+        objects(operate("host-key", "create", "--tenant", "robbed", "--ceiling", "restricted", "--json"))[0]
+        for _ in range(2)
+    ]
+    with (
+        muniment.connect(dev.address, host_key=keys[0]["host_key"]) as thief,
+        muniment.connect(dev.address, host_key=keys[1]["host_key"]) as owner,
+        ExitStack() as stack,
+    ):
+        with suppress(muniment.AlreadyExists):
+            owner.create_agent("zoe")
+        theirs = thief.open_session("zoe", taint=muniment.Classification.CONFIDENTIAL)
+        reset = thief.reset_session(owner.open_session("zoe", taint=muniment.Classification.PUBLIC).session_id)
+        own = owner.open_session("zoe", taint=muniment.Classification.PUBLIC)
+        owner.raise_taint(own.session_id, muniment.Classification.INTERNAL)
+        tokens = [opened.token for opened in (theirs, reset, own)]
+        sessions = [stack.enter_context(muniment.connect(dev.address, token=token)) for token in tokens]
+        for session in sessions:
+            session.save_memory("plan", "ship")
+        yield keys[0]["host_key_id"], sessions[:2], sessions[2]
+
+
+def is_open(session):
+    """Whether a running server accepts a session that it has served before."""
+    try:
+        session.get_memory("plan")
+    except muniment.Unauthenticated:
+        return False
+    return True
+
+
+def test_the_sessions_of_a_stolen_key_are_closed_with_it(operate, stolen):
+    key, theirs, own = stolen
+
+    done = operate("host-key", "revoke", key, "--close-sessions")
+
+    assert (done.returncode, done.stderr) == (0, "Revoked.\nClosed sessions: 2.\n")
+    assert [is_open(session) for session in (*theirs, own)] == [False, False, True]
+    events = objects(operate("audit", "list", "--tenant", "robbed", "--limit", "1000", "--json"))
+    closed = [event for event in events if event["method"] == "host-key revoke" and event["outcome"] == "CLOSED"]
+    assert sorted(event["classification"] for event in closed) == ["CONFIDENTIAL", "PUBLIC"]
+    assert {event["agent_id"] for event in closed} == {"zoe"}
+
+
+def test_the_sessions_of_a_revoked_key_are_kept_or_closed_later(operate, stolen):
+    key, theirs, own = stolen
+
+    kept = operate("host-key", "revoke", key, "--keep-sessions")
+    assert "still open: 2." in kept.stderr
+    assert [is_open(session) for session in (*theirs, own)] == [True] * 3
+
+    assert operate("host-key", "revoke", key, "--close-sessions").returncode == 0
+    assert [is_open(session) for session in (*theirs, own)] == [False, False, True]
+    assert "already revoked" in operate("host-key", "revoke", key, "--close-sessions").stderr
+
+
+def test_without_a_terminal_a_revocation_says_what_becomes_of_the_sessions(operate, stolen):
+    key, theirs, _ = stolen
+
+    done = operate("host-key", "revoke", key)
+
+    assert done.returncode == 1
+    assert "nothing was done" in done.stderr
+    assert "--close-sessions if the key was stolen" in done.stderr
+    assert all(map(is_open, theirs))
+    found = {each["host_key_id"]: each for each in objects(operate("host-key", "list", "--json"))}
+    assert found[key]["revoke_time"] is None
+
+
+@pytest.mark.parametrize(("answer", "left"), [("y", [False, False, True]), ("n", [True, True, True])])
+def test_on_a_terminal_a_revocation_asks_about_open_sessions(dev, stolen, answer, left):
+    key, theirs, own = stolen
+
+    status, shown = on_a_terminal(dev.folder, "host-key", "revoke", key, *OWN, answer=f"{answer}\n")
+
+    assert status == 0
+    assert "Close them now?" in shown
+    assert [is_open(session) for session in (*theirs, own)] == left
 
 
 @pytest.fixture

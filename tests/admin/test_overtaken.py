@@ -19,7 +19,7 @@ REFUSED = {
     "restore": (__file__,),
     "host-key create": (*TENANT, "--ceiling", "public"),
     "host-key list": (),
-    "host-key revoke": (ANY_ID,),
+    "host-key revoke": (ANY_ID, "--keep-sessions"),
     "tenant freeze": ("development",),
     "tenant thaw": ("development",),
     "tenant close-sessions": ("development",),

@@ -22,7 +22,7 @@ import muniment
 from muniment import Classification
 from muniment_server.embedded_postgres import conninfo_of_running
 from muniment_server.runtime import databases
-from tests.support.commands import COMMAND, children_of, environment_in, run, run_process, wait_until
+from tests.support.commands import COMMAND, Server, children_of, environment_in, run, run_process, wait_until
 
 OWN = ("--data-dir", ".muniment")
 DEV = (*OWN, "--dev", "--workers", "2")
@@ -89,6 +89,25 @@ def test_the_exports_it_prints_name_its_database(dev):
 
     assert done.returncode == 0, done.stderr
     assert str(dev.folder / ".muniment") in done.stdout
+
+
+@pytest.mark.parametrize("log_format", ["text", "json"])
+def test_the_key_is_printed_on_a_terminal_and_in_no_file_or_log(folder, data_dir, log_format):
+    """What is written to a file has the mode that the umask gives."""
+    printed = []
+    for on_a_terminal in (False, True):
+        server = Server(
+            folder, *DEV, "--log-format", log_format, environment=environment_in(folder), on_a_terminal=on_a_terminal
+        )
+        try:
+            printed.append(server.read_to_the_last_line())
+        finally:
+            server.end()
+    key = key_in(data_dir)
+
+    assert "mun_h_" not in printed[0] + (folder / "stderr").read_text()
+    assert f"a host key are in {OWN[1]}/development.json. The key is printed only on a terminal." in printed[0]
+    assert f"  export MUNIMENT_HOST_KEY={key}\n" in printed[1]
 
 
 def test_credentials_are_closed_to_others_and_in_no_command_line(dev):

@@ -7,6 +7,7 @@ import pytest
 from muniment.v1.agent_pb2 import Agent
 from muniment_server.search.embedding_queue import START, embed_batch
 from tests.support.answers import LEVELS, PUBLIC, RESTRICTED, events, invalid, keys, pages, refusal
+from tests.support.concurrency import lock_rows
 from tests.support.embedders import quick
 from tests.support.erasing import erase_all
 from tests.support.services import failure_of
@@ -183,6 +184,17 @@ def test_c03_agents_do_not_see_each_other_at_any_level(session, level):
     assert refusal(bob.delete_memory, key="plan") == "NOT_FOUND MEMORY_NOT_FOUND"
     assert keys(bob.list_memories()) == keys(bob.search_memories(query="whale")) == []
     assert bob.save_memory(key="plan", content="zebra").memory.content == "zebra"
+
+
+def test_deleting_an_agent_does_not_wait_for_a_session_that_has_expired(service, clock):
+    host = service.host()
+    service.agent()
+    opened = host.open_session(agent_id="alice", taint=PUBLIC, ttl={"seconds": 60})
+    clock.advance(seconds=61)
+
+    with service.database.as_owner() as owner, owner.transaction():
+        lock_rows(owner, "vault.session", "session_id = %s", opened.session.session_id)
+        host.delete_agent(agent_id="alice")
 
 
 def test_deleting_an_agent_deletes_its_sessions(session, host):

@@ -78,7 +78,7 @@ def test_no_session_opens_or_is_raised_above_the_ceiling_of_its_agent(host, ceil
     assert [(event.method, event.outcome, event.reason) for event in (opened, raised)] == [
         ("OpenSession", "AGENT_CEILING_EXCEEDED", ""), ("RaiseTaint", "AGENT_CEILING_EXCEEDED", ""),
     ]  # fmt: skip
-    assert {(event.agent_id, event.classification) for event in (opened, raised)} == {("alice", taint)}
+    assert {(event.agent_id, event.classification) for event in (opened, raised)} == {("alice", RESTRICTED)}
     # the refused conversation does not exist: it can begin at any level
     assert host.open_session(agent_id="alice", taint=PUBLIC, conversation_id="high").session.taint == PUBLIC
 
@@ -101,6 +101,19 @@ def test_c23_for_a_key_below_its_ceiling_an_agent_does_not_exist(shared, tenant,
     assert {event.agent_id for event in seen} <= {"low", ""}
     assert {event.session_id for event in seen if event.outcome == "OK"} == {""}
     assert (host.get_agent(agent_id="high").agent, host.get_session(session_id=session)) == before
+
+
+def test_the_event_of_a_refusal_names_no_agent_that_does_not_exist_for_the_key(shared, tenant, host):
+    low = shared.host(tenant, PUBLIC)
+    host.create_agent(agent_id="high")
+    session = host.open_session(agent_id="high", taint=PUBLIC).session.session_id
+    refused = "PERMISSION_DENIED CEILING_EXCEEDED"
+
+    assert refusal(low.open_session, agent_id="high", taint=RESTRICTED) == refused
+    assert refusal(low.raise_taint, session_id=session, taint=RESTRICTED) == refused
+
+    events = [event for event in host.list_audit_events().audit_events if event.outcome == "CEILING_EXCEEDED"]
+    assert [event.agent_id for event in events] == ["", ""]
 
 
 def test_c23_the_audit_events_of_an_erased_agent_are_for_keys_that_reach_its_ceiling(service):

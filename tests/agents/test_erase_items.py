@@ -13,9 +13,10 @@ from muniment_server.admin.operator import connect_operator
 from muniment_server.agents import erasing
 from muniment_server.monitor.host_scope import HostScope
 from muniment_server.postgres import roles
+from tests.agents.test_both_orders import EMBED_AT_AN_ADDRESS
 from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, invalid, keys, refusal
 from tests.support.commands import wait_until
-from tests.support.concurrency import lock_rows, wait_until_blocked
+from tests.support.concurrency import in_background, lock_rows, wait_until_blocked
 from tests.support.invariants import broken_invariants
 from tests.support.services import Service, failure_of, shares_of
 
@@ -335,6 +336,26 @@ def test_an_item_that_a_writer_has_locked_is_erased_after_the_write(service):
 
     assert not erase.is_alive()
     assert (rows(service, PUBLIC, "item"), versions(service, PUBLIC)) == (0, [])
+
+
+def test_embeddings_are_locked_in_the_order_in_which_a_deletion_locks_them(service):
+    """Those of the built-in model first. Otherwise an erasure and a deletion could deadlock."""
+    session = service.session(PUBLIC)
+    first, _ = (session.store_passage(content=text, thread="t").passage.passage_id for text in ("one", "two"))
+    with service.database.as_owner() as owner:
+        owner.execute("SET search_path = muniment_public")
+        owner.execute(EMBED_AT_AN_ADDRESS)
+        with owner.transaction():
+            lock_rows(owner, "muniment_public.meaning", "prior IS NOT NULL")
+            thread, outcomes = in_background(
+                service.host().observe, rpc="EraseItems", agent_id="alice", kind=_PASSAGE, name=first
+            )
+            wait_until_blocked(service)
+
+            assert lock_rows(owner, "remote_embedding", "prior_name IS NOT NULL", strength="UPDATE SKIP LOCKED") == 1
+    thread.join(20)
+
+    assert [outcome.code.name for outcome in outcomes] == ["OK"]
 
 
 def test_an_item_that_is_being_renamed_is_locked_before_it_is_erased(service, monkeypatch):

@@ -347,6 +347,20 @@ def test_a_lower_limit_holds_once_the_room_is_no_longer_taken_as_known(at, host,
     assert quota_of(failure_of(session.save_memory, key="three", content="x")) == "items"
 
 
+def test_room_that_is_known_at_one_level_is_not_taken_for_room_at_another(at, host, session, monkeypatch):
+    monkeypatch.setattr(quotas, "_PLENTY_ITEMS", 1)
+    monkeypatch.setattr(quotas, "_PLENTY_BYTES", 0)
+    raised = session(PUBLIC)
+    limit(host, max_items=BLOCKS + 2)
+    for number in range(BLOCKS + 2):
+        at(INTERNAL).save_memory(key=str(number), content="x")
+    raised.save_memory(key="plan", content="x")
+
+    host.raise_taint(session_id=raised.session_id, taint=INTERNAL)
+
+    assert quota_of(failure_of(raised.save_memory, key="plan", content="x")) == "items"
+
+
 def test_reindex_counts_again_what_is_stored(service: Service):
     session = service.session(RESTRICTED)
     session.save_memory(key="plan", content="whale")

@@ -15,7 +15,7 @@ import pytest
 from muniment_server.admin.operator import Purgeable, connect_operator
 from muniment_server.items import undeleting as items
 from muniment_server.monitor.session_scope import SessionScope
-from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, invalid, keys, refusal
+from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, invalid, keys, refusal
 from tests.support.concurrency import in_background, lock_rows, wait_until_blocked
 from tests.support.erasing import erase_all
 from tests.support.invariants import broken_invariants
@@ -248,7 +248,7 @@ def test_a_level_above_the_ceiling_of_the_agent_is_refused_and_recorded(service)
 
     assert refused(service, CONFIDENTIAL) == "PERMISSION_DENIED AGENT_CEILING_EXCEEDED"
     [event] = events(service)
-    assert (event.outcome, event.classification) == ("AGENT_CEILING_EXCEEDED", CONFIDENTIAL)
+    assert (event.outcome, event.classification) == ("AGENT_CEILING_EXCEEDED", RESTRICTED)
 
 
 def test_the_audit_names_the_key_and_the_item(service):

@@ -6,8 +6,21 @@ import uuid
 
 import pytest
 
+from muniment_server.monitor.session_scope import SessionScope
 from muniment_server.runtime.configuration import ConfigError, DatabaseConfig, ServerConfig
-from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PAIRS, PUBLIC, RESTRICTED, UP, events, pages, refusal
+from tests.support.answers import (
+    CONFIDENTIAL,
+    INTERNAL,
+    LEVELS,
+    PAIRS,
+    PUBLIC,
+    RESTRICTED,
+    UP,
+    events,
+    in_future,
+    pages,
+    refusal,
+)
 from tests.support.services import failure_of, serving
 
 AUDIT_TABLES = [f"muniment_{name}.audit" for name in ("public", "internal", "confidential", "restricted", "control")]
@@ -141,7 +154,7 @@ def test_the_wrong_principal_is_recorded(at, host, level):
 
     assert set(found) == {"ListAgents", "ListMemories"}
     assert (found["ListAgents"].session_id, found["ListAgents"].classification) == (session.session_id, level)
-    assert (found["ListMemories"].classification, found["ListMemories"].session_id) == (PUBLIC, "")
+    assert (found["ListMemories"].classification, found["ListMemories"].session_id) == (RESTRICTED, "")
     assert found["ListMemories"].host_key_id
 
 
@@ -234,6 +247,33 @@ def test_events_are_filtered_by_agent_session_and_time(host, session):
     assert events(host, start_time=saves[0].time, end_time=saves[2].time) == saves[:2]
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"agent_id": "bob"}, {"session_id": str(uuid.uuid4())}, {"start_time": in_future(days=-1)},
+        {"end_time": in_future(days=1)},
+    ],
+    ids=lambda other: next(iter(other)),
+)  # fmt: skip
+def test_a_page_token_of_audit_events_is_for_its_filter_only(at, host, other):
+    at(PUBLIC).save_memory(key="plan", content="text")
+    token = host.list_audit_events(page_size=1).next_page_token
+    assert len(host.list_audit_events(page_size=1, page_token=token).audit_events) == 1
+
+    refused = refusal(host.list_audit_events, page_size=1, page_token=token, **other)
+
+    assert refused == "INVALID_ARGUMENT PAGE_TOKEN_INVALID"
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("ceiling", LEVELS[:-1])
+def test_a_host_below_the_highest_ceiling_gets_no_checkpoint(shared, tenant, ceiling, level):
+    """A seal covers the events of all agents, also those that do not exist for the host."""
+    host = shared.host(tenant, ceiling)
+
+    assert refusal(host.get_audit_checkpoint, classification=level) == "PERMISSION_DENIED CEILING_EXCEEDED"
+
+
 def test_no_audit_row_no_effect(service):
     """The insert of the audit row is made to fail: the write fails, and nothing changed."""
     session = service.session(PUBLIC)
@@ -266,6 +306,20 @@ def test_a_read_that_cannot_be_recorded_is_not_answered(service):
     ]
 
     assert answers == ["INTERNAL INTERNAL"] * 3
+
+
+def test_a_read_of_a_session_that_ends_before_it_is_recorded_is_not_answered(service, monkeypatch):
+    session, host = service.session(CONFIDENTIAL), service.host()
+    session.save_memory(key="plan", content="whale")
+    record_read = SessionScope.record_read
+
+    def record_late(scope, *shown):
+        host.close_session(session_id=session.session_id)
+        record_read(scope, *shown)
+
+    monkeypatch.setattr(SessionScope, "record_read", record_late)
+
+    assert refusal(session.get_memory, key="plan") == "UNAUTHENTICATED CREDENTIAL_INVALID"
 
 
 def test_no_audit_row_no_act_of_a_host(service):

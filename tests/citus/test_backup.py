@@ -30,6 +30,7 @@ from muniment_server.runtime import cluster_grants, restoring
 from tests.citus.clones import ClusterPostgres, running_cluster
 from tests.citus.cluster import BINARIES, missing
 from tests.support.answers import refusal
+from tests.support.backups import load
 from tests.support.commands import COMMAND, environment_in, run, wait_until
 from tests.support.databases import Database, cloned, running_postgres
 from tests.support.services import Caller, Service, serving
@@ -200,19 +201,7 @@ def test_a_backup_by_a_version_that_knew_no_clusters_is_refused_before_anything_
 ) -> None:
     file = old_backup(plain, tmp_path, migrate.OLDEST_ON_CLUSTER - 1)
     with pytest.raises(Failure, match="before Muniment supported"):
-        dumps.load(database.admin, file)
-
-    with database.as_owner() as owner:
-        assert restoring.problems(owner) == []
-
-
-def test_a_backup_by_a_later_version_is_refused_before_anything_is_done(
-    postgres: ClusterPostgres, database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = backed_up(database, tmp_path)
-    monkeypatch.setattr(migrate, "newest_version", lambda: 25)
-    with pytest.raises(Failure, match="by a later version"):
-        dumps.load(database.admin, file)
+        load(database.admin, file)
 
     with database.as_owner() as owner:
         assert restoring.problems(owner) == []

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from muniment_server.embedded_postgres import BinariesNotFound, WrongVersion, find_bindir
+from muniment_server.embedded_postgres import BinariesNotFound, UnusableDirectory, WrongVersion, find_bindir
 from tests.support.embedded import SYSTEM_15, as_root, query
 
 needs_wheel = pytest.mark.skipif(
@@ -76,6 +76,19 @@ def test_programs_that_do_not_run_are_named(embedded, parent):
 
     with pytest.raises(BinariesNotFound, match=r"cannot run as the account \w+ \(no libz\)"):
         embedded(bindir=broken).start()
+
+
+def test_a_cluster_without_its_version_is_refused_with_advice_and_left_alone(embedded, directory):
+    with embedded():
+        pass
+    (directory / "data" / "PG_VERSION").rename(directory / "PG_VERSION")
+
+    with pytest.raises(UnusableDirectory, match=r"has lost its file PG_VERSION, .* restore a backup"):
+        embedded().start()
+
+    (directory / "PG_VERSION").rename(directory / "data" / "PG_VERSION")
+    with embedded():
+        pass
 
 
 @needs_wheel

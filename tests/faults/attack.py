@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, suppress
 from typing import Any
 
 import grpc
@@ -19,13 +19,15 @@ import grpc
 from muniment_server.domain import tokens
 from muniment_server.domain.ids import TenantNumber
 from muniment_server.domain.tokens import TokenKind
-from tests.support.raw_http2 import unread
+from tests.support.raw_http2 import Unacknowledging, unread
 
 _GET = "/muniment.v1.MemoryService/GetMemory"
 _STORE = "/muniment.v1.PassageService/StorePassage"
 _SAVE_MANY = "/muniment.v1.MemoryService/SaveMemories"
 _LIST = "/muniment.v1.MemoryService/ListMemories"
+_HEALTH_CHECK = "/grpc.health.v1.Health/Check"
 _EACH_SECOND = 100
+_CONNECTIONS, _STREAMS, _SWELL_BYTES = 60, 50, 1_900_000
 _PAUSE = 0.02
 """Seconds after a refusal."""
 
@@ -106,6 +108,21 @@ def leave_unread(address: str, tokens: Sequence[str], over: threading.Event) -> 
         over.wait()
 
 
+def swell(address: str, _: Sequence[str], over: threading.Event) -> None:
+    """Headers without a credential, 1.9 megabytes a second on 60 connections, of which each call's become eight.
+
+    The server's settings are never acknowledged.
+    """
+    sent, begun = 0, time.monotonic()
+    while not over.is_set():
+        with ExitStack() as stack:
+            connections = [stack.enter_context(closing(Unacknowledging(address))) for _ in range(_CONNECTIONS)]
+            for _number, connection in itertools.product(range(_STREAMS), connections):
+                with suppress(OSError):  # the server has ended it
+                    sent += connection.send_headers(_HEALTH_CHECK, megabytes=8)
+                over.wait(max(0.0, begun + sent / _SWELL_BYTES - time.monotonic()))
+
+
 def _keep_in_flight(
     address: str, tokens: Sequence[str], over: threading.Event, path: str, requests: Iterator[bytes], number: int
 ) -> None:
@@ -155,6 +172,7 @@ ATTACKS: dict[str, Callable[[str, Sequence[str], threading.Event], None]] = {
     "write-many": write_many,
     "guess": guess,
     "leave-unread": leave_unread,
+    "swell": swell,
 }
 
 

@@ -112,6 +112,22 @@ def test_an_embedder_that_does_not_answer_is_left_alone_for_a_while(tmp_path, mo
     assert took[3] < 0.4
 
 
+def test_requests_that_one_level_sent_in_vain_do_not_count_for_another(monkeypatch):
+    sent = []
+
+    def send(_client, _request, level):
+        sent.append(level)
+        raise TimeoutError
+
+    monkeypatch.setattr(request_socket.SocketClient, "_send", send)
+    client = request_socket.SocketClient(str, 1.0, 1)
+    levels = [Level.RESTRICTED, Level.RESTRICTED, Level.PUBLIC, Level.PUBLIC]
+    for level in levels:
+        client.ask(b"", level)
+
+    assert sent == levels
+
+
 @pytest.fixture
 def patient(monkeypatch):
     """Queries wait longer than a busy machine takes to queue twenty of them."""
@@ -190,20 +206,19 @@ def test_a_query_that_waited_for_long_is_not_computed(tmp_path, patient, queued,
     assert "late" not in slow.computed
 
 
-def test_an_embedder_that_hangs_exits():
-    """So that the supervisor starts another."""
-    hanging = """if True:
-        import threading, time
-        from muniment_server.runtime.embedder import Model, exit_if_stuck
-        model = Model()
-        model._e5.query = lambda text: time.sleep(60)
-        threading.Thread(target=exit_if_stuck, args=(model, 0.2), daemon=True).start()
-        model.embed_query("text")
-    """
-    ended = subprocess.run([sys.executable, "-c", hanging], timeout=120, capture_output=True, check=False)
+def test_an_embedder_whose_model_is_stuck_falls_silent(monkeypatch):
+    """So that the supervisor replaces it: tests/faults/test_hangs.py."""
+    model, computed = Model(), threading.Event()
+    monkeypatch.setattr(model._e5, "query", lambda _: computed.wait(60))
+    before = model.is_stuck(0.0)
+    with ThreadPoolExecutor(1) as pool:
+        embedding = pool.submit(model.embed_query, "text")
+        wait_until(lambda: model.is_stuck(0.2), "it is stuck")
+        computed.set()
+        assert embedding.exception() is not None
 
-    assert ended.returncode == 1
-    assert b"the model is stuck" in ended.stderr
+    assert not before
+    assert not model.is_stuck(0.0)
 
 
 @pytest.mark.proof

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import select
 import signal
 import subprocess
 import time
@@ -163,6 +165,28 @@ def test_a_worker_that_was_restarted_meanwhile_is_not_replaced(tmp_path, monkeyp
     assert not old.leave.called
 
 
+def test_workers_that_grow_are_replaced_one_at_a_time_and_one_a_minute(tmp_path, monkeypatch):
+    """Also if the one that is started in its place fails."""
+    now = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    started = Mock(return_value=Mock(**{"is_ready.side_effect": ChildFailed("why")}))
+    monkeypatch.setattr(reload, "Child", started)
+    config, reloads, workers = ServerConfig(DatabaseConfig(tmp_path)), Reloads(), [_grown(), _grown()]
+    begun: list[int] = []
+    for _ in range(130):
+        reloads.replace_grown(workers, config, _ASSIGNMENT)
+        reloads.resume(Mock())
+        begun.append(started.call_count)
+        now[0] += 1.0
+
+    assert [begun.count(number) for number in (1, 2, 3)] == [60, 60, 10]
+    assert not any(worker.leave.called for worker in workers)
+
+
+def _grown() -> Any:
+    return Mock(has_grown=True, mebibytes=600, starts=1)
+
+
 @pytest.mark.parametrize("replace_children", [reload.replace_workers, reload.replace_embedder])
 def test_a_process_that_is_restarted_during_a_reload_uses_the_reloaded_servers(replace_children, tmp_path, monkeypatch):
     """Otherwise it would use the old ones, also after later crashes, and hosts of a moved tenant would get
@@ -201,6 +225,38 @@ def _echoing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Child]:
         yield made
     finally:
         made.kill()
+
+
+def test_a_process_that_is_silent_at_many_looks_is_replaced(tmp_path, monkeypatch, caplog):
+    """Looks are counted, not seconds: while a machine is suspended, nothing looks."""
+    monkeypatch.setattr(child, "_START_LOOKS", 0)
+    monkeypatch.setattr(time, "monotonic", Mock(side_effect=itertools.count(step=3600.0)))
+    with _echoing(tmp_path, monkeypatch) as silent:
+        for _ in range(child._HANGING_LOOKS - 1):
+            silent.keep_alive()
+            silent._read_output()
+        before_the_last_look = silent.hangs, silent.has_ended
+        with silent._process:
+            while silent.starts == 1:
+                silent.keep_alive()
+
+    assert before_the_last_look == (True, False)
+    assert [record.getMessage() for record in caplog.records] == [
+        "worker hangs: killing it",
+        f"worker died with status {-signal.SIGQUIT}: restarting it",  # cat, at the signal
+    ]
+
+
+def test_a_process_that_says_that_it_is_alive_is_left_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(child, "_START_LOOKS", 0)
+    with _echoing(tmp_path, monkeypatch) as alive:
+        for _ in range(2 * child._HANGING_LOOKS):
+            alive._send("")
+            select.select([alive._output], [], [], 20.0)
+            alive.keep_alive()
+
+        assert not alive.hangs
+        assert not alive.has_ended
 
 
 def _dies_and_is_restarted_with(process: Child) -> Assignment:

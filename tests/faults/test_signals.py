@@ -98,7 +98,16 @@ def test_a_hangup_with_the_terminal_open_reloads():
     os.close(ours)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGQUIT])
+def test_a_signal_that_ends_programs_stops_the_server(number):
+    """Also if it was ignored before, as in what a script starts in the background."""
+    with _started(stdin=subprocess.DEVNULL, ignores=number) as process:
+        process.send_signal(number)
+
+        assert process.communicate()[0].split() == ["stops"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP, signal.SIGQUIT])
 def test_a_signal_to_all_processes_of_a_server_ends_no_child(number):
     """Ctrl-C in a terminal, or an init system that reloads a service. Only the supervisor acts on it."""
     worker = child._start_process("worker", child_environment())
@@ -108,8 +117,11 @@ def test_a_signal_to_all_processes_of_a_server_ends_no_child(number):
     assert worker.returncode == 0
 
 
-def _started(stdin: int) -> subprocess.Popen[str]:
+def _started(stdin: int, ignores: int | None = None) -> subprocess.Popen[str]:
+    before = None if ignores is None else signal.signal(ignores, signal.SIG_IGN)
     process = subprocess.Popen([sys.executable, "-c", _TERMINAL], stdin=stdin, stdout=subprocess.PIPE, text=True)
+    if ignores is not None:
+        signal.signal(ignores, before)
     assert process.stdout is not None
     assert process.stdout.readline() == "started\n"
     return process

@@ -1,5 +1,5 @@
-"""Golden transcripts: what every RPC answers at every level, recorded once and compared ever after.
+"""Scenes that call every RPC at every level, and the comparison of what two commits answer: `make diff`.
 
-`python -m tests.golden --check` compares. `python -m tests.golden` records them again: only where an answer is meant
-to change. A changed text of an error goes to changed_texts.txt instead, and the transcripts stay.
+The scenes of the earlier commit are played on both servers, so that both are asked the same. `changed.md` says which
+commit that is, and which differences are meant.
 """

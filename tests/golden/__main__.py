@@ -1,44 +1,59 @@
-"""Takes the transcripts anew, or with --check compares them: `python -m tests.golden`."""
+"""Shows which answers differ from those of another commit, and fails if one is not meant to: `make diff`."""
 
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
 
-from tests.golden.comparison import FOLDER, Changes, changed_texts, differences
-from tests.golden.internals import running_postgres
-from tests.golden.playing import play
+from tests.golden import meant
+from tests.golden.checkouts import NOW, ROOT, age_of, commit_of, has_other_packages, play_both, show_differences
+from tests.golden.scenes import SCENES
+from tests.golden.stage import ENTRY
+from tests.support.memory_disk import use_memory_disk
+
+CHANGED = meant.CHANGED.relative_to(ROOT)
 
 
 def main() -> int:
+    arguments = _arguments()
+    landed = meant.read(meant.CHANGED.read_text(encoding="utf-8"))
+    base = commit_of(arguments.base or landed.base)
+    use_memory_disk()
+    with tempfile.TemporaryDirectory(prefix="muniment-diff-") as folder:
+        play_both(base, Path(folder), arguments.scenes)
+        show_differences(base, Path(folder))
+        found = meant.differing(Path(folder, base), Path(folder, NOW))
+        _say_what_was_played(base, Path(folder, NOW), arguments.scenes or [*SCENES])
+    print(f"Scenes with other answers: {', '.join(found) or 'none'}")
+    if base != commit_of(landed.base):
+        return 1 if found else 0
+    names = {scene: name for scene, name in landed.names.items() if scene in (arguments.scenes or landed.names)}
+    errors = [*meant.errors(found, names)]
+    print("\n".join(errors) or f"That is what {CHANGED} says.")
+    return 1 if errors else 0
+
+
+def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.golden", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="compare, and write nothing")
+    parser.add_argument("--base", help=f"the other commit; by default the one that landed last, as {CHANGED} says")
+    parser.add_argument("scenes", nargs="*", help=f"play these scenes only: {', '.join(SCENES)}")
     arguments = parser.parse_args()
-    logging.disable(logging.CRITICAL)  # the server logs the faults that it is made to have
-    with running_postgres() as postgres:
-        transcripts = play(postgres)
-    return check(transcripts) if arguments.check else write(transcripts)
+    if unknown := set(arguments.scenes) - set(SCENES):
+        parser.error(f"no such scene: {', '.join(sorted(unknown))}")
+    return arguments
 
 
-def write(transcripts: dict[str, str]) -> int:
-    FOLDER.mkdir(exist_ok=True)
-    for path in FOLDER.glob("*.txt"):
-        path.unlink()
-    for scene, transcript in transcripts.items():
-        (FOLDER / f"{scene}.txt").write_bytes(transcript.encode())
-    return 0
-
-
-def check(transcripts: dict[str, str]) -> int:
-    used: Changes = set()
-    changes = changed_texts()
-    found = [differences(scene, transcript, changes, used) for scene, transcript in transcripts.items()]
-    for difference in filter(None, found):
-        print(difference)
-    for old, new in sorted(changes - used):
-        print(f"in the list of changed texts, but not met: {old} -> {new}")
-    return 1 if any(found) or changes - used else 0
+def _say_what_was_played(base: str, folder: Path, scenes: Sequence[str]) -> None:
+    played = {path.stem: path.read_text(encoding="utf-8") for path in folder.iterdir()}
+    calls = sum(f"\n{transcript}".count(f"\n{ENTRY}") for transcript in played.values())
+    print(f"Scenes of {base} ({age_of(base)}): {len(played)} with {calls:,} calls")
+    if new := [scene for scene in scenes if scene not in played]:
+        print(f"New scenes, which are compared once they have landed: {', '.join(new)}")
+    if has_other_packages(base):
+        print(f"{base} locks other packages. Both sides ran with those of this environment.")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """The server's internals that the driver needs: ids, clock, host keys, vectors, and ways to break it.
 
 Nothing else in this folder knows how the server is built. Whoever moves the server adapts this module and
-`tests.support.services`.
+`tests.support.services`. `make diff` plays scenes of earlier commits with it, so what they use of it must stay.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from tests.citus.clones import ClusterPostgres
 from tests.support.concurrency import lock_rows, waiting
 from tests.support.databases import Database, cloned, running_postgres
 from tests.support.embedders import Quick, embed_all, quick
-from tests.support.services import Service, serving
+from tests.support.services import Service, serving, without_request_id
 
-__all__ = ["BEGINNING", "EmbeddedPostgres", "Stand", "running_postgres", "standing"]
+__all__ = ["BEGINNING", "EmbeddedPostgres", "Stand", "running_postgres", "standing", "without_request_id"]
 
 BEGINNING = datetime(2030, 1, 1, tzinfo=UTC)
 _KEY = b"golden"

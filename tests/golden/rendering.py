@@ -17,7 +17,6 @@ from google.rpc import error_details_pb2, status_pb2
 from muniment.v1 import note_pb2, passage_pb2
 
 MESSAGE, DESCRIPTION = "message: ", "description: "
-TEXTS = (MESSAGE, DESCRIPTION)
 _WIDTH = 110
 _LONGEST = 300
 _DETAILS: tuple[type[Message], ...] = (

@@ -15,9 +15,8 @@ from google.protobuf.message_factory import GetMessageClass
 from google.rpc import error_details_pb2, status_pb2
 
 from tests.golden.contract import LEVELS, METHODS, RESTRICTED, STREAMS, path_of
-from tests.golden.internals import BEGINNING, Stand
+from tests.golden.internals import BEGINNING, Stand, without_request_id
 from tests.golden.rendering import digest, lines_of, lines_of_refusal
-from tests.support.services import without_request_id
 
 _STEP = timedelta(seconds=1, microseconds=250)
 _STATUS = "grpc-status-details-bin"

@@ -39,8 +39,12 @@ def test_no_etag_means_none_is_asked_for():
 
 
 @pytest.mark.parametrize(
-    "text", ["x", "*", '"abc"', "A" * 26, "A" * 28, paging.etag(VERSION) + "=", "_" * 27, "நினைவு"]
-)
+    "text",
+    [
+        "x", "*", '"abc"', "A" * 26, "A" * 28, paging.etag(VERSION) + "=", "_" * 27, "நினைவு",
+        paging.etag(Version(VERSION.item_id, 2**31)),
+    ],
+)  # fmt: skip
 def test_a_malformed_etag_is_refused(text):
     with pytest.raises(InvalidArgument) as caught:
         paging.version_of(text)

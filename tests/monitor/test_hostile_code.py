@@ -31,6 +31,7 @@ from muniment.v1 import agent_pb2, agent_service_pb2, memory_pb2, memory_service
 from muniment_server.agents.servicer import AgentServicer
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import MemoryNotFound, StaleSession, Unavailable
+from muniment_server.domain.ids import SessionId
 from muniment_server.domain.principals import SessionIdentity
 from muniment_server.embedded_postgres import EmbeddedPostgres
 from muniment_server.memories.servicer import MemoryServicer
@@ -203,6 +204,7 @@ def stage(postgres: EmbeddedPostgres, hostile: Hostile) -> Iterator[Stage]:
             (MemoryServicer, "GetMemory"),
             (MemoryServicer, "SaveMemory"),
             (AgentServicer, "GetAgent"),
+            (AgentServicer, "UndeleteItem"),
             (SessionServicer, "GetSession"),
         ):
             monkeypatch.setattr(servicer, name, _instead(getattr(servicer, name), hostile))
@@ -479,6 +481,24 @@ def test_a_host_opens_no_scope_of_sessions(stage: Stage, hostile: Hostile):
     assert [type(error) for error in hostile.found] == [PolicyViolation] * 2
 
 
+def test_a_host_undeletes_at_no_level_above_its_ceiling(stage: Stage, hostile: Hostile):
+    """Code that does not check the level: the session that it writes as has at most the ceiling of the key."""
+
+    def undelete(context: CallContext) -> Any:
+        with context.undeleting_scope(SessionId(uuid.UUID(stage.high.session_id))) as scope:
+            hostile.tries(lambda: scope.look_up(Query("get_item", Anything, PARAMETERS)))
+        return agent_service_pb2.UndeleteItemResponse()
+
+    fields = {"agent_id": "alice", "kind": 1, "name": "plan", "classification": RESTRICTED}
+    for ceiling in (CONFIDENTIAL, RESTRICTED):
+        host = stage.service.host("acme", ceiling)
+        hostile.run(partial(host.observe, "UndeleteItem", **fields), undelete)
+        if ceiling is CONFIDENTIAL:
+            assert [type(found) for found in hostile.found] == [StaleSession]
+
+    assert CANARY in repr(hostile.found)
+
+
 def test_what_is_kept_of_a_call_is_of_no_use_in_another(stage: Stage, hostile: Hostile):
     """The context and the scope of a RESTRICTED session, in the call of a PUBLIC one."""
     kept: list[Any] = []
@@ -577,12 +597,17 @@ def test_a_false_label_is_believed(stage: Stage):
     assert outcome.code is grpc.StatusCode.OK
 
 
-def test_a_read_without_its_audit_row_is_not_answered(stage: Stage):
+@pytest.mark.parametrize(
+    "look_up",
+    [lambda scope, query: scope.look_up(query), lambda scope, query: scope.look_up_both(query, query)],
+    ids=["one query", "two"],
+)
+def test_a_read_without_its_audit_row_is_not_answered(stage: Stage, look_up: Any):
     """At levels where reads are audited."""
 
     def read(context: CallContext) -> Any:
         with context.session_scope() as scope:
-            scope.look_up(Query("get_item", Anything, PARAMETERS))
+            look_up(scope, Query("get_item", Anything, PARAMETERS))
         return ok()
 
     assert stage.reads(read, stage.high).code is grpc.StatusCode.INTERNAL

@@ -42,7 +42,7 @@ def table():
             yield f"{service.name + '/' + method.name:32} {who:13} {flow:8} {others}".rstrip()
 
 
-def made_up(*, principals=(), flow=0, declared=True, level=False):
+def made_up(*, principals=(), flow=0, declared=True, level=False, streams=False):
     """A service `Vault` with one method `Peek`, in a pool of its own with the contract's files."""
     pool = DescriptorPool()
     for module in (classification_pb2, policy_pb2):
@@ -58,7 +58,10 @@ def made_up(*, principals=(), flow=0, declared=True, level=False):
         request.field.add(name="filters", number=1, label=3, type=message, type_name=".vault.Filter")
     file.message_type.add(name="PeekResponse")
     method = file.service.add(name="Vault").method.add(
-        name="Peek", input_type=".vault.PeekRequest", output_type=".vault.PeekResponse"
+        name="Peek",
+        input_type=".vault.PeekRequest",
+        output_type=".vault.PeekResponse",
+        server_streaming=streams,
     )
     if declared:
         method.options.Extensions[policy_pb2.policy].principals.extend(principals)
@@ -104,6 +107,7 @@ def test_a_service_with_a_complete_policy_is_accepted():
         ({"principals": [HOST], "flow": READ}, "items flow to and from sessions only"),
         ({"principals": [HOST, SESSION], "flow": WRITE}, "items flow to and from sessions only"),
         ({"principals": [SESSION], "flow": READ, "level": True}, "a session could name a level"),
+        ({"principals": [SESSION], "flow": READ, "streams": True}, "does not check a stream of answers"),
         ({"principals": [HOST, SESSION], "flow": CONTROL, "level": True}, "a session could name a level"),
     ],
 )

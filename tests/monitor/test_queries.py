@@ -79,6 +79,7 @@ UNSCOPED = {
     "a second statement": "SELECT session.agent FROM session; TABLE item",
     "a string with escapes, which could hide its end": "SELECT E'\\'', item.name FROM item --' FROM session",
     "a string in dollars": "SELECT $$ $$ FROM session",
+    "a table between quotes that are in comments": "SELECT i.name FROM session /* ' */, item AS i /* ' */",
     "a bracket that closes what the monitor opened": (
         "SELECT 1) AS answer UNION ALL SELECT count(*) FROM (SELECT session.agent FROM session"
     ),

@@ -10,6 +10,7 @@ import os
 import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
 from types import SimpleNamespace
 from unittest.mock import patch
 
@@ -338,6 +339,18 @@ def test_nothing_that_was_found_after_an_unconfirmed_commit_is_answered(cluster,
 
     with pytest.raises(Unavailable):
         commit_and_read()
+
+
+def test_a_connection_to_a_server_that_was_overtaken_is_not_used_again(migrated, guard, tmp_path):
+    """Its server still answers. A new connection is refused, too."""
+    with contextlib.closing(Database(migrated.conninfo, pool_sizes=SINGLE, epochs=guard)) as database:
+        before = backend(database)
+        assert backend(database) == before
+        promoted = replace(guard.highest(), timeline=2)
+        EpochGuard(tmp_path / "state").admit(promoted)
+
+        with pytest.raises(Unavailable):
+            backend(database)
 
 
 def test_without_nodes_the_file_is_what_earlier_versions_wrote(guard, tmp_path):

@@ -83,6 +83,34 @@ def test_an_idle_pool_becomes_empty(database: Database) -> None:
         ask(connections, PUBLIC)
 
 
+def test_the_database_ends_a_statement_of_a_call_whose_deadline_has_passed(database: Database) -> None:
+    """Also if the cancel of the server does not reach it."""
+    limits = []
+    with connected(database) as connections:
+        for deadline in (Deadline(10), Deadline(), Deadline(10)):
+            with connections.connection(PUBLIC, deadline) as connection:
+                found: Any = connection.execute("SELECT setting::int FROM pg_settings WHERE name = 'statement_timeout'")
+                limits += found.fetchone()
+
+    short, longest, again = limits
+    assert max(short, again) <= 2**14 < longest
+
+
+def test_a_connection_that_is_refused_is_closed(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = []
+
+    def refuse(connection: pool.RoleConnection, _: str) -> None:
+        refused.append(connection)
+        raise pool.WrongRole
+
+    monkeypatch.setattr(pool, "verify", refuse)
+    with connected(database) as connections, pytest.raises(Unavailable):
+        ask(connections, PUBLIC)
+
+    wait_until(lambda: all(connection.closed for connection in refused), "all are closed")
+    assert refused
+
+
 def test_callers_who_gave_up_while_the_database_was_away_are_forgotten(database: Database) -> None:
     """Otherwise they would fill the memory until it is back, and the metrics would count them as waiting."""
     away = RoleDatabase(lambda role: database.conninfo(role).replace("test_", "not_there_"), pool_sizes=pool.SINGLE)

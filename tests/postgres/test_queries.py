@@ -33,9 +33,10 @@ NO_QUERIES = {
     "postgres/citus.sql",
     "postgres/on_cluster.sql",
     "postgres/on_cluster.each.sql",
+    "admin/pages.sql",
 }
-"""The schema as a whole; a statement of the embedded Postgres, which imports nothing of ours; and what prepares only on
-a Citus cluster, where tests/citus runs it."""
+"""The schema as a whole; a statement of the embedded Postgres, which imports nothing of ours; what prepares only on a
+Citus cluster, where tests/citus runs it; and what needs amcheck, where tests/admin/test_damage.py runs it."""
 LONG = {"search_items", "search_terms", "search_embeddings", "purge"}
 """Searches, and an operator's batch: there psycopg's work is less than a hundredth of the whole."""
 

@@ -6,6 +6,7 @@ import uuid
 
 import pytest
 
+from muniment_server.prompts import repository, servicer
 from tests.support import prompt_parser
 from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, UP, events, invalid, refusal
 from tests.support.prompt_attacks import ATTACKS
@@ -502,10 +503,29 @@ def test_what_is_shown_in_place_of_hidden_characters_counts(bare):
     assert refusal(bare.render_prompt) == TOO_LARGE
 
 
+def test_blocks_without_a_text_are_counted(bare, monkeypatch):
+    monkeypatch.setattr(repository, "_MAX_BLOCKS", 2)
+    for number in range(2):
+        bare.update_block(label=f"b{number}", content="")
+    assert len(blocks(render(bare))) == 2
+
+    bare.update_block(label="b2", content="")
+
+    assert refusal(bare.render_prompt) == TOO_LARGE
+
+
 def test_a_label_counts_too(bare):
     """The text is measured as it is sent."""
     for number in range(32):
         bare.update_block(label=f"{number:02}" + "க" * 62, content="x" * 65_400)
+
+    assert refusal(bare.render_prompt) == TOO_LARGE
+
+
+def test_what_a_response_says_of_the_sections_counts_too(bare, monkeypatch):
+    """Of 10,000 blocks, it would be more than a response may have."""
+    bare.update_block(label="plan", content="text")
+    monkeypatch.setattr(servicer, "PAGE_BYTES", render(bare).ByteSize() - 1)
 
     assert refusal(bare.render_prompt) == TOO_LARGE
 

@@ -109,7 +109,7 @@ def test_a_weaker_session_lock_would_show(lock: str, race: Race, agent: str, own
 class OtherKinds:
     """Writers of notes, blocks and passages in two sessions of one conversation, and a host that raises a third.
 
-    What is written late is in a session of its own, since a session has one import at a time.
+    What is written late is in a session of its own.
     """
 
     def __init__(self, arena: Service, crew: Crew, agent: str) -> None:

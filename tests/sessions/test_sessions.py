@@ -21,6 +21,7 @@ from tests.support.answers import (
     pages,
     refusal,
 )
+from tests.support.concurrency import lock_rows
 from tests.support.services import Caller, failure_of
 
 NO_SESSION = "NOT_FOUND SESSION_NOT_FOUND"
@@ -118,6 +119,18 @@ def test_an_expired_session_stays_closed_when_the_clock_is_set_back(service, clo
         assert refusal(caller(host, session).get_memory, key="plan") == CLOSED
         closed = host.get_session(session_id=session.session.session_id).session
         assert closed.close_time == closed.expire_time
+
+
+def test_the_look_up_of_an_expired_session_does_not_wait_for_its_writer(service, clock):
+    """Tokens are looked up together: others would wait for it, too."""
+    host = service.host()
+    service.agent()
+    opened = host.open_session(agent_id="alice", taint=PUBLIC, ttl={"seconds": 60})
+    clock.advance(seconds=61)
+
+    with service.database.as_owner() as owner, owner.transaction():
+        lock_rows(owner, "vault.session", "session_id = %s", opened.session.session_id)
+        assert refusal(caller(host, opened).get_memory, key="plan") == CLOSED
 
 
 def test_tokens_say_what_they_are_and_differ(host, alice):
@@ -245,6 +258,16 @@ def test_a_reset_closes_all_sessions_of_the_conversation_and_opens_one_at_public
     assert [refusal(caller(host, old).get_session) for old in (one, two)] == [CLOSED, CLOSED]
     assert caller(host, new).get_session().session == new.session
     assert caller(host, other).get_session().session.taint == RESTRICTED
+
+
+def test_a_reset_does_not_change_when_other_sessions_were_closed(host, alice):
+    closed, reset = (open_session(host, taint=INTERNAL, conversation_id="talk").session.session_id for _ in range(2))
+    host.close_session(session_id=closed)
+    before = host.get_session(session_id=closed).session.close_time
+
+    host.reset_session(session_id=reset)
+
+    assert host.get_session(session_id=closed).session.close_time == before
 
 
 def test_a_conversation_that_was_reset_is_opened_at_public_again(host, alice):

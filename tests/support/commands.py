@@ -37,21 +37,29 @@ class Server:
     """A `muniment serve` that serves."""
 
     def __init__(
-        self, folder: Path, *arguments: str, environment: Mapping[str, str], command: Sequence[str] = COMMAND
+        self,
+        folder: Path,
+        *arguments: str,
+        environment: Mapping[str, str],
+        command: Sequence[str] = COMMAND,
+        on_a_terminal: bool = False,
     ) -> None:
         self.folder = folder
         self.errors = folder / "stderr"
         self.said = ""
+        shown, end = pty.openpty() if on_a_terminal else os.pipe()
         with self.errors.open("ab") as errors:
             self.process = subprocess.Popen(
                 [*command, "serve", *arguments],
                 cwd=folder,
-                env=environment,
+                env={**environment, "TERM": "dumb"} if on_a_terminal else environment,
                 stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
+                stdout=end,
                 stderr=errors,
                 text=True,
             )
+        os.close(end)
+        self.process.stdout = os.fdopen(shown)
         self._read_until("Muniment serves on")
         found = re.search(r"serves on (\S+) with", self.said)
         assert found is not None
@@ -162,9 +170,10 @@ def run_process(folder: Path, *arguments: str, given: str | bytes = b"", **envir
     return Done(raw.args, raw.returncode, raw.stdout.decode(), raw.stderr.decode())
 
 
-def on_a_terminal(folder: Path, *arguments: str, columns: int = 200) -> tuple[int, str]:
-    """The exit status of a command on a terminal, and what it shows there."""
+def on_a_terminal(folder: Path, *arguments: str, columns: int = 200, answer: str = "") -> tuple[int, str]:
+    """The exit status of a command on a terminal, where *answer* is typed, and what it shows there."""
     shown, end = pty.openpty()
+    os.write(shown, answer.encode())
     environment = environment_in(folder, TERM="xterm-256color", COLUMNS=str(columns))
     command = [*COMMAND, *arguments]
     with subprocess.Popen(command, cwd=folder, env=environment, stdin=end, stdout=end, stderr=end) as process:

@@ -54,6 +54,32 @@ def refused_at_once(token: str, address: str, path: str, *, count: int) -> int:
     return refused
 
 
+class Unacknowledging:
+    """A connection that never acknowledges the server's settings, so that grpc applies no limit to its headers."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._stream = socket.create_connection(_host_and_port(address), timeout=5.0)
+        self._number = -1
+        self._stream.sendall(_PREFACE + _frame(_SETTINGS, 0, 0, b""))
+
+    def send_headers(self, path: str, *, megabytes: int) -> int:
+        """Begin a call whose header list is so large; return how many bytes were sent.
+
+        The list has one long header, which is sent once, and then named by a byte each time.
+        """
+        self._number += 2
+        value = _literal("x" * 4000)
+        first = b"\x40" + _literal("x") + value if self._number == 1 else b""
+        sent = _headers(self._number, self._address, path, first + b"\xbe" * (250 * megabytes))
+        self._stream.sendall(sent)
+        return len(sent)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._stream.close()
+
+
 class Unnoticing:
     """A connection that goes on although the server has asked it not to, as one does that has not read this yet."""
 
@@ -96,13 +122,13 @@ def _call(number: int, address: str, path: str, message: bytes, **metadata: str)
     return _headers(number, address, path, **metadata) + _frame(_DATA, _END_STREAM, number, message)
 
 
-def _headers(number: int, address: str, path: str, **metadata: str) -> bytes:
+def _headers(number: int, address: str, path: str, more: bytes = b"", /, **metadata: str) -> bytes:
     headers = {
         ":method": "POST", ":scheme": "http", ":path": path, ":authority": address,
         "content-type": "application/grpc", "te": "trailers", **metadata,
     }  # fmt: skip
     block = b"".join(b"\0" + _literal(name) + _literal(value) for name, value in headers.items())
-    return _frame(_HEADERS, _END_HEADERS, number, block)
+    return _frame(_HEADERS, _END_HEADERS, number, block + more)
 
 
 def _host_and_port(address: str) -> tuple[str, int]:

@@ -47,7 +47,7 @@ def pasted(folder: Path) -> Iterator[str]:
     """The `export` lines that `make run` prints, as one block, while its server runs on a free port."""
     command = recipe("run", "LISTEN=127.0.0.1:0")
     assert command[:2] == [".venv/bin/muniment", "serve"]
-    server = Server(folder, *command[2:], environment=environment_in(folder))
+    server = Server(folder, *command[2:], environment=environment_in(folder), on_a_terminal=True)
     try:
         said = server.read_to_the_last_line()
         yield "".join(

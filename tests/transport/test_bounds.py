@@ -13,8 +13,13 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from muniment.v1 import memory_service_pb2
+from muniment_server.blocks import repository as blocks
 from muniment_server.domain.classification import Classification
+from muniment_server.items import item_store
+from muniment_server.monitor.session_scope import SessionScope
+from muniment_server.passages import repository as passages
 from muniment_server.transport import cutoff
+from muniment_server.transport.incoming import Incoming
 from tests.support.answers import heavy
 from tests.support.commands import wait_until
 from tests.support.concurrency import locked
@@ -86,6 +91,30 @@ def test_a_page_that_ends_early_says_that_there_is_more(at):
             break
 
     assert seen == [f"k{number:03}" for number in range(60)]
+
+
+@pytest.mark.parametrize("rpc", ["list_memories", "list_passages", "list_blocks"])
+def test_no_more_is_read_than_one_page_has(at, monkeypatch, rpc):
+    session = at(PUBLIC)
+    for number in range(10):
+        session.save_memory(key=str(number), content="x" * 300)
+        session.store_passage(content="x" * 300)
+        session.update_block(label=str(number), content="x" * 300)
+    for module in (item_store, blocks, passages):
+        monkeypatch.setattr(module, "PAGE_BYTES", 2500)
+    look_up, read = SessionScope.look_up, []
+
+    def counted(scope, query):
+        rows = look_up(scope, query)
+        read.append(len(rows))
+        return rows
+
+    monkeypatch.setattr(SessionScope, "look_up", counted)
+    page = getattr(session, rpc)()
+    listed = len(getattr(page, rpc.removeprefix("list_")))
+
+    assert read == [listed + 1]
+    assert 1 < listed < 10
 
 
 @pytest.mark.proof
@@ -257,6 +286,63 @@ def test_a_call_whose_message_comes_too_late_is_refused_and_nothing_is_done(serv
     wait_until(lambda: in_flight(service) == 0, "nothing is left of it")
     assert service.server._admission._cutoff._waiting == {}
     assert session.list_memories().memories == []
+
+
+def test_a_message_that_arrives_while_its_call_is_refused_is_not_run(service, monkeypatch):
+    """Its caller learns that nothing has been done."""
+    session = service.session(PUBLIC)
+    refusing, arrived, ran = threading.Event(), threading.Event(), []
+    receive, refuse = Incoming.receive, Incoming.refuse
+
+    def receiving(call, callback):
+        def received(message):
+            callback(message)
+            arrived.set()
+
+        receive(call, received)
+
+    def refusing_late(call, rejection):
+        refusing.set()
+        arrived.wait(20)
+        refuse(call, rejection)
+
+    def late():
+        refusing.wait(20)
+        yield memory_service_pb2.SaveMemoryRequest(key="late", content="x").SerializeToString()
+
+    stub: Any = session.channel.stream_unary("/muniment.v1.MemoryService/SaveMemory")
+    with monkeypatch.context() as hurried:
+        hurried.setattr(cutoff, "RECEIVE_SECONDS", 0.2)
+        hurried.setattr(Incoming, "receive", receiving)
+        hurried.setattr(Incoming, "refuse", refusing_late)
+        hurried.setattr(Incoming, "run", lambda call, *_: ran.append(call))
+        call = stub.future(late(), metadata=session.metadata, timeout=60)
+        assert reason_of(failure_of(call.result)) == "UNAVAILABLE"
+        wait_until(lambda: in_flight(service) == 0, "nothing is left of it")
+
+    assert ran == []
+
+
+def test_a_message_that_arrives_while_others_are_refused_is_in_time(monkeypatch):
+    monkeypatch.setattr(cutoff, "RECEIVE_SECONDS", -1.0)
+    cut_off, refused = cutoff.Cutoff(), []
+
+    class Call:
+        def guarded(self, do):
+            do()
+
+        def refuse(self, _):
+            refused.append(self)
+            cut_off.clear(other)
+            cut_off.stop()
+
+    first: Any = Call()
+    other: Any = Call()
+    for call in (first, other):
+        cut_off.expect_message(call)
+    cut_off._watch()
+
+    assert refused == [first]
 
 
 def test_messages_that_arrive_late_and_large_leave_room_for_the_others(service, monkeypatch):

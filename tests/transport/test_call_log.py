@@ -6,6 +6,7 @@ import gc
 import logging
 import os
 import re
+from typing import Any
 
 import grpc
 import pytest
@@ -15,7 +16,9 @@ from muniment_server.monitor.scopes import Scopes
 from muniment_server.telemetry import worker_metrics
 from muniment_server.telemetry.metrics import OTHERS, REGISTRY
 from muniment_server.telemetry.repeats import Repeats
+from muniment_server.transport import server
 from muniment_server.transport.call_log import REQUEST_ID, CallLog
+from muniment_server.transport.dispatch import Dispatcher
 from muniment_server.transport.incoming import Incoming
 from muniment_server.transport.pools import Limits
 from muniment_server.transport.reflection import REFLECT
@@ -93,6 +96,20 @@ def test_repeated_refusals_are_summed_up(service, log):
     service.server.measure()
     (line,) = lines_of(log, "refused again")
     assert (line["times"], line["reason"], line["session_id"]) == (19, "MEMORY_NOT_FOUND", session.session_id)
+
+
+def test_a_fault_is_in_the_log_each_time(service, log, monkeypatch):
+    """Its caller gets its id."""
+    session = service.session(PUBLIC)
+    log.clear()
+
+    def fails(*_):
+        raise RuntimeError
+
+    monkeypatch.setattr(Scopes, "of_session", fails)
+    ids = [request_id_of(session, "/muniment.v1.MemoryService/ListMemories") for _ in range(2)]
+
+    assert [line["request_id"] for line in lines_of(log, "fault")] == ids
 
 
 def test_calls_without_a_credential_are_summed_up_whatever_they_say(service, log):
@@ -214,6 +231,37 @@ def test_methods_that_do_not_exist_share_a_label(service):
     assert [label for label in labels if re.fullmatch(r"M\d", label)] == []
 
 
+def test_methods_that_do_not_exist_take_no_memory(database, monkeypatch):
+    made = []
+
+    def dispatcher(*arguments, **named):
+        made.append(Dispatcher(*arguments, **named))
+        return made[-1]
+
+    monkeypatch.setattr(server, "Dispatcher", dispatcher)
+    with serving(database) as service:
+        session = service.session(PUBLIC)
+        known = len(made[0]._handlers)
+        for number in range(3):
+            stub: Any = session.channel.unary_unary(f"/muniment.v1.Nothing/M{number}")
+            with pytest.raises(grpc.RpcError):
+                stub(b"", metadata=session.metadata, timeout=10)
+
+    assert len(made[0]._handlers) == known
+
+
+def test_the_calls_of_a_tenant_are_counted_together(service, monkeypatch):
+    monkeypatch.setattr(worker_metrics, "_calls_of_tenants", {})
+    sessions = [service.session(PUBLIC, agent_id=agent_id) for agent_id in ("alice", "bob")]
+    tenant = sessions[0].token.split("_")[2]
+    before = counted("muniment_tenant_calls_total", tenant=tenant)
+
+    for session in sessions:
+        session.list_memories()
+
+    assert counted("muniment_tenant_calls_total", tenant=tenant) == before + 2
+
+
 def test_a_call_that_is_refused_before_it_runs_is_counted_once(database, log):
     with serving(database, limits=Limits(threads=1, max_in_flight=3)) as service:
         session = service.session(PUBLIC)
@@ -227,6 +275,18 @@ def test_a_call_that_is_refused_before_it_runs_is_counted_once(database, log):
         assert outcomes
 
     assert handled("SaveMemory", "ResourceExhausted") == before + 1
+
+
+def test_a_call_that_ends_twice_is_counted_once():
+    """As one that was refused, once its refusal has been sent."""
+    record = CallLog(logs_all=False).begin(REFLECT, lambda: "")
+    labels = {"grpc_type": "unary", "grpc_service": "unknown", "grpc_method": REFLECT.name}
+    before = counted("grpc_server_handled_total", grpc_code="Unavailable", **labels)
+
+    record.failed(Unavailable())
+    record.ended(grpc.StatusCode.UNAVAILABLE)
+
+    assert counted("grpc_server_handled_total", grpc_code="Unavailable", **labels) == before + 1
 
 
 def test_an_outage_is_logged_as_what_it_is(service, log, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import uuid
 from typing import Any
 
@@ -200,6 +201,18 @@ def test_sessions_outlive_the_host_key_that_opened_them(shared, tenant, host):
         owner.execute("UPDATE vault.host_key SET revoke_time = now() WHERE key_hash = %s", [tokens.digest(key)])
 
     assert Caller(shared.channel, opened.token).get_session().session == opened.session
+
+
+def test_a_session_that_has_ended_is_not_remembered(shared, host, session):
+    """Otherwise its token would go before those that are new, each time that it is looked up."""
+    ended = session(PUBLIC)
+    ended.list_memories()
+    host.close_session(session_id=ended.session_id)
+
+    assert refusal(ended.list_memories) == CLOSED
+
+    credentials = shared.server._admission._credentials
+    assert credentials.remembered(tokens.parse(ended.token), seconds=math.inf) is None
 
 
 def test_a_miss_is_not_cached(shared, tenant, session):

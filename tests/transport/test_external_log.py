@@ -324,7 +324,7 @@ def test_a_restore_whose_copy_fails_logs_no_row(external, tmp_path, said, table,
         with restored.as_admin() as admin:
             for statement in REFUSE_ROWS:
                 admin.execute(statement.replace("{table}", table).encode())
-        with pytest.raises(error):
+        with pytest.raises(error), dumps.emptied(restored.admin, tmp_path / "muniment.dump"):
             backup._restore(restored.admin, tmp_path / "muniment.dump", ())
 
     assert "refuses_rows" in said()

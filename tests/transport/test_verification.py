@@ -15,7 +15,7 @@ from muniment_server.domain.ids import TenantNumber
 from muniment_server.domain.tokens import TokenKind
 from muniment_server.transport import admission, verification
 from muniment_server.transport.verification import Lane
-from tests.support.answers import PUBLIC
+from tests.support.answers import PUBLIC, refusal
 from tests.support.commands import wait_until
 from tests.support.concurrency import in_background
 from tests.support.services import Caller, Service
@@ -131,6 +131,19 @@ def wait_until_waiting(service: Service, look_ups: LookUps, calls: int) -> None:
 
 def forged(tenant: int) -> str:
     return tokens.mint(TokenKind.SESSION, tenant=TenantNumber(tenant), secret=next(_NUMBERS).to_bytes(32))
+
+
+def test_a_fault_in_a_look_up_stops_no_later_one(service, monkeypatch):
+    first, second = service.session(PUBLIC), service.session(PUBLIC)
+
+    def fails(*_):
+        raise RuntimeError
+
+    with monkeypatch.context() as broken:
+        broken.setattr(service.scopes, "find_holders", fails)
+        assert refusal(first.get_session, timeout=20) == "INTERNAL INTERNAL"
+
+    assert second.get_session(timeout=20).session.session_id == second.session_id
 
 
 @pytest.mark.parametrize("tenant", [1, 12345])

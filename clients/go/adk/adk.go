@@ -1,7 +1,8 @@
 // Package adk has a memory service for Google's ADK.
 //
-// An event with text is a passage: the text of its parts, the author, the time, and the ADK session as its thread. So a
-// session that is added again is stored once.
+// An event with text is a passage: the text of its parts, the author, the time, the ADK session as its thread, and a tag
+// for application and user. So a session that is added again is stored once. The tag begins with "muniment:", which no
+// tool lets a model write: a passage that a model stores is no event.
 //
 // No model names a level or an agent. Memories above the taint do not exist. What ADK for Python deleted stays deleted,
 // also if its ADK session is added again; ADK for Go has no way to delete a memory. A search returns the ten best
@@ -39,8 +40,10 @@ const (
 	// How long a session for one call stays open if closing it fails: longer than any import takes, even when it is
 	// repeated.
 	sessionTTL = time.Hour
+	// Begins the keys and tags by which adapters find their items. No tool lets a model write an item with such a name.
+	reserved = "muniment:"
 	// The key of the memory that records a deletion begins with it.
-	deletedPrefix = "adk-deleted/"
+	deletedPrefix = reserved + "adk-deleted/"
 )
 
 // ids is the namespace of the ids of events, the same as in every language's adapter.
@@ -249,7 +252,7 @@ type owner struct {
 }
 
 func (o owner) tag() string {
-	return "adk:" + digest(o.app, o.user)
+	return reserved + "adk:" + digest(o.app, o.user)
 }
 
 func (o owner) agent() string {

@@ -189,7 +189,7 @@ func only(t *testing.T, session *muniment.Session, tag, id string) {
 		t.Fatalf("%d passages", len(passages))
 	}
 	passage := passages[0]
-	equal(t, []string{passage.GetTags()[0], passage.GetPassageId(), passage.GetThread()}, []string{"adk:" + tag, id, "one"})
+	equal(t, []string{passage.GetTags()[0], passage.GetPassageId(), passage.GetThread()}, []string{"muniment:adk:" + tag, id, "one"})
 }
 
 // As its delete_memory does it: the passage is deleted, and a memory records that.
@@ -199,10 +199,40 @@ func TestWhatADKForPythonDeletedStaysDeleted(t *testing.T) {
 	add(t, service, conversation("one", "ada", "She likes Assam."))
 	id := must(session.ListPassages(t.Context(), &munimentv1.ListPassagesRequest{})).GetPassages()[0].GetPassageId()
 	must(session.DeletePassage(t.Context(), &munimentv1.DeletePassageRequest{PassageId: id}))
-	must(session.SaveMemory(t.Context(), &munimentv1.SaveMemoryRequest{Key: "adk-deleted/" + id, Content: "deleted"}))
+	must(session.SaveMemory(t.Context(), &munimentv1.SaveMemoryRequest{Key: "muniment:adk-deleted/" + id, Content: "deleted"}))
 
 	add(t, service, conversation("one", "ada", "She likes Assam."))
 	equal(t, found(t, service, "Assam", "tea", "ada"), []string{})
+}
+
+func TestTheMemoriesOfAConversationAreApartByUser(t *testing.T) {
+	service := adk.NewMemoryService(someone(t)(public))
+	add(t, service, conversation("one", "ada", "She likes Assam."))
+	add(t, service, conversation("one", "bob", "He likes Assam."))
+
+	equal(t, found(t, service, "Assam", "tea", "ada"), []string{"She likes Assam."})
+	equal(t, found(t, service, "Assam", "tea", "bob"), []string{"He likes Assam."})
+	equal(t, found(t, service, "Assam", "coffee", "ada"), []string{})
+}
+
+func TestTheMemoriesOfAnApplicationAreApartByUser(t *testing.T) {
+	service, users := adk.NewSharedMemoryService(host, internal), fmt.Sprint(" ", time.Now().UnixNano())
+	for _, user := range []string{"ada", "bob"} {
+		add(t, service, conversation("one", user+users, user+" likes Assam."))
+	}
+
+	equal(t, found(t, service, "Assam", "tea", "ada"+users), []string{"ada likes Assam."})
+	equal(t, found(t, service, "Assam", "tea", "bob"+users), []string{"bob likes Assam."})
+	for agent := range host.AllAgents(t.Context(), &munimentv1.ListAgentsRequest{}) {
+		if agent.GetDisplayName() == "tea" {
+			owners := map[string]bool{}
+			session := openedBy(t, agent.GetAgentId(), internal)
+			for _, passage := range must(session.ListPassages(t.Context(), &munimentv1.ListPassagesRequest{})).GetPassages() {
+				owners[passage.GetTags()[0]] = true
+			}
+			equal(t, len(owners), 1) // The agent itself is the user's alone.
+		}
+	}
 }
 
 func TestAnApplicationHasAnAgentForEachUserAtOneLevel(t *testing.T) {

@@ -183,7 +183,7 @@ func TestAnAddThatIsMadeAgainStoresTheSame(t *testing.T) {
 	add(t, ofConversation(conn), talk)
 	first, second := service.imported[0], service.imported[1]
 
-	service.memories = []*munimentv1.Memory{{Key: "adk-deleted/" + first}}
+	service.memories = []*munimentv1.Memory{{Key: "muniment:adk-deleted/" + first}}
 	service.fails("ImportPassages", refused(codes.Aborted, "TAINT_CHANGED"))
 	add(t, ofConversation(conn), talk)
 

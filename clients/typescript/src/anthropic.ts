@@ -2,8 +2,8 @@
  * Anthropic's memory tool (`memory_20250818`), for `betaMemoryTool` of `@anthropic-ai/sdk`, and for whatever takes its
  * commands, such as the `execute` of the Vercel AI SDK and of LangChain.js.
  *
- * The model's file `/memories/trips/graz.md` is the memory `files/trips/graz.md`: see `muniment/files`. What the model
- * reads is worded as Anthropic documents it, because models are trained on these texts, with these additions:
+ * The model's file `/memories/trips/graz.md` is the memory `muniment:files/trips/graz.md`: see `muniment/files`. What
+ * the model reads is worded as Anthropic documents it, because models are trained on these texts, with these additions:
  *
  * - A file that was written below the taint can be edited, but neither deleted nor renamed: the model learns why.
  * - If a deletion or a rename uncovers a lower version, the answer says so.

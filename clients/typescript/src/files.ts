@@ -1,10 +1,10 @@
 /**
  * Memories as files: what the adapters for memory tools that work on files are built on.
  *
- * A file is a keyed memory of the session's agent: the file `trips/graz.md` is the memory `files/trips/graz.md`, with
- * the same content. A directory exists as long as a file is below it. All adapters show the same files, also those of
- * other languages, and other memories are neither seen nor changed. That includes memories whose key is not a
- * normalized path, such as `files/a/../b`.
+ * A file is a keyed memory of the session's agent: the file `trips/graz.md` is the memory `muniment:files/trips/graz.md`,
+ * with the same content. A directory exists as long as a file is below it. All adapters show the same files, also those
+ * of other languages, and other memories are neither seen nor changed: those that a model saved by another tool, and
+ * those whose key is not a normalized path, such as `muniment:files/a/../b`.
  *
  * The levels apply as everywhere: files above the session's taint do not exist; a write is made at the taint, and so
  * shadows a lower version; a file that exists only below the taint can be overwritten, but neither deleted nor renamed.
@@ -23,12 +23,11 @@ import { isPath, MAX_KEY_CHARS, matches, normalized, requireName, requireShort }
 import { Classification } from "./gen/muniment/v1/classification_pb.js";
 import type { Memory } from "./gen/muniment/v1/memory_pb.js";
 import { pages } from "./pages.js";
+import { RESERVED } from "./reserved.js";
 import type { SessionClient } from "./session.js";
 
 export { FileError, type FileProblem, isProblem } from "./file-errors.js";
 export { matches, normalized } from "./file-paths.js";
-
-export const ROOT = "files";
 
 const MAX_PAGE_SIZE = 250;
 /** The etag with which a save only creates. */
@@ -73,7 +72,7 @@ export interface Match {
 
 /** How files are shown. */
 export interface FileViewOptions {
-  /** What the keys of the memories begin with. The default is `files`. */
+  /** A name without a slash. Views with another root have other files: those under `muniment:files:ROOT/`. */
   readonly root?: string;
   /** What texts of errors show before a path, such as `/memories/`. The default is nothing. */
   readonly shown?: string;
@@ -87,12 +86,15 @@ export interface FileViewOptions {
  */
 export class FileView {
   readonly #session: SessionClient;
-  readonly #root: string;
+  readonly #prefix: string;
   readonly #shown: string;
 
-  constructor(session: SessionClient, { root = ROOT, shown = "" }: FileViewOptions = {}) {
+  constructor(session: SessionClient, { root = "", shown = "" }: FileViewOptions = {}) {
     this.#session = session;
-    this.#root = root;
+    if (root.includes("/")) {
+      throw new TypeError("a root must not have a slash"); // Its files would be among those of another root.
+    }
+    this.#prefix = root === "" ? `${RESERVED}files/` : `${RESERVED}files:${root}/`;
     this.#shown = shown;
   }
 
@@ -107,7 +109,8 @@ export class FileView {
 
   /** All files below a directory, by path. None if there is no such directory. */
   async walk(directory = ""): Promise<File[]> {
-    const request = { keyPrefix: `${this.#key(directory)}/`, pageSize: MAX_PAGE_SIZE };
+    const keyPrefix = normalized(directory) === "" ? this.#prefix : `${this.#key(directory)}/`;
+    const request = { keyPrefix, pageSize: MAX_PAGE_SIZE };
     return this.#explained(directory, async () => {
       const all = await pages(this.#session.memories.listMemories, request).all({ restartOnTaintChange: true });
       const files = all.flatMap((page) => page.memories.map((memory) => this.#file(memory)));
@@ -312,13 +315,12 @@ export class FileView {
   }
 
   #key(path: string): string {
-    const name = normalized(path);
-    return name === "" ? this.#root : `${this.#root}/${name}`;
+    return `${this.#prefix}${normalized(path)}`;
   }
 
   #file({ key, content, tags, classification, etag, expireTime }: Memory): File {
     const isEmpty = content === "\n" && tags.includes(EMPTY);
-    const path = key.slice(this.#root.length + 1);
+    const path = key.slice(this.#prefix.length);
     const others = isEmpty ? tags.filter((tag) => tag !== EMPTY) : tags;
     return { path, content: isEmpty ? "" : content, classification, etag, tags: others, expireTime };
   }

@@ -1,9 +1,10 @@
 // The keys and tags of the memories in which `langgraph.ts` stores items.
 
 import { createHash } from "node:crypto";
+import { RESERVED } from "./reserved.js";
 import { mayStay } from "./unicode.js";
 
-export const TAG = "langgraph";
+export const TAG = `${RESERVED}langgraph`;
 const MAX_TAG_CHARS = 64;
 const MAX_KEY_CHARS = 256;
 /** With `TAG` itself, that many tags are the most that a memory may have. Deeper namespaces are filtered here. */

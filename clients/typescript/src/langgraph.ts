@@ -1,9 +1,10 @@
 /**
  * A store for LangGraph.js's long-term memory: a `BaseStore` of `@langchain/langgraph-checkpoint`.
  *
- * An item is a keyed memory of the session's agent: its key is the namespace and the key (`langgraph/users.42/theme` for
- * `["users", "42"]` and `"theme"`), its content the value as JSON, its tags the namespace and all its parents. The store
- * of the Python client has the same items. Other memories of the agent are neither seen nor changed.
+ * An item is a keyed memory of the session's agent: its key is the namespace and the key
+ * (`muniment:langgraph/users.42/theme` for `["users", "42"]` and `"theme"`), its content the value as JSON, its tags the
+ * namespace and all its parents. The store of the Python client has the same items. Other memories of the agent are
+ * neither seen nor changed, and a model cannot save one that is an item: `muniment:` is refused to its tools.
  *
  * It does what `BaseStore` documents, and what InMemoryStore does where that is silent, except for this:
  *
@@ -26,7 +27,7 @@
  * - A namespace is listed only while it contains an item.
  * - A batch reads before it writes, and executes only the last of several puts of an item: first the deletions, then the
  *   others, up to 100 and 128 KiB in one transaction.
- * - Namespace (labels joined with dots) and key have at most 245 characters together, and a value 128 KiB. Some
+ * - Namespace (labels joined with dots) and key have at most 236 characters together, and a value 128 KiB. Some
  *   characters are written as `%XX`, which counts as three or more.
  */
 

@@ -2,9 +2,10 @@
  * A session for the OpenAI Agents SDK: the history of one conversation.
  *
  * `MunimentSession` is a `Session` of `@openai/agents`, for `run(agent, input, { session })`. An item of the history is
- * a passage with the item's JSON and the tag `openai-agents`, in the thread of the session id. So the history can be
- * searched together with the agent's other passages. Those are never part of it, in its thread or not: a text that a
- * tool stored must not come back as what the system or the user said.
+ * a passage with the item's JSON and the tag `muniment:openai-agents`, in the thread of the session id. So the history
+ * can be searched together with the agent's other passages. Those are never part of it, in its thread or not: a text
+ * that a tool stored must not come back as what the system or the user said. So a tool of a model must not choose a tag
+ * that begins with `muniment:`.
  *
  * Levels apply. Items above the taint do not exist, and new ones are stored at the taint. Items below the taint cannot
  * be deleted: `popItem`, if the newest item is one, and `clearSession`, if there is any, reject with {@link LowerItems}
@@ -17,6 +18,7 @@ import { Classification } from "./gen/muniment/v1/classification_pb.js";
 import type { Passage } from "./gen/muniment/v1/passage_pb.js";
 import { isPlain } from "./json.js";
 import { pages, undisturbed } from "./pages.js";
+import { RESERVED } from "./reserved.js";
 import type { SessionClient } from "./session.js";
 
 const MAX_PAGE_SIZE = 250;
@@ -24,7 +26,7 @@ const MAX_ITEM_BYTES = 256 * 1024;
 /** For how long an import is retried. */
 const TIMEOUT_MS = 60_000;
 /** The tag of an item of a history. */
-const TAG = "openai-agents";
+const TAG = `${RESERVED}openai-agents`;
 
 /** Items were written at a lower classification than the conversation has now, so they cannot be deleted. */
 export class LowerItems extends Error {

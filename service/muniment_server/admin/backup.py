@@ -19,7 +19,7 @@ from rich.console import Console
 from muniment.cli.failures import Failure, report_file_errors
 from muniment.cli.output import print_note
 from muniment_server.admin import dumps
-from muniment_server.admin.checks import Finding, Verdict, check_database, report
+from muniment_server.admin.checks import REINDEX, Finding, Verdict, check_database, report
 from muniment_server.admin.database import (
     data_dir_option,
     database_url_option,
@@ -34,11 +34,13 @@ from muniment_server.admin.journal import Entry, Journal, from_bytes, to_bytes
 from muniment_server.admin.operator import Operator, connect_operator
 from muniment_server.embedded_postgres import EmbeddedPostgres
 from muniment_server.postgres import citus, roles
-from muniment_server.runtime import databases, schema
+from muniment_server.runtime import databases, restoring, schema
 from muniment_server.runtime.configuration import DatabaseConfig
-from muniment_server.runtime.passfile import migrate_with_passfile
+from muniment_server.runtime.passfile import migrate_with_passfile, require_known
 
 _STANDARD = Path("-")
+_KEEP = "keep the backup and its database as they are, and find out which of the two was damaged or changed"
+"""What to do about a backup that is not consistent: its database may be the only evidence."""
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
@@ -125,8 +127,8 @@ def restore(
     that the model has seen. With --database-url, which must name an administrator, the passwords of the serving roles
     are written to --passfile. For each --state-dir that knows the old database, run `muniment database adopt`.
 
-    No server may use the database meanwhile, and none uses it if the restore is interrupted: start again with another
-    database without data.
+    No server may use the database meanwhile, and none uses it if the restore is interrupted: run it again, and it
+    starts anew.
 
     \b
     Examples:
@@ -135,11 +137,12 @@ def restore(
     """
     config = DatabaseConfig(data_dir, database_url, passfile, state_dir)
     given = None if journal is None else _read_journal(journal)
-    with report_database_errors(), file.open("rb"):
+    with report_database_errors():
+        _require_whole(file)
         if given is not None and given.database != dumps.first_migration(file):
             raise Failure(f"{journal} and {file} are of different databases", "give the journal of the same database")
-        with _migrated_database(config, file) as admin, _working("Restoring"):
-            closed, repeated = _restore(admin, file, () if given is None else given.entries)
+        with _working("Restoring"), _emptied_database(config, file) as admin:
+            closed, repeated = _restore(admin, file, () if given is None else given.entries, passfile)
             lack_passwords = _lack_passwords(admin)
     print_note(f"The database is ready. {closed} open {'session was' if closed == 1 else 'sessions were'} closed.")
     if lack_passwords:
@@ -155,26 +158,32 @@ def restore(
 @click.argument("file", type=_FILE)
 @_cleans_up_on_sigterm
 def verify(file: Path) -> None:
-    """Restore the backup FILE into a temporary database, check that database as `muniment doctor` does,
-    and remove it.
+    """Check that the backup FILE is as it was written, restore it into a temporary database, check that as
+    `muniment doctor` and `muniment audit verify` do, and remove it.
 
     The database is below TMPDIR, with the text of all levels, until the command ends. Exits with 1 if there are
-    problems.
+    problems. Whoever can write to FILE can also write another digest: keep checkpoints of the audit log elsewhere, and
+    compare a restored copy with them.
 
     \b
     Examples:
       muniment verify muniment.dump
       TMPDIR=/srv/scratch muniment verify muniment.dump
     """
-    with report_database_errors(), file.open("rb"), tempfile.TemporaryDirectory(prefix="muniment-verify-") as folder:
+    with report_database_errors(), tempfile.TemporaryDirectory(prefix="muniment-verify-") as folder:
+        _require_whole(file)
         Path(folder).chmod(0o711)  # root's Postgres runs as another account, which must pass
         with EmbeddedPostgres(Path(folder, "postgres"), roles=roles.ALL, durable=True) as embedded:
             admin = embedded.conninfo(user=databases.SUPERUSER)
-            with _working("Restoring"):
-                schema.migrate(admin)
+            with _working("Restoring"), dumps.emptied(admin, file):
                 _restore(admin, file, ())
-            findings = [*check_database(databases.without(admin, "user"), admin=admin, connections=0), _size(admin)]
-    sys.exit(0 if report(findings) else 1)
+            findings = [
+                *check_database(databases.without(admin, "user"), admin=admin, connections=0),
+                *_check_audit(admin),
+                _size(admin),
+            ]
+    healthy = report(Finding(each.verdict, each.text.replace(REINDEX, _KEEP)) for each in findings)
+    sys.exit(0 if healthy else 1)
 
 
 @click.command("journal")
@@ -225,11 +234,20 @@ def _report_replay(journal: Journal, repeated: int) -> None:
     )
 
 
-def _restore(admin: str, file: Path, entries: Sequence[Entry]) -> tuple[int, int]:
-    """Load *file* into a migrated database without data, migrate that, and repeat *entries*.
+def _require_whole(file: Path) -> None:
+    """Raise Failure if the backup *file* is damaged, before anything is done. Says so if it has no digest."""
+    if not dumps.require_whole(file):
+        print_note(
+            f"! {file} has no digest: an earlier version of Muniment wrote it, and not all damage to it can be found."
+        )
+
+
+def _restore(admin: str, file: Path, entries: Sequence[Entry], passfile: Path | None = None) -> tuple[int, int]:
+    """Load *file* into an emptied database, migrate that, and repeat *entries*.
 
     Returns how many sessions were closed, and how many entries were repeated.
     """
+    migrate_with_passfile(admin, passfile, until=0)
     admin = dumps.without_rows_in_log(admin)
     dumps.load(admin, file)
     with connect_operator(admin) as operator:
@@ -245,20 +263,34 @@ def _lack_passwords(admin: str) -> bool:
 
 
 @contextmanager
-def _migrated_database(config: DatabaseConfig, file: Path) -> Iterator[str]:
-    """The administrator's conninfo of a migrated database for the dump *file*; an embedded one is made if needed."""
+def _emptied_database(config: DatabaseConfig, file: Path) -> Iterator[str]:
+    """The administrator's conninfo of a database to restore the dump *file* into; an embedded one is made if needed."""
     if config.url is None:
-        with databases.operators_database(config) as admin:
+        directory = databases.cluster_directory(config.data_dir)
+        with databases.embedded_database(config.data_dir, restoring.begin_in) as admin:
             require_newest_server(admin, config)
-            yield admin
+            with dumps.emptied(admin, file, is_left=bool(restoring.problems_in(directory))):
+                restoring.mark(directory)
+                yield admin
+            restoring.end_in(directory)
         return
     require_newest_server(config.url, config)
-    dumps.require_restorable(config.url, file)  # before the migration, which takes a minute on a cluster
-    if config.passfile is None:
-        schema.migrate(config.url)
-    else:
-        migrate_with_passfile(config.url, config.passfile)
-    yield config.url
+    if config.passfile is not None:
+        require_known(config.url, config.passfile)
+    with dumps.emptied(config.url, file):
+        yield config.url
+
+
+def _check_audit(admin: str) -> Iterator[Finding]:
+    """Whether the audit logs of all tenants are as they were sealed."""
+    with connect_operator(admin) as operator:
+        found = [(tenant, one) for tenant in operator.tenant_names() for one in operator.verify_audit(tenant, ())]
+    for tenant, one in found:
+        for problem in one.problems:
+            text = f"the audit log of {tenant} at {one.classification.name}: {problem}: {_KEEP}"
+            yield Finding(Verdict.BAD, text)
+    if not any(one.problems for _, one in found):
+        yield Finding(Verdict.GOOD, f"the audit logs are as sealed; seals: {sum(one.seals for _, one in found)}")
 
 
 def _size(admin: str) -> Finding:

@@ -20,20 +20,22 @@ from psycopg import pq
 from muniment_server.admin import development
 from muniment_server.admin.database import (
     OperatorsServers,
-    embedded_database,
     has_cluster,
     message_of,
     require_passfile,
 )
 from muniment_server.admin.operator import MovingTenant, NearlyFull, connect_operator
+from muniment_server.admin.pages import damaged_relations
 from muniment_server.domain.classification import Classification
 from muniment_server.embedded_postgres import EmbeddedPostgresError, conninfo_of_running, find_bindir
 from muniment_server.postgres import citus, roles
 from muniment_server.postgres.disk import LEAST_FREE, free_bytes
+from muniment_server.postgres.driver_errors import AFTER_DAMAGE, storage_advice
 from muniment_server.postgres.epochs import Epoch, EpochGuard, WrongEpoch
 from muniment_server.postgres.placement import Placement
 from muniment_server.postgres.pool import next_passfile
-from muniment_server.runtime import claims, databases, log_settings
+from muniment_server.runtime import claims, databases, log_settings, restoring
+from muniment_server.runtime.census import checksum_failures
 from muniment_server.runtime.configuration import DatabaseConfig, ServerConfig
 from muniment_server.runtime.hardening import forbid_core_dumps
 from muniment_server.runtime.passfile import PassfileError, with_passfile
@@ -43,6 +45,8 @@ _OLDEST_PYTHON = (3, 11)
 _MOST_NAMED = 10
 """How many agents that are nearly full are named for each level."""
 _CONNECT_SECONDS = "5"
+REINDEX = "run `muniment reindex`"
+"""The advice for what is derived from the items and differs from them in a database that serves."""
 
 
 class Verdict(Enum):
@@ -76,23 +80,23 @@ def report(findings: Iterable[Finding], *, as_json: bool = False) -> bool:
     return healthy
 
 
-def examine(config: DatabaseConfig) -> Iterator[Finding]:
-    """Check the machine, then the database."""
+def examine(config: DatabaseConfig, *, deep: bool = False) -> Iterator[Finding]:
+    """Check the machine, then the database. For *deep*, see `check_database`."""
     yield from _check_machine()
     if config.url is None:
-        yield from _check_embedded_database(config, config.data_dir)
+        yield from _check_embedded_database(config, config.data_dir, deep=deep)
     else:
-        yield from _check_external_database(config, config.url)
+        yield from _check_external_database(config, config.url, deep=deep)
 
 
-def examine_servers(servers: OperatorsServers) -> Iterator[Finding]:
+def examine_servers(servers: OperatorsServers, *, deep: bool = False) -> Iterator[Finding]:
     """Check the machine, then each database server, then what they have together."""
     assert servers.placement is not None
     yield from _check_machine()
     for name in servers.names:
         config = servers.config(name)
         assert config.url is not None
-        for finding in _check_external_database(config, config.url):
+        for finding in _check_external_database(config, config.url, deep=deep):
             yield Finding(finding.verdict, f"{name}: {finding.text}")
     yield from _check_claims(servers.placement)
 
@@ -126,7 +130,7 @@ def _check_machine() -> Iterator[Finding]:
         yield _bad("core dumps cannot be disabled: run under `ulimit -Hc 1`")
 
 
-def _check_embedded_database(config: DatabaseConfig, data_dir: Path) -> Iterator[Finding]:
+def _check_embedded_database(config: DatabaseConfig, data_dir: Path, *, deep: bool) -> Iterator[Finding]:
     try:
         yield _good(f"Postgres in {find_bindir()}")
     except EmbeddedPostgresError as error:
@@ -138,11 +142,11 @@ def _check_embedded_database(config: DatabaseConfig, data_dir: Path) -> Iterator
     yield _check_disk(databases.cluster_directory(data_dir))
     try:
         yield _check_running(data_dir)
-        with embedded_database(data_dir) as admin:
+        with databases.embedded_database(data_dir) as admin:
             conninfo = databases.without(admin, "user")
             yield from _check_epoch(config, conninfo)
-            yield from check_database(conninfo, admin=admin, connections=0)
-    except EmbeddedPostgresError as error:
+            yield from check_database(conninfo, admin=admin, connections=0, deep=deep)
+    except (EmbeddedPostgresError, databases.NotReady) as error:
         yield _bad(str(error))
 
 
@@ -181,7 +185,7 @@ def _check_running(data_dir: Path) -> Finding:
     return _good("a server is running here")
 
 
-def _check_external_database(config: DatabaseConfig, url: str) -> Iterator[Finding]:
+def _check_external_database(config: DatabaseConfig, url: str, *, deep: bool) -> Iterator[Finding]:
     try:
         if config.passfile is not None:
             require_passfile(config.passfile)
@@ -196,7 +200,7 @@ def _check_external_database(config: DatabaseConfig, url: str) -> Iterator[Findi
         return
     admin = url if "user" in libpq.conninfo_to_dict(url) else None
     yield from _check_epoch(config, conninfo)
-    yield from check_database(conninfo, admin=admin, connections=ServerConfig(config).connections)
+    yield from check_database(conninfo, admin=admin, connections=ServerConfig(config).connections, deep=deep)
 
 
 def _check_rotation(conninfo: str, passfile: Path) -> tuple[str, Finding]:
@@ -235,10 +239,16 @@ def _epoch_is_kept(directory: Path, highest: Epoch | None) -> Finding:
     return _good(f"an old primary is refused: {directory} has timeline {highest.timeline}")
 
 
-def check_database(conninfo: str, *, admin: str | None, connections: int) -> Iterator[Finding]:
-    """Check what the serving roles reach through *conninfo*, and the ledgers as the administrator *admin*."""
+def check_database(conninfo: str, *, admin: str | None, connections: int, deep: bool = False) -> Iterator[Finding]:
+    """Check what the serving roles reach through *conninfo*, and the ledgers as the administrator *admin*.
+
+    With *deep*, check every table and index, too.
+    """
     if silence := _silence(conninfo):
         yield silence
+        return
+    if unfinished := _unfinished(admin or _login(conninfo, roles.CONTROL)):
+        yield from map(_bad, unfinished)
         return
     failed = [problem for role in roles.SERVING for problem in _login_problem(conninfo, role)]
     yield from failed
@@ -246,6 +256,10 @@ def check_database(conninfo: str, *, admin: str | None, connections: int) -> Ite
         yield _good(f"the {len(roles.SERVING)} serving roles can log in")
         yield from _check_grants(conninfo, connections)
     yield from _check_ledgers(admin)
+    if not failed:
+        yield from _check_checksums(conninfo)  # last: the other checks may find damage
+    if deep:
+        yield from _check_relations(admin)
 
 
 def _silence(conninfo: str) -> Finding | None:
@@ -261,6 +275,15 @@ def _silence(conninfo: str) -> Finding | None:
                 "again"
             )
     return None
+
+
+def _unfinished(conninfo: str) -> list[str]:
+    """That a restore has not ended, so that nothing else can be checked. A failed login is reported elsewhere."""
+    try:
+        with psycopg.connect(conninfo) as connection:
+            return restoring.problems(connection)
+    except psycopg.Error:
+        return []
 
 
 def _login_problem(conninfo: str, role: str) -> Iterator[Finding]:
@@ -299,7 +322,7 @@ def _unchecked(what: str, error: psycopg.Error, remedy: str) -> str:
             f"{what} cannot be checked, because the node {node} does not answer: start it, and run doctor again; if it "
             "runs, it refuses a login: `muniment migrate --rotate`"
         )
-    return f"{what} cannot be checked ({message_of(error)}): {remedy}"
+    return f"{what} cannot be checked ({message_of(error)}): {storage_advice(error) or remedy}"
 
 
 def _check_log(conninfo: str, *, reported: Collection[str]) -> Iterator[Finding]:
@@ -341,7 +364,7 @@ def _check_ledgers(admin: str | None) -> Iterator[Finding]:
         yield _good("the ledgers are complete: no version is missing")
     inconsistencies = sum(unindexed.values())
     if inconsistencies:
-        yield _bad(f"the search index has {inconsistencies} inconsistencies: run `muniment reindex`")
+        yield _bad(f"the search index has {inconsistencies} inconsistencies: {REINDEX}")
     else:
         yield _good("the search index matches the items")
     yield _check_embeddings(waiting, outdated)
@@ -358,11 +381,36 @@ def _check_ledgers(admin: str | None) -> Iterator[Finding]:
         yield _good(f"{agents} deleted agents are being erased while a server runs: {rows} items and versions are left")
 
 
+def _check_checksums(conninfo: str) -> Iterator[Finding]:
+    """How often Postgres has read damaged pages."""
+    with psycopg.connect(_login(conninfo, roles.CONTROL)) as connection:
+        failures = checksum_failures(connection)
+    if failures is None:
+        yield _worth_knowing("damaged pages may stay unnoticed: stop Postgres, and run `pg_checksums --enable`")
+    elif failures:
+        yield _bad(f"Postgres has read damaged pages, {failures:,} times: {AFTER_DAMAGE}")
+    else:
+        yield _good("Postgres has read no damaged page")
+
+
+def _check_relations(admin: str | None) -> Iterator[Finding]:
+    if admin is None:
+        yield _bad("the tables and indexes were not checked: that needs an administrator in the URL")
+        return
+    try:
+        damaged = list(damaged_relations(admin))
+    except psycopg.Error as error:
+        damaged = [_unchecked("the tables and indexes", error, "have a superuser run `CREATE EXTENSION amcheck`")]
+    yield from map(_bad, damaged)
+    if not damaged:
+        yield _good("every table and index of this server is undamaged")
+
+
 def _check_counts(miscounted: Mapping[Classification, int]) -> Iterator[Finding]:
     for level, count in miscounted.items():
         if count:
             agents = "1 agent at {} has" if count == 1 else f"{count:,} agents at {{}} have"
-            yield _bad(f"{agents.format(level.name)} wrong counts of what they store: run `muniment reindex`")
+            yield _bad(f"{agents.format(level.name)} wrong counts of what they store: {REINDEX}")
     if not any(miscounted.values()):
         yield _good("what each agent stores is counted right")
 

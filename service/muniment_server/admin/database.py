@@ -14,16 +14,18 @@ import click
 import psycopg
 from click.core import ParameterSource
 from psycopg import conninfo as libpq
+from psycopg import errors
 
 from muniment.cli.failures import Failure, report_file_errors
 from muniment_server.admin.operator import NoSuchAgent, NoSuchTenant, Operator, TenantMoves, connect_operator
-from muniment_server.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, conninfo_of_running
+from muniment_server.embedded_postgres import EmbeddedPostgresError
 from muniment_server.postgres import citus, roles
+from muniment_server.postgres.driver_errors import storage_advice
 from muniment_server.postgres.epochs import EpochGuard, WrongEpoch
 from muniment_server.postgres.migrate import CannotMigrate
 from muniment_server.postgres.placement import Placement
 from muniment_server.postgres.pool import NotCommitted, epoch_of
-from muniment_server.runtime import databases
+from muniment_server.runtime import databases, restoring
 from muniment_server.runtime.assignment import epoch_directory
 from muniment_server.runtime.configuration import ConfigError, DatabaseConfig, nearest_data_dir
 from muniment_server.runtime.databases import NotReady
@@ -216,7 +218,6 @@ def existing_database(config: DatabaseConfig) -> Iterator[str]:
             "choose another with --data-dir or --database-url, or create one: muniment serve",
         )
     with databases.operators_database(config) as admin:
-        databases.require_restored(admin)
         yield admin
 
 
@@ -240,8 +241,9 @@ def require_coordinator(admin: str) -> None:
 
 
 def has_cluster(data_dir: Path) -> bool:
-    """Whether *data_dir* contains a database."""
-    return (data_dir / databases.CLUSTER / "data").exists()
+    """Whether *data_dir* contains a database, or a restore into it has begun."""
+    directory = data_dir / databases.CLUSTER
+    return (directory / "data").exists() or bool(restoring.problems_in(directory))
 
 
 def require_passfile(passfile: Path) -> None:
@@ -255,18 +257,6 @@ def require_passfile(passfile: Path) -> None:
 
 
 @contextmanager
-def embedded_database(data_dir: Path) -> Iterator[str]:
-    """The administrator's conninfo of the built-in database in *data_dir*, without migrating it."""
-    directory = databases.cluster_directory(data_dir)
-    running = conninfo_of_running(directory, user=databases.SUPERUSER)
-    if running is not None:
-        yield running
-        return
-    with EmbeddedPostgres(directory, roles=roles.ALL) as embedded:
-        yield embedded.conninfo(user=databases.SUPERUSER)
-
-
-@contextmanager
 def report_database_errors() -> Iterator[None]:
     """Turn an error of the database into a Failure."""
     try:
@@ -274,14 +264,6 @@ def report_database_errors() -> Iterator[None]:
             yield
     except (EmbeddedPostgresError, PassfileError, CannotMigrate, ConfigError, NotReady) as error:
         raise Failure("; ".join(str(error).splitlines())) from None
-    except psycopg.errors.InsufficientPrivilege as error:
-        raise Failure(
-            message_of(error), "connect as the administrator who ran `muniment migrate`, or a superuser"
-        ) from None
-    except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedFunction) as error:
-        raise Failure(message_of(error), "prepare the database first: muniment migrate") from None
-    except (psycopg.errors.DeadlockDetected, psycopg.errors.LockNotAvailable) as error:
-        raise Failure(f"other transactions were in the way: {message_of(error)}", "run the command again") from None
     except WrongEpoch as refused:
         raise Failure(f"the database server is refused: {refused}") from None
     except NotCommitted:
@@ -290,17 +272,29 @@ def report_database_errors() -> Iterator[None]:
             "start the node, wait until Citus has recovered its transactions, and run the command again: it may have "
             "missed what the node still showed",
         ) from None
-    except psycopg.OperationalError as error:
-        if node := citus.silent_node(error):
-            raise Failure(
-                f"the node {node} does not answer",
-                "start it, and run the command again; if it runs, it refuses a login: muniment migrate --rotate",
-            ) from None
-        raise Failure(f"the database cannot be reached: {message_of(error)}", _hint(error)) from None
     except psycopg.Error as error:
-        raise Failure(
-            f"the database reported an error: {message_of(error)}", "find the cause: muniment doctor"
-        ) from None
+        raise _failure_of(error) from None
+
+
+def _failure_of(error: psycopg.Error) -> Failure:
+    message = message_of(error)
+    if advice := storage_advice(error):
+        return Failure(f"the database reported an error: {message}", advice)
+    if node := citus.silent_node(error):
+        return Failure(
+            f"the node {node} does not answer",
+            "start it, and run the command again; if it runs, it refuses a login: muniment migrate --rotate",
+        )
+    match error:
+        case errors.InsufficientPrivilege():
+            return Failure(message, "connect as the administrator who ran `muniment migrate`, or a superuser")
+        case errors.UndefinedTable() | errors.UndefinedFunction():
+            return Failure(message, "prepare the database first: muniment migrate")
+        case errors.DeadlockDetected() | errors.LockNotAvailable():
+            return Failure(f"other transactions were in the way: {message}", "run the command again")
+        case psycopg.OperationalError():
+            return Failure(f"the database cannot be reached: {message}", _hint(error))
+    return Failure(f"the database reported an error: {message}", "find the cause: muniment doctor")
 
 
 def message_of(error: psycopg.Error) -> str:

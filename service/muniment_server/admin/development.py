@@ -31,15 +31,20 @@ def write_credentials(data_dir: Path, *, address: str, admin: str, metrics: str 
 
 def metrics_address(file: Path) -> str | None:
     """Where the server that wrote *file* serves its metrics. None if it serves none. Raises OSError."""
-    try:
-        found = json.loads(file.read_text(encoding="utf-8"))["metrics"]
-    except (ValueError, KeyError, TypeError):
-        return None
-    return found if isinstance(found, str) else None
+    return _text(file, "metrics")
 
 
 def _stored_key(path: Path) -> str | None:
     try:
-        return str(json.loads(path.read_text())["host_key"])
-    except (OSError, ValueError, KeyError):
+        return _text(path, "host_key")
+    except OSError:
         return None
+
+
+def _text(file: Path, name: str) -> str | None:
+    """One text in *file*. None if it has none of that *name*, or something else than this module writes."""
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))[name]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None
+    return found if isinstance(found, str) else None

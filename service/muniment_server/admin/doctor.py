@@ -26,6 +26,7 @@ from muniment_server.runtime.configuration import DatabaseConfig
 @passfile_option
 @servers_option
 @state_dir_option
+@click.option("--deep", is_flag=True, help="Check every table and index, too, which reads the whole database.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for each finding.")
 def doctor(
     data_dir: Path,
@@ -33,6 +34,7 @@ def doctor(
     passfile: Path | None,
     servers_file: Path | None,
     state_dir: Path | None,
+    deep: bool,
     as_json: bool,
 ) -> None:
     """Check this machine and the database; print each problem and what to do. Exits with 1 if there are problems.
@@ -42,22 +44,26 @@ def doctor(
     Changes nothing. Starts a built-in database for the check if it is not running. With --database-url, the serving
     roles log in with the passwords in --passfile; the ledgers are checked only if the URL names an administrator.
 
+    With --deep, Postgres's extension amcheck reads every table and index. That needs a superuser, or a database where
+    one has created amcheck and allowed the administrator of the URL to run its functions.
+
     With --servers, it checks each database server, and that no two have the same tenant.
 
     \b
     Examples:
       muniment doctor
       muniment doctor --json
+      muniment doctor --deep
       muniment doctor --data-dir /srv/muniment
       muniment doctor --servers /etc/muniment/servers.toml
       muniment doctor --database-url postgresql://postgres@db.example/muniment --passfile /etc/muniment/passfile
     """
     with report_database_errors():
         if servers_file is None:
-            findings = examine(DatabaseConfig(data_dir, database_url, passfile, state_dir))
+            findings = examine(DatabaseConfig(data_dir, database_url, passfile, state_dir), deep=deep)
         else:
             findings = examine_servers(
-                servers_of(servers_file, data_dir=data_dir, database_url=database_url, state_dir=state_dir)
+                servers_of(servers_file, data_dir=data_dir, database_url=database_url, state_dir=state_dir), deep=deep
             )
         healthy = report(findings, as_json=as_json)
     sys.exit(0 if healthy else 1)

@@ -5,18 +5,24 @@ belong to a whole Postgres: `restore` makes them first, as `muniment migrate` do
 
 The schema of a Citus cluster fits no other database, and the reverse. Where a cluster is involved, migrations make the
 schema, up to the version of the dump, and only the rows are taken from the dump.
+
+The last line of a backup is the SHA-256 of all that is before it: pg_restore stops before that line. A backup by a
+version that wrote no such line can be restored, too.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import mmap
 import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import IO, Any
@@ -29,6 +35,7 @@ from muniment.cli.failures import Failure
 from muniment_server.admin.paused_writes import paused_writes
 from muniment_server.embedded_postgres import find_bindir
 from muniment_server.postgres import citus, migrate, queries, roles
+from muniment_server.postgres.driver_errors import AFTER_DAMAGE
 from muniment_server.postgres.pool import with_settings
 from muniment_server.runtime import restoring
 
@@ -36,6 +43,7 @@ _QUERIES = queries.load(__package__, "operator.sql")
 
 _SCHEMAS = ("vault", roles.CONTROL, roles.AUDITOR, roles.ERASER, *roles.LEVELS)
 _DUMPED_FROM = re.compile(rb"Dumped from database version: (\d+)")
+_IS_PREPARED = "SELECT WHERE to_regclass('vault.tenant') IS NOT NULL"
 _HAS_DATA = "SELECT FROM vault.tenant LIMIT 1"
 _IS_SERVED = "SELECT FROM pg_catalog.pg_stat_activity WHERE datname = current_database() AND usename = ANY(%s) LIMIT 1"
 _MAY_SET_VERBOSITY = "SELECT WHERE has_parameter_privilege('log_error_verbosity', 'SET')"
@@ -45,22 +53,98 @@ _ROW_POLICY = re.compile(rb"^\d+; \d+ \d+ ROW SECURITY vault session ", re.MULTI
 """Only the schema of a cluster has row policies."""
 _ROWS = re.compile(rb"^\d+; \d+ \d+ TABLE DATA (\S+) (\S+) .*$", re.MULTILINE)
 _SEQUENCE = re.compile(rb"^\d+; \d+ \d+ SEQUENCE SET .*$", re.MULTILINE)
+_ERROR = re.compile(
+    r"^pg_\w+: error: +(.*)(?:\npg_dump: detail: Error message from server: ERROR: +(.*))?", re.MULTILINE
+)
 _COPY_SESSIONS = b"COPY vault.session "
 _END_OF_COPY = b"\\.\n"
+_MARKS = (b"\nmuniment backup, sha256 ", b", end of muniment backup\n")
+"""Around the digest. A file that is damaged at one place has lost one of them at most."""
+_DIGEST = re.compile(rb"%s([0-9a-f]{64})%s" % _MARKS)
+_DIGEST_BYTES = len(b"".join(_MARKS)) + 64
+_NEWEST_WITHOUT_DIGEST = 29
+"""The newest schema of the versions that wrote no digest."""
+_STANDARD_OUTPUT = 1
+_CHUNK_BYTES = 1024 * 1024
+_CAUSES = {
+    "No space left on device": "make room on the disk, of the backup or of the database, and run the command again",
+    "invalid page in block": f"the database is damaged: {AFTER_DAMAGE}",
+}
+"""What to do about errors of pg_dump and pg_restore, by words in them."""
 
 
 def dump(admin: str, target: IO[bytes]) -> None:
     """Write everything in the database of the conninfo *admin*, as of one moment, to *target*. Raises Failure.
 
-    Writes to a cluster wait meanwhile: see `paused_writes`.
+    A file must be empty; pg_dump also writes into it where the rows of each table begin. Writes to a cluster wait
+    until the dump has ended: see `paused_writes`.
     """
-    schemas = [f"--schema={name}" for name in _SCHEMAS]
+    path, streams = f"/dev/fd/{target.fileno()}", target.fileno() == _STANDARD_OUTPUT
+    options = ["--format=custom", *(f"--schema={name}" for name in _SCHEMAS), *([] if streams else [f"--file={path}"])]
     with psycopg.connect(admin) as connection:
         on_cluster = citus.is_cluster(connection)
-    with paused_writes(admin) if on_cluster else contextlib.nullcontext():
-        done = _run("pg_dump", admin, "--format=custom", *schemas, output=target)
-        if done.returncode != 0:
-            raise _failure("pg_dump", done.stderr)
+    with (
+        paused_writes(admin) if on_cluster else contextlib.nullcontext(),
+        _running("pg_dump", admin, *options, pass_fds=[target.fileno()], stdout=subprocess.PIPE) as process,
+    ):
+        assert process.stdout is not None
+        digest = hashlib.sha256()
+        for chunk in iter(partial(process.stdout.read, _CHUNK_BYTES), b""):
+            target.write(chunk)
+            digest.update(chunk)
+    if not streams:
+        with Path(path).open("rb") as written:
+            digest = hashlib.file_digest(written, "sha256")
+        target.seek(0, os.SEEK_END)
+    target.write(digest.hexdigest().encode().join(_MARKS))
+
+
+def require_whole(file: Path) -> bool:
+    """Whether the backup *file* has a digest. Raises Failure if it is damaged, or of a later version of Muniment.
+
+    One without a digest is read from beginning to end, which shows whether it was cut off.
+    """
+    has_digest = _has_right_digest(file)
+    if not has_digest:
+        _read(file, "--file=/dev/null")
+    version = max(_migrations(file))
+    if version > migrate.newest_version():
+        raise Failure("the backup was made by a later version of Muniment", "upgrade Muniment; nothing was changed")
+    if version > _NEWEST_WITHOUT_DIGEST and not has_digest:
+        raise _damaged(file)
+    return has_digest
+
+
+def _has_right_digest(file: Path) -> bool:
+    """Whether *file* has a digest. Raises Failure if that is wrong, or if there is more or less than one."""
+    with file.open("rb") as opened:
+        size = max(opened.seek(0, os.SEEK_END) - _DIGEST_BYTES, 0)
+        opened.seek(size)
+        last = _DIGEST.fullmatch(opened.read())
+        if last is None and not _is_marked(opened):
+            return False
+        opened.seek(0)
+        found = hashlib.sha256()
+        for chunk in iter(lambda: opened.read(min(_CHUNK_BYTES, size - opened.tell())), b""):
+            found.update(chunk)
+        if last is None or found.hexdigest().encode() != last[1]:
+            raise _damaged(file)
+        return True
+
+
+def _damaged(file: Path) -> Failure:
+    return Failure(
+        f"{file} is not as `muniment backup` wrote it: it was changed, cut off or extended",
+        "nothing was changed; use another copy of it, or another backup, and keep this one to find out why",
+    )
+
+
+def _is_marked(opened: IO[bytes]) -> bool:
+    """Whether a file has one of the marks around a digest, at any place."""
+    if os.fstat(opened.fileno()).st_size == 0:
+        return False
+    with mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return any(content.find(mark) >= 0 for mark in _MARKS)
 
 
 def without_rows_in_log(admin: str) -> str:
@@ -74,38 +158,56 @@ def without_rows_in_log(admin: str) -> str:
     return with_settings(admin, {"log_error_verbosity": "terse"})
 
 
-def require_restorable(admin: str, file: Path) -> None:
-    """Raise Failure if the Postgres of the conninfo *admin* is older than that of the dump *file*."""
-    with psycopg.connect(admin) as connection:
-        _require_same_or_newer(connection, _entries(file))
+@contextmanager
+def emptied(admin: str, file: Path, *, is_left: bool = False) -> Iterator[None]:
+    """Remove the schema of the database of the conninfo *admin*, so that the block can restore the dump *file* there.
 
-
-def load(admin: str, file: Path) -> None:
-    """Load the dump *file* into the database of the conninfo *admin*, in the place of its schema.
-
-    The sessions are left out, because they are open: see `load_sessions`. The database is marked from before the first
-    change on, so that no server uses it: see `restoring`. Raises Failure, for one if the database has data.
+    The database is marked first, so that no server uses it: see `restoring`. What an interrupted restore has left there
+    is removed; *is_left* says that all of it was left by one. Raises Failure, before anything is changed, if the
+    database has other data, if it is in use, or if its Postgres is too old for the dump.
     """
-    entries = _entries(file)
-    without_sessions, found = _SESSIONS.subn(b"", entries)
-    if not found:
-        raise Failure(f"{file} has no sessions", "check that it is a backup by `muniment backup`")
-    with psycopg.connect(admin) as connection:
-        rows_only = citus.is_cluster(connection) or _ROW_POLICY.search(entries) is not None
-        version = _version_for_cluster(file) if rows_only else None
+    with psycopg.connect(admin, autocommit=True) as connection:
+        entries = _entries(file)
         _require_same_or_newer(connection, entries)
-        connection.execute(_QUERIES["use_one_connection_to_each_node"])
+        _version_of_rows(connection, file, entries)
+        if connection.execute(_QUERIES["lock_for_restore"]).fetchone() != (True,):
+            raise Failure("another restore into the database is under way", "wait until it has ended")
+        with connection.transaction():
+            connection.execute(_QUERIES["use_one_connection_to_each_node"])
+            _require_unused(connection, is_left=is_left)
+            restoring.begin(connection)
+            for name in _SCHEMAS:
+                connection.execute(sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(name)))
+        yield
+
+
+def _require_unused(connection: psycopg.Connection[Any], *, is_left: bool) -> None:
+    """Raise Failure if a server uses the database, or if it has data that no interrupted restore has left there."""
+    if is_left or restoring.problems(connection):
+        connection.execute(_QUERIES["end_killed_loads"])
+    elif connection.execute(_IS_PREPARED).fetchone() is not None:
         connection.execute("LOCK TABLE vault.tenant IN SHARE MODE")  # none is made until the schema is gone
         if connection.execute(_HAS_DATA).fetchone() is not None:
             raise Failure(
                 "the database has data already",
                 "restore into a new data directory (--data-dir), or into a new database; nothing was changed",
             )
-        if connection.execute(_IS_SERVED, [list(roles.SERVING)]).fetchone() is not None:
-            raise Failure("a server uses the database", "stop it until the restore has ended; nothing was changed")
-        restoring.begin(connection)
-        for name in _SCHEMAS:
-            connection.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(name)))
+    if connection.execute(_IS_SERVED, [list(roles.SERVING)]).fetchone() is not None:
+        raise Failure("a server uses the database", "stop it until the restore has ended; nothing was changed")
+
+
+def load(admin: str, file: Path) -> None:
+    """Load the dump *file* into the database of the conninfo *admin*, which is `emptied` and has the roles.
+
+    The sessions are left out, because they are open: see `load_sessions`. Raises Failure.
+    """
+    entries = _entries(file)
+    without_sessions, found = _SESSIONS.subn(b"", entries)
+    if not found:
+        raise Failure(f"{file} has no sessions", "check that it is a backup by `muniment backup`")
+    with psycopg.connect(admin) as connection:
+        version = _version_of_rows(connection, file, entries)
+        restoring.give_to_owner(connection)
     if version is None:
         _restore(admin, file, without_sessions)
     else:
@@ -123,21 +225,18 @@ def _restore(admin: str, file: Path, entries: bytes, *options: str) -> None:
         chosen.flush()
         # Only a verbose pg_restore prints the warnings of the database.
         options = ("--single-transaction", "--exit-on-error", "--verbose", f"--use-list={chosen.name}", *options)
-        done = _run("pg_restore", admin, *options, str(file), output=subprocess.DEVNULL)
-    if done.returncode != 0:
-        raise _failure("pg_restore", done.stderr)
-    if citus.COMMIT_WARNING in done.stderr.decode(errors="replace"):
-        raise Failure(
-            "a node of the cluster did not confirm the commit of the rows",
-            "start the node, and restore the backup into another database without data: no server uses this one",
-        )
+        with _running("pg_restore", admin, *options, str(file)):
+            pass
 
 
-def _version_for_cluster(file: Path) -> int:
-    """The version of the schema that the dump *file* is of. Raises Failure if a cluster cannot have it."""
+def _version_of_rows(connection: psycopg.Connection[Any], file: Path, entries: bytes) -> int | None:
+    """The version of the schema that the dump *file* is of, if only its rows can be restored.
+
+    Raises Failure if the database is a cluster, which cannot have that version.
+    """
+    if not citus.is_cluster(connection) and _ROW_POLICY.search(entries) is None:
+        return None
     version = max(_migrations(file))
-    if version > migrate.newest_version():
-        raise Failure("the backup was made by a later version of Muniment", "upgrade Muniment; nothing was changed")
     if version < migrate.OLDEST_ON_CLUSTER:
         raise Failure(
             "the backup was made before Muniment supported Citus clusters",
@@ -163,7 +262,8 @@ def load_sessions(connection: psycopg.Connection[Any], file: Path) -> None:
 
     `load` leaves them out: an interrupted restore would leave tokens that open conversations at an old taint.
     """
-    with subprocess.Popen(_rows_of(file, "session"), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    command = _reading(file, *_rows_of("session"))
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         for line in process.stdout:
@@ -185,17 +285,29 @@ def first_migration(file: Path) -> datetime:
 
 def _migrations(file: Path) -> dict[int, str]:
     """The versions of the schema that the dump *file* has, and when each was applied. Raises Failure."""
-    listed = subprocess.run(_rows_of(file, "migration"), capture_output=True, check=False)
-    found = {int(version): time.decode() for version, time in _MIGRATION.findall(listed.stdout)}
-    if listed.returncode != 0 or 1 not in found:
-        raise _failure("pg_restore", listed.stderr)
+    rows = _read(file, *_rows_of("migration"))
+    found = {int(version): time.decode() for version, time in _MIGRATION.findall(rows)}
+    if 1 not in found:
+        raise _failure("pg_restore", b"")
     return found
 
 
-def _rows_of(file: Path, table: str) -> list[str]:
-    """The command that prints the rows of a table of the schema vault."""
-    command = [str(_program("pg_restore", find_bindir())), "--data-only", "--schema=vault", f"--table={table}"]
-    return [*command, "--file=-", str(file)]
+def _rows_of(table: str) -> list[str]:
+    """The options that print the rows of a table of the schema vault."""
+    return ["--data-only", "--schema=vault", f"--table={table}", "--file=-"]
+
+
+def _reading(file: Path, *options: str) -> list[str]:
+    """The command that reads the dump *file* with these *options*."""
+    return [str(_program("pg_restore", find_bindir())), *options, str(file)]
+
+
+def _read(file: Path, *options: str) -> bytes:
+    """What pg_restore prints of the dump *file*, without a database. Raises Failure."""
+    done = subprocess.run(_reading(file, *options), capture_output=True, check=False)
+    if done.returncode != 0:
+        raise _failure("pg_restore", done.stderr)
+    return done.stdout
 
 
 @contextmanager
@@ -224,10 +336,14 @@ def _require_absent(path: Path) -> None:
         raise Failure(f"{path} exists", "choose another name: a backup replaces no file")
 
 
-def _run(program: str, admin: str, *options: str, output: IO[bytes] | int) -> subprocess.CompletedProcess[bytes]:
-    """Run a program of Postgres on the database of *admin*. Its command line, which others can read, has no secrets.
+@contextmanager
+def _running(
+    program: str, admin: str, *options: str, stdout: int = subprocess.DEVNULL, pass_fds: Sequence[int] = ()
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a program of Postgres on the database of *admin*. It ends with the block, after which this raises Failure.
 
-    libpq takes the password from the environment, and sslpassword from a service file, which is in memory.
+    Its command line, which others can read, has no secrets: libpq takes the password from the environment, and
+    sslpassword from a service file, which is in memory.
     """
     with psycopg.connect(admin) as connection:
         major = _major(connection)
@@ -235,16 +351,31 @@ def _run(program: str, admin: str, *options: str, output: IO[bytes] | int) -> su
     found = _program(program, Path(f"/usr/lib/postgresql/{major}/bin"), find_bindir())
     given = libpq.conninfo_to_dict(admin)
     environment = {**os.environ, "PGPASSWORD": str(given.pop("password"))} if "password" in given else {**os.environ}
-    with os.fdopen(os.memfd_create("service"), "w") as service:
+    with contextlib.ExitStack() as undo:
+        service, errors = (
+            undo.enter_context(os.fdopen(os.memfd_create(name), "w+b")) for name in ("service", "errors")
+        )
         if "sslpassword" in given:
             _require_no_service(given)
-            service.write(f"[muniment]\nsslpassword={given.pop('sslpassword')}\n")
+            service.write(f"[muniment]\nsslpassword={given.pop('sslpassword')}\n".encode())
             service.flush()
             given["service"], environment["PGSERVICEFILE"] = "muniment", f"/dev/fd/{service.fileno()}"
-        return subprocess.run(
-            [str(found), "--no-password", f"--dbname={libpq.make_conninfo('', **given)}", *options],
-            env=environment, pass_fds=[service.fileno()], stdout=output, stderr=subprocess.PIPE, check=False,
-        )  # fmt: skip
+        command = [str(found), "--no-password", f"--dbname={libpq.make_conninfo('', **given)}", *options]
+        inherited = [service.fileno(), *pass_fds]
+        process = subprocess.Popen(command, env=environment, pass_fds=inherited, stdout=stdout, stderr=errors)
+        undo.enter_context(process)
+        undo.callback(process.kill)  # unless it has ended
+        yield process
+        failed = process.wait() != 0
+        errors.seek(0)
+        output = errors.read()
+    if failed:
+        raise _failure(program, output)
+    if citus.COMMIT_WARNING in output.decode(errors="replace"):
+        raise Failure(
+            "a node of the cluster did not confirm the commit of the rows",
+            "start the node, and run the command again: no server uses this database",
+        )
 
 
 def _require_no_service(given: Mapping[str, object]) -> None:
@@ -268,11 +399,7 @@ def _major(connection: psycopg.Connection[Any]) -> int:
 
 def _entries(file: Path) -> bytes:
     """The list of what the dump *file* has. Raises Failure."""
-    command = [str(_program("pg_restore", find_bindir())), "--list", str(file)]
-    listed = subprocess.run(command, capture_output=True, check=False)
-    if listed.returncode != 0:
-        raise _failure("pg_restore", listed.stderr)
-    return listed.stdout
+    return _read(file, "--list")
 
 
 def _require_same_or_newer(connection: psycopg.Connection[Any], entries: bytes) -> None:
@@ -286,9 +413,10 @@ def _require_same_or_newer(connection: psycopg.Connection[Any], entries: bytes) 
 
 
 def _failure(program: str, output: bytes) -> Failure:
-    """Its first error. Later lines may quote a statement, and so content."""
-    lines = [line for line in output.decode(errors="replace").splitlines() if "error:" in line]
-    first = lines[0].partition("error:")[2].strip() if lines else "it gave no reason"
-    return Failure(
-        f"{program} failed: {first}", "check that the file is a backup and that the login is an administrator"
-    )
+    """Its first error, and that of the database behind it. Other lines may quote a statement, and so content."""
+    text = output.decode(errors="replace")
+    found = _ERROR.search(text)
+    reason = " ".join(filter(None, found.groups())) if found else "it gave no reason"
+    check = "check that the login is an administrator, and find the cause: muniment doctor --deep"
+    check = check if program == "pg_dump" else "check that the file is a backup and that the login is an administrator"
+    return Failure(f"{program} failed: {reason}", next((do for cause, do in _CAUSES.items() if cause in text), check))

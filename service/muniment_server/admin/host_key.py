@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
@@ -13,6 +14,7 @@ from muniment.cli.failures import Failure
 from muniment.cli.groups import Group
 from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.parameters import DURATION, TEXT
+from muniment_server.admin.closing import close_twice
 from muniment_server.admin.database import (
     chosen_database,
     data_dir_option,
@@ -182,14 +184,41 @@ def list_(operator: Operator, output: Output) -> None:
 
 @host_key.command
 @click.argument("host_key_id", metavar="ID", type=click.UUID)
+@click.option(
+    "--close-sessions/--keep-sessions",
+    "close",
+    default=None,
+    help="Close the sessions that the key opened, or leave them open. By default, a terminal is asked.",
+)
 @with_operator
-def revoke(operator: Operator, host_key_id: UUID) -> None:
-    """Revoke a key. Its next call fails; sessions that it opened stay open.
+def revoke(operator: Operator, host_key_id: UUID, close: bool | None) -> None:
+    """Revoke a key. Its next call fails, and so does that of a session that it opened, if you close these.
+
+    Sessions that stay open may be used until they expire, for up to 30 days. To close those of a key that is already
+    revoked, run the command again with --close-sessions.
 
     \b
     Examples:
       muniment host-key revoke 5f0c1fb2-9c2e-4a53-9d3b-0f6c2f3d1a77
+      muniment host-key revoke 5f0c1fb2-9c2e-4a53-9d3b-0f6c2f3d1a77 --close-sessions
     """
-    if not operator.revoke_host_key(host_key_id):
-        raise Failure("there is no such key, or it is already revoked", "list the keys: muniment host-key list")
+    if close is None and not sys.stdin.isatty():
+        raise Failure(
+            "nothing was done: this is not a terminal, so the command cannot ask about the key's open sessions",
+            "give --close-sessions if the key was stolen, or --keep-sessions if it is replaced",
+        )
+    is_new = operator.revoke_host_key(host_key_id)
+    count = len(operator.sessions_of_host_key(host_key_id))
+    if not is_new and (not count or close is False):
+        raise Failure(
+            "there is no such key, or it is already revoked and none of its sessions is open",
+            "list the keys: muniment host-key list",
+        )
     print_note("Revoked.")
+    if count and not close:
+        print_note(f"Sessions that it opened and that are still open: {count}. --close-sessions closes them.")
+    if close is None and count:
+        close = click.confirm("Close them now?", err=True)
+    if close is not False:
+        closed = close_twice(lambda: operator.close_sessions_of_host_key(host_key_id))
+        print_note(f"Closed sessions: {closed}.")

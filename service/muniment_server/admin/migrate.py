@@ -12,7 +12,6 @@ from muniment_server.admin.database import (
     OperatorsServers,
     data_dir_option,
     database_url_option,
-    embedded_database,
     operator_of,
     passfile_option,
     report_database_errors,
@@ -22,7 +21,7 @@ from muniment_server.admin.database import (
     state_dir_option,
 )
 from muniment_server.postgres.pool import next_passfile
-from muniment_server.runtime import claims, schema
+from muniment_server.runtime import claims, databases, schema
 from muniment_server.runtime import passfile as passfiles
 from muniment_server.runtime.configuration import DatabaseConfig
 
@@ -122,10 +121,10 @@ def _prepare_rotation(config: DatabaseConfig, admin: str, passfile: Path) -> Non
 
 def _migrate(config: DatabaseConfig, *, rotate: bool) -> list[str]:
     if config.url is None:
-        with embedded_database(config.data_dir) as admin:
+        with databases.embedded_database(config.data_dir) as admin:
             require_newest_server(admin, config)
+            databases.require_restored(admin)
             return schema.migrate(admin)
     require_newest_server(config.url, config)
-    if config.passfile is None:
-        return schema.migrate(config.url)
+    databases.require_restored(config.url)
     return passfiles.migrate_with_passfile(config.url, config.passfile, rotate=rotate)

@@ -352,7 +352,7 @@ def _end_principals(connection: psycopg.Connection[Any], tenant: TenantNumber) -
     """Revoke the host keys of *tenant*, and close its sessions: no credential of it is valid any more."""
     login = login_of(connection)
     _execute(connection, "revoke_host_keys", tenant=tenant, login=login)
-    _execute(connection, "close_sessions", command=_COMMAND, tenant=tenant, agent=None, login=login)
+    _execute(connection, "close_sessions", command=_COMMAND, tenant=tenant, agent=None, session_ids=None, login=login)
 
 
 def _tables(connection: psycopg.Connection[Any]) -> list[_Table]:

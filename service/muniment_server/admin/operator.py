@@ -61,6 +61,14 @@ class HostKey:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenSession:
+    """An open session."""
+
+    tenant: TenantNumber
+    session_id: SessionId
+
+
+@dataclass(frozen=True, slots=True)
 class TenantLimits:
     """What the agents of a tenant may be given together. None is no limit."""
 
@@ -138,6 +146,11 @@ class PurgedSession:
 
     session_id: SessionId
     taint: Classification
+
+
+@dataclass(frozen=True, slots=True)
+class _Name:
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +278,10 @@ class Operator:
     def has_tenant(self, name: str) -> bool:
         """Whether there is a tenant of that name."""
         return self._tenant(name) is not None
+
+    def tenant_names(self) -> list[str]:
+        """The names of all tenants."""
+        return [found.name for found in self._rows("list_tenant_names", _Name)]
 
     def tenants(self) -> frozenset[TenantNumber]:
         """The numbers of all tenants."""
@@ -401,7 +418,20 @@ class Operator:
         _require_tenant(tenant, agent_id)
         number = None if tenant is None else self._known_tenant(tenant)
         agent = None if tenant is None or agent_id is None else self._agent(tenant, agent_id).agent
-        return self._one("close_sessions", _Count, command=command, tenant=number, agent=agent).rows
+        whose = {"tenant": number, "agent": agent, "session_ids": None}
+        return self._one("close_sessions", _Count, command=command, **whose).rows
+
+    def sessions_of_host_key(self, host_key_id: UUID) -> list[OpenSession]:
+        """The open sessions that a key has opened."""
+        return self._rows("sessions_of_host_key", OpenSession, host_key_id=host_key_id)
+
+    def close_sessions_of_host_key(self, host_key_id: UUID) -> int:
+        """Close the open sessions that a key has opened; return how many there were."""
+        found = self.sessions_of_host_key(host_key_id)
+        if not found:
+            return 0
+        whose = {"tenant": found[0].tenant, "agent": None, "session_ids": [each.session_id for each in found]}
+        return self._one("close_sessions", _Count, command="host-key revoke", **whose).rows
 
     def tenant_limits(self, tenant: str) -> TenantLimits:
         """The limits of *tenant*. Raises NoSuchTenant."""

@@ -8,6 +8,11 @@ SELECT tenant.tenant
   FROM vault.tenant
  WHERE tenant.name = %(name)s;
 
+-- name: list_tenant_names
+SELECT tenant.name
+  FROM vault.tenant
+ ORDER BY tenant.tenant;
+
 -- name: list_tenants
 SELECT tenant.tenant
   FROM vault.tenant
@@ -111,8 +116,21 @@ logged AS (
 SELECT count(*) AS rows
   FROM thawed;
 
+-- name: sessions_of_host_key
+-- The open sessions that a host key has opened, by its audit rows. No session lasts longer than 30 days.
+SELECT session.tenant, session.session_id
+  FROM vault.host_key
+       JOIN muniment_control.audit USING (tenant, host_key_id)
+       JOIN vault.session USING (tenant, session_id)
+ WHERE host_key.host_key_id = %(host_key_id)s
+   AND audit.method IN ('OpenSession', 'ResetSession')
+   AND audit.outcome = 'OK'
+   AND audit.time > vault.clock() - interval '31 days'
+   AND session.close_time IS NULL
+   AND session.expire_time > vault.clock();
+
 -- name: close_sessions
--- Close the open sessions of all tenants, of one tenant or of one agent, with an audit row for each.
+-- Close the open sessions of all tenants, of one tenant or of one agent, or those of some ids, with an audit row for each.
 WITH closed AS (
     UPDATE vault.session AS closed
        SET close_time = vault.clock()
@@ -120,6 +138,7 @@ WITH closed AS (
        AND closed.expire_time > vault.clock()
        AND (%(tenant)s::bigint IS NULL OR closed.tenant = %(tenant)s)
        AND (%(agent)s::bigint IS NULL OR closed.agent = %(agent)s)
+       AND (%(session_ids)s::uuid[] IS NULL OR closed.session_id = ANY(%(session_ids)s))
  RETURNING closed.tenant, closed.agent, closed.session_id, closed.conversation_id
 ),
 logged AS (
@@ -236,6 +255,17 @@ SELECT pg_class.oid::regclass::text,
   FROM pg_class
  WHERE pg_class.relkind = 'r'
    AND pg_get_userbyid(pg_class.relowner) = %(owner)s;
+
+-- name: lock_for_restore
+-- Whether this session holds the lock of a restore, which a restore that was killed has lost.
+SELECT pg_try_advisory_lock(1919251316);
+
+-- name: end_killed_loads
+-- End what the pg_restore of a command that was killed still loads.
+SELECT pg_terminate_backend(pg_stat_activity.pid, 10000)
+  FROM pg_stat_activity
+ WHERE pg_stat_activity.datname = current_database()
+   AND pg_stat_activity.application_name = 'pg_restore';
 
 -- name: use_one_connection_to_each_node
 -- Until the transaction ends, Citus uses one connection to each node: it refuses to change the schema after parallel statements.

@@ -28,6 +28,7 @@ _R = TypeVar("_R")
 _UNSEALED_LIMIT = timedelta(minutes=15)
 """Servers seal every ten seconds."""
 _LATE = timedelta(days=1)
+"""Servers need less to scan a whole log again, which they do every ten minutes."""
 _AHEAD = timedelta(minutes=1)
 """How far the time of an event may be after that of its seal without a note: clocks are set back."""
 _REMOVAL = re.compile(r"seals of ([A-Z]+) up to ([0-9]{1,15}), hash ([0-9a-f]{64}), by .*", re.DOTALL)
@@ -77,8 +78,10 @@ class _SealedEvent(SealableEvent):
 @dataclass(frozen=True, slots=True)
 class _Unsealed:
     number: int
+    copies: int
     oldest: datetime | None
     now: datetime
+    overtaken: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,13 +286,20 @@ class _Verification:
         self._connection.execute(_QUERIES["avoid_nested_loops"], {"enabled": "off"})
         (unsealed,) = self._rows("unsealed_events", _Unsealed)
         self._found.unsealed = unsealed.number
+        if unsealed.copies:
+            self._problem(f"{unsealed.copies} events have the id of an event that is sealed at another level")
         if unsealed.oldest is None or unsealed.now - unsealed.oldest <= _UNSEALED_LIMIT:
             return
-        text = f"not sealed since {unsealed.oldest:%F %T}Z: {unsealed.number}"
-        if self._last is not None and self._last.time - unsealed.oldest > _UNSEALED_LIMIT:
-            self._problem(f"events that are {text}")
+        text = f"events that are not sealed since {unsealed.oldest:%F %T}Z: {unsealed.number}"
+        if self._last is None or self._last.time - unsealed.oldest <= _UNSEALED_LIMIT:
+            self._found.notes.append(f"{text}. A server seals them within seconds")
+        elif unsealed.overtaken is not None and unsealed.now - unsealed.overtaken > _LATE:
+            self._problem(f"{text}. Events that were written later are sealed since {unsealed.overtaken:%F %T}Z")
         else:
-            self._found.notes.append(f"events that are {text}. A server seals them within seconds")
+            self._found.notes.append(
+                f"{text} (a clock was set back, or they were added later). A server scans the whole log again every "
+                f"ten minutes, and seals them: verify again after {unsealed.now + _UNSEALED_LIMIT:%F %T}Z"
+            )
 
     def _verify_changes(self, removed_until: datetime) -> None:
         (changes,) = self._rows("unaudited_changes", _Changes, removed_until=removed_until)

@@ -29,17 +29,46 @@ SELECT audit.tenant, audit.level, audit.by_host, audit.event_id, audit.time, aud
    AND sealed_event.number BETWEEN %(first)s AND %(last)s;
 
 -- name: unsealed_events
-SELECT count(*) AS number, min(audit.time) AS oldest, vault.clock() AS now
-  FROM muniment_auditor.audit
- WHERE audit.tenant = %(tenant)s
-   AND audit.level = %(level)s
-   AND NOT EXISTS (
-           SELECT
-             FROM muniment_auditor.sealed_event
-            WHERE (sealed_event.tenant, sealed_event.by_host, sealed_event.event_id)
-                  = (audit.tenant, audit.by_host, audit.event_id)
-              AND sealed_event.level = audit.level
-       );
+-- The events that no seal of their level covers. *copies* of them have the id of an event that is sealed at another level.
+-- *overtaken* is when an event that was written after the first of them had been sealed: the latest time of all seals up to
+-- that event's, because a clock may have been back when one of them was made.
+WITH event AS (
+    SELECT audit.event_id, audit.time, audit.written_by, FALSE AS by_host
+      FROM audit
+     WHERE audit.tenant = %(tenant)s
+     UNION ALL
+    SELECT audit.event_id, audit.time, audit.written_by, TRUE
+      FROM muniment_control.audit
+     WHERE audit.tenant = %(tenant)s
+       AND audit.level = %(level)s
+),
+covered AS (
+    SELECT event.time, event.written_by, sealed_event.level, sealed_event.number
+      FROM event
+           LEFT JOIN muniment_auditor.sealed_event
+                ON sealed_event.tenant = %(tenant)s
+               AND sealed_event.by_host = event.by_host
+               AND sealed_event.event_id = event.event_id
+),
+unsealed AS (
+    SELECT count(*) AS number, count(covered.level) AS copies, min(covered.time) AS oldest, min(covered.written_by) AS first
+      FROM covered
+     WHERE covered.level IS DISTINCT FROM %(level)s
+)
+SELECT unsealed.number, unsealed.copies, unsealed.oldest, vault.clock() AS now,
+       (
+           SELECT max(seal.time)
+             FROM muniment_auditor.seal
+            WHERE seal.tenant = %(tenant)s
+              AND seal.level = %(level)s
+              AND seal.number <= (
+                      SELECT min(covered.number)
+                        FROM covered
+                       WHERE covered.level = %(level)s
+                         AND covered.written_by > unsealed.first
+                  )
+       ) AS overtaken
+  FROM unsealed;
 
 -- name: unaudited_changes
 -- The changes of items at one level without an audit event of the item at this level: those with one at another level or of

@@ -39,6 +39,7 @@ from muniment_server.runtime.remote_configuration import RemoteConfig, RerankerC
 from muniment_server.runtime.supervisor import RunningServer
 from muniment_server.telemetry import logs
 from muniment_server.telemetry.logs import LogFormat
+from muniment_server.transport.pools import Limits
 
 _LOG = logging.getLogger("muniment.supervisor")
 _FILE = click.Path(path_type=Path)
@@ -74,9 +75,9 @@ _MAX_SOCKET_PATH_BYTES = SOCKET_PATH_BYTES - 1
 @click.option(
     "--max-in-flight",
     type=click.IntRange(min=1),
-    default=512,
+    default=Limits().max_in_flight,
     show_default=True,
-    help="How many calls a worker runs and queues. It rejects more at once.",
+    help="How many calls a worker runs and queues. One session gets a twelfth. It rejects more at once.",
 )
 @click.option(
     "--max-connections",
@@ -85,6 +86,10 @@ _MAX_SOCKET_PATH_BYTES = SOCKET_PATH_BYTES - 1
     metavar="N",
     help="How many connections to Postgres the server opens. 0 is 80, or more for many workers.",
 )
+@click.option(
+    "--max-worker-memory", type=click.IntRange(min=0), default=512, show_default=True, metavar="MIB",
+    help="Replace a worker that has more memory, and kill one that has twice as much. 0 is no limit.",
+)  # fmt: skip
 @click.option(
     "--drain-seconds",
     type=click.FloatRange(min=0, max=3600),
@@ -148,6 +153,7 @@ def serve(
     threads: int,
     max_in_flight: int,
     max_connections: int,
+    max_worker_memory: int,
     drain_seconds: float,
     tls_cert: Path | None,
     tls_key: Path | None,
@@ -188,6 +194,7 @@ def serve(
             threads=threads,
             max_in_flight=max_in_flight,
             max_connections=max_connections,
+            max_worker_memory=max_worker_memory,
             drain_seconds=drain_seconds,
             tls=_tls(tls_cert, tls_key, tls_client_ca),
             development=dev,
@@ -329,7 +336,8 @@ def _print_examples(address: str, key: str, config: ServerConfig) -> None:
     """Print lines to paste: a block of exports, then commands. They are never wrapped."""
     console = Console(soft_wrap=True, highlight=False)
     file = config.database.data_dir / development.FILE
-    console.print(f"The address and a host key are in {file}. In another terminal, paste:\n", markup=False)
+    hidden = "" if sys.stdout.isatty() else " The key is printed only on a terminal."
+    console.print(f"The address and a host key are in {file}.{hidden} In another terminal, paste:\n", markup=False)
     _print_lines(console, _environment(address, key, config))
     console.print("\nThen try:\n")
     _print_lines(
@@ -349,13 +357,20 @@ def _print_lines(console: Console, lines: Iterable[str]) -> None:
         console.print(f"  {line}", style="bold", markup=False)
 
 
+def _reading_key(config: ServerConfig) -> str:
+    """What a shell reads the host key by."""
+    file = shlex.quote(str((config.database.data_dir / development.FILE).absolute()))
+    return f'$(sed -n \'s/.*"host_key": *"\\([^"]*\\)".*/\\1/p\' {file})'
+
+
 def _environment(address: str, key: str, config: ServerConfig) -> Iterator[str]:
     """The environment that commands need. No line depends on another, or runs a command."""
     # Another terminal has no active virtual environment, and perhaps no `muniment` on its PATH.
     if sys.prefix != sys.base_prefix or shutil.which("muniment") is None:
         yield f'export PATH={shlex.quote(str(Path(sys.executable).parent))}:"$PATH"'
     yield f"export MUNIMENT_ADDRESS={shlex.quote(address)}"
-    yield f"export MUNIMENT_HOST_KEY={key}"
+    # A file, or the log of a service, may be readable to others.
+    yield f"export MUNIMENT_HOST_KEY={key if sys.stdout.isatty() else _reading_key(config)}"
     yield f"export MUNIMENT_DATA_DIR={shlex.quote(str(config.database.data_dir.absolute()))}"
     if config.tls is not None:
         yield f"export MUNIMENT_TLS_CA={shlex.quote(str(config.tls.certificate.absolute()))}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -18,6 +17,7 @@ from muniment.cli.failures import Failure
 from muniment.cli.groups import Group
 from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.parameters import TEXT
+from muniment_server.admin.closing import close_twice
 from muniment_server.admin.database import (
     OperatorsServers,
     data_dir_option,
@@ -33,8 +33,6 @@ from muniment_server.admin.moving import CannotMove, Move, Plan, Step
 from muniment_server.admin.operator import Operator
 from muniment_server.postgres import citus
 
-_UNDER_WAY_SECONDS = 2.0
-"""How long calls that were accepted before a freeze may take to open a session."""
 _LIMIT = click.IntRange(-1, 2**63 - 1)
 
 
@@ -68,9 +66,7 @@ def freeze(operator: Operator, output: Output, name: str) -> None:
       muniment tenant freeze acme
     """
     keys = operator.freeze_host_keys(name)
-    closed = operator.close_sessions("tenant freeze", tenant=name)
-    time.sleep(_UNDER_WAY_SECONDS)
-    closed += operator.close_sessions("tenant freeze", tenant=name)
+    closed = close_twice(lambda: operator.close_sessions("tenant freeze", tenant=name))
     row = {"tenant": name, "frozen_keys": keys, "closed_sessions": closed}
     output.record(row, tuple(row))
 

@@ -71,6 +71,6 @@ def _begin(scope: HostScope, agent_id: str, kind: ItemKind, level: Classificatio
     if begun is None:
         raise AgentNotFound
     if begun.session_id is None:
-        scope.record_refusal("AGENT_CEILING_EXCEEDED", level=level, agent_id=agent_id)
+        scope.record_refusal("AGENT_CEILING_EXCEEDED", agent_id=agent_id)
         raise AgentCeilingExceeded
     return begun.session_id

@@ -114,7 +114,7 @@ def attach(scope: HostScope, owner_agent_id: str, label: str, agent_id: str) -> 
     row = attached()
     _require_declared(row)
     if row is not None and row.above is not None:
-        scope.record_refusal("AGENT_CEILING_EXCEEDED", level=row.above, agent_id=agent_id)
+        scope.record_refusal("AGENT_CEILING_EXCEEDED", agent_id=agent_id)
         raise AgentCeilingExceeded
 
 

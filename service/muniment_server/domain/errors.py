@@ -47,6 +47,7 @@ MunimentError
 │   ├── RateLimited             too many calls a second of this session, or of its agent at its level
 │   ├── StorageFull             the disk of the database is full, or nearly so
 │   └── DeadlineExceeded        the caller's deadline has passed
+├── StorageDamaged              a page, row or index of the database is damaged; a retry heals nothing
 ├── StaleSession                the session is not open at the expected level; never leaves the server
 └── EgressViolation             a response above the taint was withheld: another guard has failed
 
@@ -287,6 +288,10 @@ class StorageFull(Unavailable):
 
 class DeadlineExceeded(Unavailable):
     """The caller's deadline has passed, or the caller has canceled the call."""
+
+
+class StorageDamaged(MunimentError):
+    """A page, row or index of the database is damaged. Callers get INTERNAL."""
 
 
 class StaleSession(MunimentError):

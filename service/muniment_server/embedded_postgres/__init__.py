@@ -1,6 +1,7 @@
 """A Postgres that the server runs itself if no database is configured."""
 
 from muniment_server.embedded_postgres.binaries import find_bindir
+from muniment_server.embedded_postgres.cluster import sync_directory
 from muniment_server.embedded_postgres.errors import (
     BinariesNotFound,
     DidNotStart,
@@ -24,4 +25,5 @@ __all__ = [
     "WrongVersion",
     "conninfo_of_running",
     "find_bindir",
+    "sync_directory",
 ]

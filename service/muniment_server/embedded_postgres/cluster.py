@@ -15,7 +15,7 @@ from muniment_server.embedded_postgres import child
 from muniment_server.embedded_postgres.account import Account, service_user
 from muniment_server.embedded_postgres.binaries import Binaries
 from muniment_server.embedded_postgres.directory import make_private
-from muniment_server.embedded_postgres.errors import DidNotStart, WrongVersion
+from muniment_server.embedded_postgres.errors import DidNotStart, UnusableDirectory, WrongVersion
 
 SUPERUSER = "postgres"
 DATABASE = "muniment"
@@ -26,8 +26,16 @@ _BUILTIN_LOCALES = 17
 
 
 def ensure_cluster(data: Path, binaries: Binaries, account: Account, *, durable: bool) -> None:
-    """Create the cluster if there is none. Raises WrongVersion if another major version created it."""
+    """Create the cluster if there is none. Raises WrongVersion if another major version created it.
+
+    Raises UnusableDirectory if its files are there and the one that names its version is not.
+    """
     if not (data / "PG_VERSION").exists():
+        if data.exists() and any(data.iterdir()):
+            raise UnusableDirectory(
+                f"{data} has lost its file PG_VERSION, and perhaps others: copy the directory before anything else is "
+                "done to it, and restore a backup into another data directory"
+            )
         _init(data, binaries, account, durable=durable)
     version = (data / "PG_VERSION").read_text().strip()
     if version != str(binaries.major):
@@ -65,7 +73,7 @@ def _init(data: Path, binaries: Binaries, account: Account, *, durable: bool) ->
         raise DidNotStart(f"initdb could not create {data}: {error.stderr.strip()}") from error
     part.rename(data)
     if durable:
-        _sync(data.parent)
+        sync_directory(data.parent)
 
 
 def _initdb(binaries: Binaries, data: Path, *, durable: bool) -> list[str | Path]:
@@ -102,7 +110,7 @@ def _replace(path: Path, text: str) -> None:
     part.replace(path)
 
 
-def _sync(directory: Path) -> None:
+def sync_directory(directory: Path) -> None:
     """Make a rename in *directory* survive a power failure."""
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:

@@ -7,7 +7,7 @@ import logging
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -56,11 +56,13 @@ class EmbeddedPostgres:
         settings: Mapping[str, str] = {},
         durable: bool = True,
         bindir: Path | None = None,
+        before_start: Callable[[], None] = lambda: None,
     ) -> None:
         """A server on *directory*. Nothing happens before start().
 
-        Unless it is *durable*, a crash of the machine loses commits: for tests. Raises ValueError for a setting that
-        the caller may not choose.
+        Unless it is *durable*, a crash of the machine loses commits: for tests. *before_start* is called once the
+        directory is locked, before anything else is made there; an error of it ends the start. Raises ValueError for a
+        setting that the caller may not choose.
         """
         configuration.require_free(settings)
         self._directory = directory.absolute()
@@ -68,6 +70,7 @@ class EmbeddedPostgres:
         self._settings = dict(settings)
         self._durable = durable
         self._bindir = bindir
+        self._before_start = before_start
         self._lock = Lock(self._directory / "lock")
         self._account: Account | None = None
         self._sockets: Path | None = None
@@ -89,6 +92,7 @@ class EmbeddedPostgres:
         self._lock.acquire()
         with contextlib.ExitStack() as undo:
             undo.callback(self.stop)
+            self._before_start()
             self._launch(account)
             self._wait_until_ready()
             self._create_database()

@@ -35,7 +35,8 @@ SELECT session.token_hash, session.session_id, session.agent, session.taint, age
    AND session.token_hash = ANY(%(token_hashes)s::bytea[]);
 
 -- name: record_host_refusal
--- The audit row of one refused call of a host. It names no agent that does not exist for the host.
+-- The audit row of one refused call of a host, at the ceiling of its key, or at the level that was asked for if that is higher:
+-- keys that do not reach the caller's ceiling do not see it. It names no agent that does not exist for the host.
 INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, session_id, method, outcome)
 SELECT %(tenant)s, %(change_id)s,
        coalesce(
@@ -58,4 +59,4 @@ SELECT %(tenant)s, %(change_id)s,
                   AND session.session_id = %(session_id)s::uuid
            )
        ),
-       %(level)s, %(host_key_id)s, %(session_id)s::uuid, %(method)s, %(outcome)s;
+       greatest(%(level)s::smallint, %(ceiling)s::smallint), %(host_key_id)s, %(session_id)s::uuid, %(method)s, %(outcome)s;

@@ -97,17 +97,16 @@ class HostScope:
             raise CeilingExceeded
 
     def record_refusal(
-        self, outcome: str, *, level: Classification, agent_id: str | None = None, session_id: SessionId | None = None
+        self,
+        outcome: str,
+        *,
+        level: Classification | None = None,
+        agent_id: str | None = None,
+        session_id: SessionId | None = None,
     ) -> None:
-        """Write the audit row of a refused call."""
-        parameters = {
-            "change_id": self.new_uuid(),
-            "level": level,
-            "agent_id": agent_id,
-            "session_id": session_id,
-            "outcome": outcome,
-        }
-        self._execute("record_host_refusal", parameters)
+        """Write the audit row of a refused call, at the ceiling of the host key, or at *level* if that is higher."""
+        refused = {"level": level, "agent_id": agent_id, "session_id": session_id, "outcome": outcome}
+        self._execute("record_host_refusal", {"change_id": self.new_uuid(), **refused})
 
     def _run(self, name: str, parameters: Mapping[str, object], row: type[Any] | None = None) -> Any:
         if name not in HOST_STATEMENTS:

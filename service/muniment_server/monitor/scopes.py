@@ -144,7 +144,7 @@ class Scopes:
                 session.record_refusal("PRINCIPAL_NOT_ALLOWED")
         else:
             with self.of_host(principal, method, deadline) as host:
-                host.record_refusal("PRINCIPAL_NOT_ALLOWED", level=Classification.PUBLIC)
+                host.record_refusal("PRINCIPAL_NOT_ALLOWED")
 
 
 def _find(connection: RoleConnection, groups: _Groups) -> list[tuple[tuple[TenantNumber, TokenKind], list[Any]]]:

@@ -100,7 +100,7 @@ def migrate(
 
     *passwords* by role are set if given, on existing roles, too. *grants* are those that the schema has afterwards;
     older servers compare them with the catalog. With *beside*, servers that need that version of the schema go on.
-    *until* is the last version to apply, for the rows of a backup of that version; the newest if None.
+    *until* is the last version to apply: that of a backup, for its rows, or 0, for roles alone; the newest if None.
     On a cluster, the tables are distributed, too, and several transactions are committed.
     Raises CannotMigrate, and NotConfirmed at the end. After `SEARCH_MIGRATION`, the caller must rebuild the search
     index.
@@ -119,12 +119,12 @@ def migrate(
         else:
             _reset_settings(connection)
         connection.execute(sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(roles.OWNER)))
-        applied = [*_apply(connection, until or newest_version(), one_by_one=on_cluster)]
+        applied = [*_apply(connection, newest_version() if until is None else until, one_by_one=on_cluster)]
         if on_cluster and applied:
             applied += _distribute(connection)
         done += applied
         _record(connection, grants)
-        if on_cluster:
+        if on_cluster and until != 0:
             connection.commit()
             done += citus.repeat_grants(connection)
     return done
@@ -280,8 +280,8 @@ def _statements(text: str) -> list[str]:
 
 def _record(connection: psycopg.Connection, grants: Sequence[str]) -> None:
     """Record what servers need to know of a schema that is newer than they are."""
-    newest = newest_version()
-    if max(applied_versions(connection)) > newest:  # migrated by a later version, whose record it is
+    newest, applied = newest_version(), applied_versions(connection)
+    if not applied or max(applied) > newest:  # migrated by a later version, whose record it is
         return
     oldest = max(each.oldest_server for each in migrations())
     columns = "SELECT FROM pg_attribute WHERE attrelid = 'vault.migration'::regclass AND attname = 'grants'"

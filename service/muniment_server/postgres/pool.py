@@ -26,10 +26,11 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from muniment_server.postgres import citus, queries, roles
 from muniment_server.postgres.deadline import Deadline
-from muniment_server.postgres.driver_errors import domain_error, sqlstate_of
+from muniment_server.postgres.driver_errors import domain_error, sqlstate_of, storage_advice
 from muniment_server.postgres.epochs import Epoch, EpochGuard, WrongEpoch
 from muniment_server.postgres.prepared import PreparedStatements
 from muniment_server.telemetry import database_metrics as metrics
+from muniment_server.telemetry.repeats import Repeats, warn_once
 from muniment_server.telemetry.traces import CallTrace
 
 _R = TypeVar("_R")
@@ -361,6 +362,7 @@ class Database:
         self._nodes_due = 0.0
         """When the nodes of a cluster must be asked again. 0: before the next call."""
         self._lock = threading.Lock()
+        self._repeats = Repeats()
 
     @contextmanager
     def connection(self, role: str, deadline: Deadline) -> Iterator[RoleConnection]:
@@ -384,6 +386,8 @@ class Database:
                 self._give_back(pool, connection)
         except psycopg.Error as error:
             metrics.DATABASE_FAILURES.labels(role, sqlstate_of(error)).inc()
+            if advice := storage_advice(error):
+                warn_once(_LOG, self._repeats, f"{advice} (SQLSTATE {sqlstate_of(error)})")
             raise domain_error(error) from None
 
     def loads(self) -> Iterator[tuple[str, PoolLoad]]:

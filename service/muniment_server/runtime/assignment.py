@@ -9,6 +9,7 @@ default, and one that a child does not know is ignored.
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from functools import partial
@@ -27,6 +28,10 @@ READY = "ready"
 """The line that a worker prints once it serves, and the embedder once it has loaded its model."""
 LEAVE = "leave"
 """The line with which the supervisor asks a worker to exit when its callers have left."""
+DUMP = signal.SIGQUIT
+"""The signal at which a process writes where its threads stand, if its interpreter works."""
+DUMP_WITHOUT_INTERPRETER = signal.SIGUSR1
+"""The signal at which it does so although a thread keeps the interpreter. If the interpreter works, it may crash."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,6 +97,7 @@ class Census:
         self._sqlstate = ""
         self._workers: Mapping[str, bool] = {}
         """Whether each worker of a cluster answers, by its address."""
+        self._checksum_failures: int | None = None
         self._down_since: float | None = None
         self._counted = 0.0
         self._counts: list[GaugeMetricFamily] = []
@@ -110,6 +111,7 @@ class Census:
         yield _up(self._sqlstate)
         if down_since is None:
             yield from _of_workers(self._workers)
+            yield from _of_checksums(self._checksum_failures)
             yield from self._counts
         else:
             yield _down_since(down_since)
@@ -138,6 +140,7 @@ class Census:
         try:
             with self._database.connection(roles.CONTROL, Deadline(_PING_SECONDS)) as connection:
                 connection.ping()
+                self._checksum_failures = checksum_failures(connection)
         except MunimentError as error:
             self._report_down(error.cause)
         else:
@@ -272,6 +275,12 @@ def _up(sqlstate: str) -> GaugeMetricFamily:
     return family
 
 
+def _of_checksums(failures: int | None) -> Iterator[GaugeMetricFamily]:
+    if failures is not None:
+        text = "How often Postgres has read a damaged page of the database."
+        yield GaugeMetricFamily("muniment_database_checksum_failures", text, value=failures)
+
+
 def _of_workers(workers: Mapping[str, bool]) -> Iterator[GaugeMetricFamily]:
     if workers:
         family = GaugeMetricFamily(
@@ -305,6 +314,12 @@ def _of_disk(directory: Path) -> Iterator[GaugeMetricFamily]:
     except OSError:  # removed meanwhile, or another account's
         return
     yield GaugeMetricFamily("muniment_wal_bytes", "The size of the write-ahead log.", value=wal)
+
+
+def checksum_failures(connection: psycopg.Connection[Any]) -> int | None:
+    """How often Postgres has read a damaged page of the database. None if it has no checksums."""
+    (number,) = connection.execute(_QUERIES["checksum_failures"]).fetchone() or (None,)
+    return None if number is None else int(number)
 
 
 def _rows(connection: RoleConnection, name: str, row: type[Any]) -> list[Any]:

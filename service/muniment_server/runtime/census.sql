@@ -49,3 +49,10 @@ SELECT namespace.nspname AS schema, relation.relname AS name, relation.reltuples
 -- name: size
 -- The size of the database, in bytes.
 SELECT pg_database_size(current_database()) AS bytes;
+
+-- name: checksum_failures
+-- How often a page with a wrong checksum was read, of this database or of what all databases share. Null without checksums.
+SELECT sum(database.checksum_failures)::bigint AS number
+  FROM pg_stat_database AS database
+ WHERE database.datid = 0
+    OR database.datname = current_database();

@@ -5,25 +5,43 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
+import os
 import select
 import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import IO
 
-from muniment_server.runtime.assignment import LEAVE, READY, Assignment
+from muniment_server.runtime.assignment import DUMP, DUMP_WITHOUT_INTERPRETER, LEAVE, READY, Assignment
 from muniment_server.runtime.backoff import Backoff
 from muniment_server.runtime.child_log import ChildLog
 from muniment_server.runtime.configuration import ServerConfig, child_environment
+from muniment_server.telemetry.logs import fields
 
 _LOG = logging.getLogger("muniment.supervisor")
+WATCH_SECONDS = 0.2
+"""How often the supervisor looks at its processes. Each tells it every second that it is alive."""
+_SILENT_LOOKS = round(5 / WATCH_SECONDS)
+"""A process that was silent at so many looks in a row counts as hanging. Looks are counted, not seconds: when a machine
+that was suspended goes on, its clock may say that all processes were silent for hours."""
+_HANGING_LOOKS = round(20 / WATCH_SECONDS)
+"""After so many, it is asked where its threads stand, and killed two seconds later."""
+_START_LOOKS = round(120 / WATCH_SECONDS)
+"""How much longer a process may be silent while it starts."""
+_PIPE_BYTES = 64 * 1024
 _KILL_AFTER_DRAIN = 5.0
 """How many seconds after the drain a process that is still running is killed."""
 _LEAVE_SECONDS = 15 * 60.0
 """How long a leaving worker may take, in seconds: longer than it waits for its callers and then drains."""
+
+
+REPLACED: Counter[tuple[str, str]] = Counter()
+"""How many processes were replaced since the supervisor started: by name, and `hangs` or `memory`."""
 
 
 class ChildFailed(RuntimeError):
@@ -37,7 +55,9 @@ class Child:
         """If *replaces*, the process takes over from another, and is not restarted until it has been ready."""
         self.starts = 1
         """How often the process was started."""
-        self._name = name
+        self.name = name
+        self._max_mebibytes = config.max_worker_memory if name == "worker" else 0
+        self._silent_looks = -_START_LOOKS
         self._module = "worker_with_traces" if name == "worker" and config.traces else name
         self._drain_seconds = config.drain_seconds
         self._assignment: Assignment | None = None
@@ -67,7 +87,7 @@ class Child:
 
     def is_ready(self) -> bool:
         """Whether the process has said that it is ready. Does not wait. Raises ChildFailed."""
-        if not select.select([self._output], [], [], 0.0)[0]:
+        if not self._has_output:
             return False
         self.wait_until_ready()
         return True
@@ -75,21 +95,77 @@ class Child:
     def wait_until_ready(self) -> None:
         """Wait until the process says that it is ready. Raises ChildFailed."""
         if self._output.readline().strip() != READY:
-            raise ChildFailed(f"the {self._name} did not start: see the log above")
-        self._replaces, self._is_kept_alive = False, True
+            raise ChildFailed(f"the {self.name} did not start: see the log above")
+        self._replaces, self._is_kept_alive, self._silent_looks = False, True, 0
 
     def keep_alive(self) -> None:
-        """Restart the process if it has died, after a delay that grows each time. To be called often."""
+        """Restart the process if it has died, after a delay that grows each time. Kill it if it hangs, or is too large.
+
+        To be called every WATCH_SECONDS.
+        """
         if self._log is not None:
             self._log.report_repeats()
-        if self._assignment is None or not self._is_kept_alive:
+        if self._assignment is None or self._replaces:
             return
-        if self._process.poll() is None or not self._backoff.allows_start():
-            return
-        _LOG.error("%s died with status %s: restarting it", self._name, self._process.returncode)
-        self._process = self._start()
-        self.starts += 1
-        self.assign(self._next_assignment or self._assignment)
+        if not self.has_ended:
+            self._kill_if_hanging()
+            self._kill_if_too_large()
+        elif self._is_kept_alive and self._backoff.allows_start():
+            _LOG.error("%s died with status %s: restarting it", self.name, self._process.returncode)
+            self._process = self._start()
+            self.starts += 1
+            self._silent_looks = -_START_LOOKS
+            self.assign(self._next_assignment or self._assignment)
+
+    @property
+    def hangs(self) -> bool:
+        """Whether the process has been silent for seconds."""
+        return self._silent_looks > _SILENT_LOOKS
+
+    @property
+    def mebibytes(self) -> int:
+        """The memory of the process. 0 if it has ended, or the system does not tell."""
+        with contextlib.suppress(OSError):
+            pages = int(Path(f"/proc/{self._process.pid}/statm").read_text().split()[1])
+            return pages * os.sysconf("SC_PAGE_SIZE") // (1024 * 1024)
+        return 0
+
+    @property
+    def has_grown(self) -> bool:
+        """Whether the process serves, and has more memory than it should: it is to be replaced."""
+        return self._is_kept_alive and 0 < self._max_mebibytes < self.mebibytes
+
+    def _kill_if_hanging(self) -> None:
+        """Kill the process, once it had two seconds to write where its threads stand."""
+        is_asked = self._silent_looks >= _HANGING_LOOKS
+        self._silent_looks = 0 if not is_asked and self._read_output() else self._silent_looks + 1
+        match self._silent_looks - _HANGING_LOOKS:
+            case 0:
+                _LOG.critical("%s hangs: killing it", self.name, extra=fields(pid=self._process.pid))
+                REPLACED[self.name, "hangs"] += 1
+                for number in (DUMP, signal.SIGCONT):
+                    self._process.send_signal(number)
+            case 5 if not self._has_output:
+                self._process.send_signal(DUMP_WITHOUT_INTERPRETER)
+            case 10:
+                stack = self._read_output() or "not known: it reacts to no signal"
+                _LOG.critical("where its threads stood", extra=fields(pid=self._process.pid, stack=f"\n{stack}"))
+                self._process.kill()
+
+    def _read_output(self) -> str:
+        """What the process has written since. Does not wait."""
+        return os.read(self._output.fileno(), _PIPE_BYTES).decode(errors="replace") if self._has_output else ""
+
+    @property
+    def _has_output(self) -> bool:
+        return bool(select.select([self._output], [], [], 0.0)[0])
+
+    def _kill_if_too_large(self) -> None:
+        """Kill a process that grows faster than it can be replaced: it would take the memory of all others."""
+        if 0 < 2 * self._max_mebibytes < self.mebibytes:
+            _LOG.critical("%s has grown to %d MiB: killing it", self.name, self.mebibytes)
+            REPLACED[self.name, "memory"] += 1
+            self._process.kill()
 
     def leave(self) -> None:
         """Ask a worker to take no new connections, and to exit when its callers have left."""
@@ -105,7 +181,7 @@ class Child:
     def kill_if_overdue(self) -> None:
         """Kill the process if it was asked to leave or to stop and has exceeded its time limit."""
         if time.monotonic() > self._end_by and not self.has_ended:
-            _LOG.error("%s did not end in time: killing it", self._name)
+            _LOG.error("%s did not end in time: killing it", self.name)
             self._process.kill()
 
     def stop(self) -> None:
@@ -121,7 +197,7 @@ class Child:
         try:
             self._process.wait(self._drain_seconds + _KILL_AFTER_DRAIN)
         except subprocess.TimeoutExpired:
-            _LOG.error("%s did not drain in time: killing it", self._name)
+            _LOG.error("%s did not drain in time: killing it", self.name)
         self.kill()
 
     def kill(self) -> None:
@@ -161,9 +237,10 @@ def _start_process(module: str, environment: Mapping[str, str], *, pipes_errors:
     """Start a child in a session of its own, so that Ctrl-C reaches only the supervisor, which stops it in order.
 
     Until it has that session, a Ctrl-C would kill it. So it starts with SIGINT blocked, and stays so. It also blocks
-    SIGHUP, which some init systems send to all processes of a service: the supervisor replaces it in order.
+    SIGHUP, which some init systems send to all processes of a service: the supervisor replaces it in order. It waits
+    for DUMP.
     """
-    unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGHUP])
+    unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGHUP, DUMP])
     try:
         return subprocess.Popen(
             [sys.executable, "-m", f"muniment_server.runtime.{module}"],

@@ -7,13 +7,17 @@ line asks a worker to leave. When the supervisor dies, for whatever reason, the 
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import logging
+import os
 import signal
 import sys
 import threading
+import time
+from collections.abc import Callable
 from typing import NamedTuple
 
-from muniment_server.runtime.assignment import LEAVE, READY, Assignment
+from muniment_server.runtime.assignment import DUMP, DUMP_WITHOUT_INTERPRETER, LEAVE, READY, Assignment
 from muniment_server.runtime.hardening import forbid_core_dumps
 from muniment_server.runtime.stop_signal import StopSignal
 from muniment_server.telemetry import logs
@@ -33,6 +37,8 @@ def receive_orders(process: str) -> Orders | None:
     for library in ("psycopg", "grpc"):  # they would log messages of the database, and headers that do not decode
         logging.getLogger(library).setLevel(logging.CRITICAL + 1)
     forbid_core_dumps()
+    threading.Thread(target=_dump, name="dump", daemon=True).start()
+    faulthandler.register(DUMP_WITHOUT_INTERPRETER, sys.stdout)
     line = sys.stdin.readline()
     if not line:
         return None
@@ -49,6 +55,26 @@ def report_ready() -> None:
     with contextlib.suppress(BrokenPipeError):
         sys.stdout.write(f"{READY}\n")
         sys.stdout.flush()
+
+
+def beat_while(is_alive: Callable[[], bool]) -> None:
+    """Tell the supervisor every second that this child is alive, while *is_alive* says so. After `report_ready`."""
+    threading.Thread(target=_beat, args=(is_alive,), name="heartbeat", daemon=True).start()
+
+
+def _dump() -> None:
+    """Write where all threads stand whenever the supervisor asks for it. Its signal is blocked for other threads."""
+    while True:
+        signal.sigwait([DUMP])
+        faulthandler.dump_traceback(sys.stdout)
+
+
+def _beat(is_alive: Callable[[], bool]) -> None:
+    while True:
+        if is_alive():
+            with contextlib.suppress(BrokenPipeError):
+                os.write(sys.stdout.fileno(), b"\n")
+        time.sleep(1.0)
 
 
 def _read_input(orders: Orders) -> None:

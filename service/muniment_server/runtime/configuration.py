@@ -93,10 +93,12 @@ class ServerConfig:
     """The number of processes; 0 is one for each core. A Unix socket always has one: a second bind would replace it."""
     threads: int = 4
     """How many calls a worker runs at the same time."""
-    max_in_flight: int = 2048
+    max_in_flight: int = Limits().max_in_flight
     """How many calls a worker takes on at once. One session gets a twelfth of them, one agent at one level a sixth."""
     max_connections: int = 0
     """How many connections all processes may open together; 0 is 80, or what many workers need at least."""
+    max_worker_memory: int = 512
+    """MiB. A worker that has more is replaced, and one that has twice as much is killed. 0: no limit."""
     drain_seconds: float = 20.0
     tls: Tls | None = None
     development: bool = False

@@ -6,9 +6,10 @@ import logging
 import os
 import stat
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -76,23 +77,49 @@ def served_database(config: DatabaseConfig, *, connections: int) -> Iterator[Ser
         yield ServedDatabase(Placement({ONLY: with_passfile(config.url, config.passfile)}), None)
         return
     settings = {"max_connections": str(max(100, connections + _SPARE_CONNECTIONS)), **_SETTINGS}
-    with _embedded(config.data_dir, settings) as embedded:
+    directory = cluster_directory(config.data_dir)
+    check = partial(_require_restored_directory, directory)
+    with EmbeddedPostgres(directory, roles=roles.ALL, settings=settings, before_start=check) as embedded:
+        require_restored(embedded.conninfo(user=SUPERUSER))
         migrate(embedded.conninfo(user=SUPERUSER))
         yield ServedDatabase(Placement({ONLY: without(embedded.conninfo(user=SUPERUSER), "user")}), embedded)
 
 
 @contextmanager
 def operators_database(config: DatabaseConfig) -> Iterator[str]:
-    """The administrator's conninfo. An embedded database that is not running is started and migrated for the block."""
+    """The administrator's conninfo. An embedded database that is not running is started and migrated for the block.
+
+    Raises NotReady.
+    """
     if config.url is not None:
+        require_restored(config.url)
         yield config.url
         return
-    running = conninfo_of_running(cluster_directory(config.data_dir), user=SUPERUSER)
+    was_running = conninfo_of_running(cluster_directory(config.data_dir), user=SUPERUSER) is not None
+    with embedded_database(config.data_dir) as admin:
+        require_restored(admin)
+        if not was_running:
+            migrate(admin)
+        yield admin
+
+
+def _require_restored_directory(directory: Path) -> None:
+    for problem in restoring.problems_in(directory):
+        raise NotReady(problem)
+
+
+@contextmanager
+def embedded_database(
+    data_dir: Path, before_start: Callable[[Path], None] = _require_restored_directory
+) -> Iterator[str]:
+    """The administrator's conninfo of the built-in database in *data_dir*, without migrating it."""
+    directory = cluster_directory(data_dir)
+    running = conninfo_of_running(directory, user=SUPERUSER)
     if running is not None:
+        before_start(directory)
         yield running
         return
-    with _embedded(config.data_dir, {}) as embedded:
-        migrate(embedded.conninfo(user=SUPERUSER))
+    with EmbeddedPostgres(directory, roles=roles.ALL, before_start=partial(before_start, directory)) as embedded:
         yield embedded.conninfo(user=SUPERUSER)
 
 
@@ -285,7 +312,3 @@ def cluster_directory(data_dir: Path) -> Path:
 def _others_may_enter(directory: Path) -> bool:
     existing = [path for path in (directory, *directory.parents) if path.exists()]
     return all(path.stat().st_mode & stat.S_IXOTH for path in existing)
-
-
-def _embedded(data_dir: Path, settings: Mapping[str, str]) -> EmbeddedPostgres:
-    return EmbeddedPostgres(cluster_directory(data_dir), roles=roles.ALL, settings=settings)

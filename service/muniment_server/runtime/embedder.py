@@ -6,7 +6,6 @@ The only module that loads the model, so that workers stay small. Without the ex
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 from bisect import bisect_right
@@ -57,8 +56,8 @@ _SECONDS_OF_WARNINGS = 60.0
 """How long equal warnings are counted before a line sums them up."""
 _SECONDS_AFTER_LOCK = 1.0
 """How long a level is skipped after a batch whose chunks are all locked."""
-_STUCK_SECONDS = 60.0
-"""How long one embedding may take before the process exits."""
+_STUCK_SECONDS = 10.0
+"""How long one embedding may take before this process counts as hanging: then the supervisor replaces it."""
 _QUERY_TOKENS = 96
 _CHUNK_TOKENS = 256
 """The tokens of a text that are embedded. They take 0.2 s (query) and 0.5 s (chunk) of one core; 1,024 Han characters
@@ -185,7 +184,7 @@ def main() -> None:
         return
     assignment, stop = orders.assignment, orders.stop
     assert assignment.embedder is not None  # otherwise the supervisor would not have started this process
-    threading.Thread(target=exit_if_stuck, args=(model,), daemon=True).start()
+    child_main.beat_while(lambda: not model.is_stuck(_STUCK_SECONDS))
     socket = Path(assignment.embedder)
     socket.unlink(missing_ok=True)  # left by an embedder that was killed
     chunks = CrashTolerantEmbedder(model, socket.parent)
@@ -248,14 +247,6 @@ def _rerank(config: RerankerConfig, path: str, stack: ExitStack) -> None:
     stack.callback(reranker.close)
     stack.enter_context(reranking(config, reranker, path))
     _LOG.info("searches are reranked at %s, up to %s", config.address, config.ceiling.name)
-
-
-def exit_if_stuck(model: Model, seconds: float = _STUCK_SECONDS) -> None:
-    """Watch *model*, and exit the process when it is stuck. The supervisor starts another."""
-    while not model.is_stuck(seconds):
-        time.sleep(min(1.0, seconds))
-    _LOG.critical("the model is stuck: exiting")
-    os._exit(1)
 
 
 def embed_queued_chunks(schedule: EmbeddingSchedule, disk: Disk, stop: StopSignal) -> None:

@@ -14,7 +14,7 @@ import ssl
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -22,7 +22,7 @@ from socketserver import ThreadingMixIn
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Metric, multiprocess
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
@@ -31,6 +31,7 @@ from muniment_server.postgres.driver_errors import location_of
 from muniment_server.runtime import address
 from muniment_server.runtime.address import AddressInUse
 from muniment_server.runtime.census import Censuses, by_tenant
+from muniment_server.runtime.child import REPLACED, Child
 from muniment_server.runtime.configuration import ConfigError, MetricsConfig, Tls, split_address
 
 _LOG = logging.getLogger("muniment.metrics")
@@ -58,11 +59,13 @@ def read_token(file: Path) -> str:
 
 
 @contextmanager
-def serving(config: MetricsConfig, tls: Tls | None, censuses: Censuses) -> Iterator[str]:
+def serving(
+    config: MetricsConfig, tls: Tls | None, censuses: Censuses, children: Callable[[], list[Child]]
+) -> Iterator[str]:
     """Serve the metrics in the block; yield the address. Raises AddressInUse."""
     assert config.directory is not None
     registry = CollectorRegistry()
-    registry.register(_OfServer(config.directory, censuses))
+    registry.register(_OfServer(config.directory, censuses, children))
     with address.reserve(config.listen) if config.listen.startswith("unix:") else nullcontext():
         server = _listen(config, registry, tls)
         thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
@@ -77,9 +80,10 @@ def serving(config: MetricsConfig, tls: Tls | None, censuses: Censuses) -> Itera
 class _OfServer(Collector):
     """The metrics of all processes together, and those of the database."""
 
-    def __init__(self, directory: Path, censuses: Censuses) -> None:
+    def __init__(self, directory: Path, censuses: Censuses, children: Callable[[], list[Child]]) -> None:
         self._directory = directory
         self._censuses = censuses
+        self._children = children
         self._counted_at = time.monotonic()
         self._counted: Mapping[str, float] = {}
         self._rates: Mapping[str, float] = {}
@@ -98,7 +102,8 @@ class _OfServer(Collector):
                 if family.name == "muniment_workers":
                     workers = family
                 yield family
-            yield from _of_all_workers(workers)
+            yield from _of_all_workers(workers, hangs=any(child.hangs for child in self._children()))
+            yield _replaced()
 
     def _calls_of_tenants(self, family: Metric) -> Metric:
         """The rates of those with most calls: as counters they would come and go."""
@@ -123,15 +128,24 @@ class _OfServer(Collector):
                     _multiprocess.mark_process_dead(pid, str(self._directory))
 
 
-def _of_all_workers(workers: Metric | None) -> Iterator[Metric]:
-    """Whether something is true of every worker that listens, and there is one."""
+def _replaced() -> Metric:
+    text = "Processes that were replaced because they hung, or had grown beyond the limit of memory."
+    family = CounterMetricFamily("muniment_processes_replaced", text, labels=("process", "reason"))
+    for key in (("worker", "hangs"), ("worker", "memory"), ("embedder", "hangs")):
+        family.add_metric(key, REPLACED[key])
+    return family
+
+
+def _of_all_workers(workers: Metric | None, *, hangs: bool) -> Iterator[Metric]:
+    """Whether something is true of every worker that listens, and there is one. None is ready while a process hangs."""
     counts = {sample.labels["state"]: sample.value for sample in workers.samples} if workers else {}
     listening = counts.get("listening", 0)
     for name, text, state in (
         ("muniment_gate_open", "1 if every worker serves calls.", "gate_open"),
-        ("muniment_ready", "1 if every worker is ready, as the health service reports.", "ready"),
+        ("muniment_ready", "1 if every worker is ready, as the health service reports, and no process hangs.", "ready"),
     ):
-        yield GaugeMetricFamily(name, text, value=0 < listening <= counts.get(state, 0))
+        is_true = 0 < listening <= counts.get(state, 0) and not (hangs and state == "ready")
+        yield GaugeMetricFamily(name, text, value=is_true)
 
 
 class _Server(ThreadingMixIn, HTTPServer):

@@ -20,7 +20,7 @@ from psycopg import conninfo as libpq
 from psycopg import pq
 
 from muniment_server.postgres import roles
-from muniment_server.postgres.migrate import NotConfirmed, alone, missing_roles
+from muniment_server.postgres.migrate import alone, missing_roles
 from muniment_server.postgres.pool import next_passfile
 from muniment_server.postgres.verifiers import is_password
 from muniment_server.runtime.schema import migrate
@@ -33,14 +33,31 @@ class PassfileError(RuntimeError):
     """The passfile does not match the roles. The text says what to do."""
 
 
-def migrate_with_passfile(admin: str, passfile: Path, *, rotate: bool = False) -> list[str]:
+def migrate_with_passfile(
+    admin: str, passfile: Path | None, *, rotate: bool = False, until: int | None = None
+) -> list[str]:
     """Migrate the database of the conninfo *admin*, and write *passfile* for the server; return what was done.
 
-    Existing roles keep their passwords unless *rotate*. Raises PassfileError or CannotMigrate.
+    Without one, no role gets a password. Existing roles keep theirs unless *rotate*. With *until* 0, only the roles are
+    made. Raises PassfileError or CannotMigrate.
     """
+    if passfile is None:
+        return migrate(admin, until=until)
     passfile = passfile.resolve()
     with alone(admin):
-        return _rotate(admin, passfile) if rotate else _migrate(admin, passfile)
+        return _rotate(admin, passfile) if rotate else _migrate(admin, passfile, until)
+
+
+def require_known(admin: str, passfile: Path) -> set[str]:
+    """Raise PassfileError if *passfile* lacks the password of a role that exists; return the roles that are missing."""
+    missing = missing_roles(admin)
+    unknown = set(roles.SERVING) - missing - _roles_in(passfile)
+    if unknown:
+        raise PassfileError(
+            f"{passfile} has no password for the existing roles {', '.join(sorted(unknown))}: "
+            "name the passfile that has them, or give them new passwords: muniment migrate --rotate"
+        )
+    return missing
 
 
 def prepare_rotation(admin: str, passfile: Path) -> list[str]:
@@ -75,26 +92,15 @@ def passwords_of_roles(connection: psycopg.Connection[Any], passfile: Path) -> d
     return passwords
 
 
-def _migrate(admin: str, passfile: Path) -> list[str]:
-    missing = missing_roles(admin)
-    unknown = set(roles.SERVING) - missing - _roles_in(passfile)
-    if unknown:
-        raise PassfileError(
-            f"{passfile} has no password for the existing roles {', '.join(sorted(unknown))}: "
-            "name the passfile that has them, or give them new passwords: muniment migrate --rotate"
-        )
+def _migrate(admin: str, passfile: Path, until: int | None) -> list[str]:
+    """The passfile is complete before the roles exist: interrupted between the two, a second run goes on."""
+    missing = require_known(admin, passfile)
     changing = [role for role in roles.SERVING if role in missing]
     if not changing:
-        return migrate(admin)
+        return migrate(admin, until=until)
     passwords = _new_passwords(changing)
-    part = _write(passfile, passwords, _lines(passfile), like=passfile)
-    try:
-        done = migrate(admin, passwords=passwords)
-    except NotConfirmed:  # the roles have them all the same
-        _rename(part, passfile)
-        raise
-    _rename(part, passfile)
-    return [*done, f"wrote {passfile}"]
+    _rename(_write(passfile, passwords, _lines(passfile), like=passfile), passfile)
+    return [*migrate(admin, passwords=passwords, until=until), f"wrote {passfile}"]
 
 
 def _rotate(admin: str, passfile: Path) -> list[str]:

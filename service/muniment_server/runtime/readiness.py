@@ -29,10 +29,9 @@ class Readiness:
         self._answered = {placed.name: time.monotonic() for placed in databases}
 
     def start(self) -> None:
-        """Start the threads."""
+        """Start the threads that ping."""
         for placed in self._databases:
             threading.Thread(target=self._ping, args=(placed,), name="ping-database", daemon=True).start()
-        threading.Thread(target=self._report, name="report-readiness", daemon=True).start()
 
     def _ping(self, placed: PlacedDatabase) -> None:
         while True:
@@ -44,13 +43,13 @@ class Readiness:
                 pass  # the report says so
             time.sleep(_INTERVAL)
 
-    def _report(self) -> None:
-        while True:
-            for placed in self._databases:
-                placed.answers = time.monotonic() - self._answered[placed.name] < _READY_SECONDS
-            if all(placed.answers for placed in self._databases):
-                metrics.DATABASE_ANSWERED.set_to_current_time()
-            self._server.set_ready(any(placed.answers for placed in self._databases) and not self._server.is_stuck)
-            self._server.measure()
-            self._databases.measure()
-            time.sleep(_INTERVAL)
+    def report(self) -> bool:
+        """Report what is known now, every second. Returns True, unless a lock that calls need is never released."""
+        for placed in self._databases:
+            placed.answers = time.monotonic() - self._answered[placed.name] < _READY_SECONDS
+        if all(placed.answers for placed in self._databases):
+            metrics.DATABASE_ANSWERED.set_to_current_time()
+        self._server.set_ready(any(placed.answers for placed in self._databases) and not self._server.is_stuck)
+        self._server.measure()
+        self._databases.measure()
+        return True

@@ -15,12 +15,13 @@ from contextlib import suppress
 from typing import TypeAlias
 
 from muniment_server.runtime.assignment import Assignment
-from muniment_server.runtime.child import Child, ChildFailed
+from muniment_server.runtime.child import REPLACED, Child, ChildFailed
 from muniment_server.runtime.configuration import ServerConfig, child_environment
 
 _LOG = logging.getLogger("muniment.supervisor")
 _START_SECONDS = 120.0
 """How long a new process may take to start."""
+_REPLACEMENT_SECONDS = 60.0
 
 Steps: TypeAlias = "Generator[None, None, None]"
 """What a reload does: it pauses wherever it would wait."""
@@ -36,6 +37,7 @@ class Reloads:
     def __init__(self) -> None:
         self._requested = False
         self._running: Steps | None = None
+        self._next_replacement = 0.0
 
     def request(self) -> None:
         """Request a reload; one more if one is running. May be called by a signal handler."""
@@ -53,6 +55,19 @@ class Reloads:
             except (ReloadFailed, ChildFailed, OSError) as error:
                 self._running = None
                 _LOG.error("the reload failed; processes that were not replaced go on: %s", error)
+
+    def replace_grown(self, workers: list[Child], config: ServerConfig, assignment: Assignment) -> None:
+        """Begin to replace a worker that has grown, unless a reload runs, or this was done less than a minute ago.
+
+        Otherwise, workers that grow again and again would make the server start processes all the time.
+        """
+        if self._running is not None or time.monotonic() < self._next_replacement:
+            return
+        for grown in [worker for worker in workers if worker.has_grown][:1]:
+            _LOG.warning("a worker has grown to %d MiB: replacing it", grown.mebibytes)
+            REPLACED[grown.name, "memory"] += 1
+            self._next_replacement = time.monotonic() + _REPLACEMENT_SECONDS
+            self._running = replace_workers(workers, config, assignment, grown)
 
     def stop(self) -> None:
         """End the reload that is running. Its processes are the supervisor's to stop."""
@@ -96,14 +111,16 @@ class SchemaUpgrade:
             self._version = int(process.stdout.read())
 
 
-def replace_workers(workers: list[Child], config: ServerConfig, assignment: Assignment) -> Steps:
-    """Replace each worker once another one serves in its place. Raises ChildFailed.
+def replace_workers(
+    workers: list[Child], config: ServerConfig, assignment: Assignment, grown: Child | None = None
+) -> Steps:
+    """Replace each worker, or only the one that has *grown*, once another one serves in its place. Raises ChildFailed.
 
     *workers* always has all processes, those that start or leave too, so that the supervisor can stop them.
     """
     leaving: list[Child] = []
     try:
-        for old in list(workers):
+        for old in [grown] if grown else list(workers):
             new = Child("worker", config, replaces=True)
             new.assign(assignment)
             if not (yield from _takes_over(new, old, workers, assignment)):

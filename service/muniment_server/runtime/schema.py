@@ -11,25 +11,33 @@ from collections.abc import Mapping
 
 import psycopg
 
+from muniment_server.monitor import grants
 from muniment_server.postgres import migrate as migrations
 from muniment_server.postgres.pool import operator_conninfo
 from muniment_server.runtime import cluster_grants
 from muniment_server.search.reindex import reindex
 
 
-def migrate(admin: str, *, passwords: Mapping[str, str] | None = None, beside: int | None = None) -> list[str]:
+def migrate(
+    admin: str, *, passwords: Mapping[str, str] | None = None, beside: int | None = None, until: int | None = None
+) -> list[str]:
     """Migrate the database of the conninfo *admin*, and rebuild the search index if needed; return what was done.
 
-    With *beside*, raises CannotMigrate if servers that need that version of the schema could not go on.
+    With *beside*, raises CannotMigrate if servers that need that version of the schema could not go on. With *until* 0,
+    makes the roles alone. Raises CannotMigrate if a later version made the schema, and servers of this one refuse it.
     """
     with psycopg.connect(admin) as connection:
         names = cluster_grants.grant_names(connection)
-    done = migrations.migrate(admin, passwords=passwords, grants=names, beside=beside)
+    done = migrations.migrate(admin, passwords=passwords, grants=names, beside=beside, until=until)
     if any(migrations.SEARCH_MIGRATION in step for step in done):
         with psycopg.connect(operator_conninfo(admin), autocommit=True) as connection:
             count = sum(step.items for step in reindex(connection))
         if count:
             done.append(f"indexed {count} items for search")
+    if until is None:
+        with psycopg.connect(operator_conninfo(admin)) as connection:
+            for problem in grants.schema_problems(connection, lambda *_: []):
+                raise migrations.CannotMigrate(problem)
     return done
 
 

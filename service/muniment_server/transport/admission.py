@@ -15,15 +15,16 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import NamedTuple, TypeAlias
 
-import grpc
-
+from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import Overloaded, RateLimited, Unavailable
+from muniment_server.domain.ids import AgentNumber
 from muniment_server.domain.principals import HostIdentity, SessionIdentity
 from muniment_server.monitor.authentication import Credentials, bearer_token
 from muniment_server.monitor.interceptors import Gate
@@ -36,7 +37,7 @@ from muniment_server.transport.cutoff import Cutoff
 from muniment_server.transport.incoming import Behavior, Incoming, Rejection, nothing
 from muniment_server.transport.pools import CallPool, Limits, Pools
 from muniment_server.transport.rates import Rates
-from muniment_server.transport.shares import Claim, Held, Shares
+from muniment_server.transport.shares import Claim, Shares
 from muniment_server.transport.streams import Stream
 from muniment_server.transport.verification import Verifications
 
@@ -86,8 +87,8 @@ class Admission:
         self.verification = Verifications(credentials, databases)
         """For callers that are not remembered."""
         self._pools = Pools.of(limits)
-        self._nearly_full: set[str] = set()
-        """The pools that were found nearly full in the last second."""
+        self._was_nearly_full: defaultdict[str, bool] = defaultdict(bool)
+        """Whether a pool was found nearly full in the second before."""
         self._health = ThreadPoolExecutor(2, "health")
 
     def start(self) -> None:
@@ -123,9 +124,9 @@ class Admission:
         """Count that a pool was found nearly full since the last call; when that begins, log who holds most of it."""
         is_nearly_full, shares.was_nearly_full = shares.was_nearly_full, False
         metrics.NEARLY_FULL.labels(name).inc(is_nearly_full)
-        if is_nearly_full and name not in self._nearly_full:
-            _LOG.warning("nearly full", extra=fields(pool=name, holders=[_shown(each) for each in shares.holders(3)]))
-        (self._nearly_full.add if is_nearly_full else self._nearly_full.discard)(name)
+        if is_nearly_full and not self._was_nearly_full[name]:
+            _LOG.warning("nearly full", extra=fields(pool=name, holders=shares.holders()))
+        self._was_nearly_full[name] = is_nearly_full
 
     def arrived(self, call: Incoming, route: Route) -> None:
         """Take over a call whose headers have arrived. Called on grpc's serving thread; does not block."""
@@ -143,7 +144,7 @@ class Admission:
             call.token = token
             principal = self._credentials.remembered(token, seconds=_REMEMBERED_SECONDS)
             is_confirmed = self._credentials.remembered(token, seconds=_CONFIRMED_SECONDS) is not None
-            is_level_known = principal is not None and (is_confirmed or self._rates.is_confirmed(principal))
+            is_level_known = principal is not None and (is_confirmed or self._rates.admit_unconfirmed(principal))
             if principal is not None and is_level_known and self._rates.admit(principal):
                 self._enter(call, principal, route)
             elif principal is not None and is_confirmed:
@@ -272,42 +273,37 @@ class AdmittedStream(Admitted):
         """Start its thread."""
         self._call.next_message = self._stream.next
         self._call.give_way = self._stream.give_way
-        if not (self._shares.receive(self._claim, 0) and self._has_thread()):
-            self._call.refuse(_OVERLOADED)
-            self._finish()
-
-    def _has_thread(self) -> bool:
         try:
-            threading.Thread(target=self._work, name="stream", daemon=True).start()
+            if self._shares.receive(self._claim, 0):
+                return threading.Thread(target=self._work, name="stream", daemon=True).start()
         except RuntimeError:  # no more threads
-            return False
-        return True
+            pass
+        self._call.refuse(_OVERLOADED)
+        self._finish()
 
     def _work(self) -> None:
         try:
             self._stream.resume()
             try:
-                self._call.run(self._answer, self._sending)
+                self._call.run(self._behavior, self._sending)
             finally:
                 self._stream.pause()
         finally:
             self._finish()
 
-    def _answer(self, call: Incoming, context: grpc.ServicerContext) -> Any:
-        try:
-            return self._behavior(call, context)
-        finally:
-            self._shares.answer(self._claim)
 
+class AgentAtLevel(NamedTuple):
+    """Whose sessions share room."""
 
-def _shown(held: Held) -> dict[str, object]:
-    """Who holds how much, for the log."""
-    agent, level = held.holder if isinstance(held.holder, tuple) else (held.holder, None)
-    return {**held._asdict(), "holder": str(agent), "level": level and level.name}
+    agent: AgentNumber
+    level: Classification
+
+    def __str__(self) -> str:
+        return f"agent {self.agent} at {self.level.name}"
 
 
 def _keys(principal: HostIdentity | SessionIdentity) -> tuple[Hashable, ...]:
     """Whose a call of *principal* is."""
     if isinstance(principal, SessionIdentity):
-        return principal.tenant, (principal.agent, principal.taint), principal.session_id
-    return principal.tenant, principal.host_key_id
+        return principal.tenant, AgentAtLevel(principal.agent, principal.taint), principal.session_id
+    return principal.tenant, f"key {principal.host_key_id}"

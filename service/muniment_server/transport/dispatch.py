@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha.reflection_pb2 import ServerReflectionResponse
 
-from muniment_server.domain.errors import DeadlineExceeded, MethodUnknown
+from muniment_server.domain.errors import DeadlineExceeded, MethodUnknown, Overloaded
 from muniment_server.monitor.authentication import bearer_token
 from muniment_server.monitor.call import Call, Interceptor, Proceed, seconds_left
 from muniment_server.monitor.interceptors import Authorize
@@ -36,6 +36,8 @@ _NO_WATCH = Rejection(MethodUnknown())
 _REFLECTION = "/grpc.reflection."
 _UNKNOWN = Method.outside_the_contract("Unknown", for_sessions=True)
 _MAX_STREAM_SECONDS = 600.0
+_MAX_METADATA_BYTES = 8 * 1024
+"""More than grpc itself lets in, once a caller has acknowledged its settings."""
 _EXPIRED = status_of(DeadlineExceeded())
 
 
@@ -61,6 +63,7 @@ class Dispatcher(grpc.ServerInterceptor):
         self.arrivals = Arrivals(admission.arrived)
         """What grpc is given as its thread pool."""
         self._handlers: dict[str, Handler] = {_HEALTH_WATCH: self._handler(None, _no_behavior, None, _NO_WATCH)}
+        self._too_large = self._handler(None, _no_behavior, None, Rejection(Overloaded()))
         until_authorized = interceptors[: 1 + [type(one) for one in interceptors].index(Authorize)]
         self._unknown = self._handler(_UNKNOWN, self._behind(until_authorized, _UNKNOWN, _unknown), None)
         self._authorize = None if open_reflection else self._behind(until_authorized, REFLECT, lambda _: Message())
@@ -75,6 +78,8 @@ class Dispatcher(grpc.ServerInterceptor):
     ) -> Handler | None:
         """The handler for one call."""
         path = handler_call_details.method
+        if sum(len(key) + len(value) for key, value in handler_call_details.invocation_metadata) > _MAX_METADATA_BYTES:
+            return self._too_large  # at once: while a call waits for anything, its metadata is kept
         return self._handlers.get(path) or self._make(path, continuation(handler_call_details))
 
     def _make(self, path: str, handler: Handler | None) -> Handler | None:

@@ -132,14 +132,12 @@ class Pools:
             max_calls: int,
             *,
             of_tenant: int | None = None,
-            of_one: int | None = None,
             max_answer: int = _MAX_ANSWER,
         ) -> Shares:
             return Shares(
                 turns=turns,
                 turns_of_tenant=of_tenant or max(1, turns - 1),
                 max_calls=max_calls,
-                max_calls_of_one=of_one or max_calls,
                 max_bytes=limits.max_bytes,
                 max_answer=max_answer,
             )
@@ -152,7 +150,7 @@ class Pools:
                 "long", limits.long_threads, shares(limits.long_threads, long_calls, of_tenant=limits.long_threads)
             ),
             erasing=shares(1, _ERASURES, max_answer=0),
-            streams=shares(limits.running_streams, _MAX_STREAMS, of_one=1, max_answer=0),
+            streams=shares(limits.running_streams, _MAX_STREAMS, max_answer=0),
         )
 
     def by_name(self) -> Iterator[tuple[str, Shares]]:

@@ -61,23 +61,22 @@ class Rates:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._of_sessions = Buckets(clock)
         self._of_agents = Buckets(clock)
-        self._unconfirmed: OrderedDict[SessionId, None] = OrderedDict()
+        self._unconfirmed: set[SessionId] = set()
         self._lock = threading.Lock()
 
-    def is_confirmed(self, caller: HostIdentity | SessionIdentity) -> bool:
-        """Whether the remembered level of *caller* lets one more call in: one, until a statement has confirmed it.
+    def admit_unconfirmed(self, caller: HostIdentity | SessionIdentity) -> bool:
+        """Whether a call of *caller* may count at the level that is remembered. A host's always may.
 
-        A session that was raised could else go on to fill the room of its agent at the level below, by calls that end
-        before they run.
+        One call of a session may, until a statement has confirmed the level. Otherwise, a session that was raised could
+        fill the room of its agent at its old level, by calls that end before they run.
         """
         if isinstance(caller, HostIdentity):
             return True
         with self._lock:
-            is_confirmed = caller.session_id not in self._unconfirmed
-            self._unconfirmed[caller.session_id] = None
-            if len(self._unconfirmed) > _MOST_BUCKETS:
-                self._unconfirmed.popitem(last=False)
-            return is_confirmed
+            may_count = caller.session_id not in self._unconfirmed
+            if len(self._unconfirmed) < _MOST_BUCKETS:
+                self._unconfirmed.add(caller.session_id)
+            return may_count
 
     def admit(self, caller: HostIdentity | SessionIdentity) -> bool:
         """Whether *caller* may make a call now. If so, it is counted for its session. A host always may."""
@@ -97,7 +96,7 @@ class Rates:
         if isinstance(caller, SessionIdentity):
             with self._lock:
                 self._of_agents.take(_at_level(caller), caller.calls_per_second)
-                self._unconfirmed.pop(caller.session_id, None)
+                self._unconfirmed.discard(caller.session_id)
 
 
 class CountCalls:

@@ -1,7 +1,7 @@
 """Reflection: describes the contract to hosts, and to everybody the health service, so that grpcurl reaches it.
 
 grpc keeps a thread for each reflection until its caller ends it, so only so many run at once. Those without a
-credential have threads of their own and little time. What a connection gets tells nothing of others: see `shares`.
+credential have threads of their own and little time. As in `shares`, what one connection gets tells nothing of others.
 """
 
 from __future__ import annotations

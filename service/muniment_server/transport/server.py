@@ -82,6 +82,7 @@ _OPTIONS: dict[str, int] = {
     "grpc.absolute_max_metadata_size": 8 * 1024,
     "grpc.max_concurrent_streams": 2000,  # a call counts for a while after its caller has the answer
     "grpc.server_handshake_timeout_ms": 10_000,
+    "grpc.http2.settings_timeout": 10_000,  # until a caller acknowledges them, grpc applies no limit to its headers
     "grpc.http2.max_ping_strikes": 2,
     "grpc.max_connection_age_ms": 60_000,  # spreads clients over the workers, and lets a worker leave
     "grpc.max_connection_age_grace_ms": 11 * 60_000,  # longer than any call

@@ -21,7 +21,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
 from operator import truediv
 from typing import NamedTuple
 
@@ -31,32 +30,20 @@ _WRITES = 2
 """How many small writes of one session run at once: while one of them has the session's row, the other is prepared. A
 large one runs alone, or a raise of the taint would wait for both."""
 _SMALL_BYTES = 16 * 1024
-
-
-class Kind(IntEnum):
-    """What is counted."""
-
-    ARRIVING = 0
-    """Calls whose message has not arrived."""
-    CALLS = 1
-    """Calls that wait, run, or whose answers are unread."""
-    REQUESTS = 2
-    """Bytes of requests."""
-    ANSWERS = 3
-    """Bytes of answers that are being made or are unread."""
-
-
-_KINDS = tuple(Kind)
+ARRIVING, CALLS, REQUESTS, ANSWERS = KINDS = range(4)
+"""What is counted: calls whose message has not arrived; calls that wait, run, or whose answers are unread; bytes of
+requests; and bytes of answers that are being made or are unread."""
+_HELD = "{} calls arriving, {} others, {} bytes of requests, {} of answers"
 
 
 def room(most: int, held: int) -> int:
-    """The whole, until three quarters of it are held; then what is left, as a power of two."""
+    """What parts are taken from: *most* until three quarters of it are held, then what is left, as a power of two."""
     left = most - held
     return most if 4 * left > most else 1 << max(0, left).bit_length() >> 1
 
 
 def _fits(held: int, count: int, most: float) -> bool:
-    """Whether a share may have so much more. Whoever holds none always may."""
+    """Whether a share may have *count* more. One that holds none always may."""
     return not held or held + count <= most
 
 
@@ -65,7 +52,7 @@ def _nothing() -> None:
 
 
 def _none_of_each() -> list[int]:
-    return [0] * len(_KINDS)
+    return [0, 0, 0, 0]
 
 
 @dataclass(slots=True, eq=False)
@@ -76,8 +63,6 @@ class Share:
     key: Hashable = None
     held: list[int] = field(default_factory=_none_of_each)
     """How much it has of each kind."""
-    answered: int = 0
-    """The calls whose answers are being sent."""
     waiting: int = 0
     running: int = 0
     seconds: float = 0.0
@@ -96,7 +81,6 @@ class Claim:
     writes: bool
     """Writes of one session wait for one another's row: in the queue, so that they do not wait on threads."""
     held: list[int] = field(default_factory=_none_of_each)
-    is_answered: bool = False
     unfinished: int = 2
     """Its work, and its RPC."""
     work: Callable[[], None] = _nothing
@@ -107,7 +91,7 @@ class Claim:
     @property
     def weight(self) -> int:
         """For how many small writes it counts, if it writes."""
-        return 1 if self.held[Kind.REQUESTS] <= _SMALL_BYTES else _WRITES
+        return 1 if self.held[REQUESTS] <= _SMALL_BYTES else _WRITES
 
 
 class Load(NamedTuple):
@@ -120,17 +104,6 @@ class Load(NamedTuple):
     byte_count: int
 
 
-class Held(NamedTuple):
-    """How much one agent at one level, or one key, holds of each kind."""
-
-    tenant: Hashable
-    holder: Hashable
-    arriving: int
-    calls: int
-    request_bytes: int
-    answer_bytes: int
-
-
 class Shares:
     """Admits calls, and hands out turns: a fixed number at once."""
 
@@ -140,17 +113,15 @@ class Shares:
         turns: int,
         turns_of_tenant: int,
         max_calls: int,
-        max_calls_of_one: int,
         max_bytes: int,
         max_answer: int,
     ) -> None:
-        """*max_calls_of_one* is for one session, or one key; *max_answer* are the bytes that an answer may have."""
+        """*max_answer* are the bytes that an answer may have."""
         self._turns = self._free = turns
         of_session = max(1, turns // 2)
         self._turn_limits = (turns_of_tenant, turns_of_tenant, of_session)
         """How many turns one tenant, one agent and one session may have at once."""
         self._max_answer = max_answer
-        self._max_calls_of_one = max_calls_of_one
         max_answers = max(1, round((of_session + 0.5) * max_answer / _PARTS[-1]))
         self._most = [max_calls, max_calls, max_bytes, max_answers]
         """How much of each kind there may be. One session's part of the answers lets it use its turns, and have half a
@@ -169,7 +140,7 @@ class Shares:
             for key in keys:
                 shares.append(shares[-1].parts.get(key) or self._new(shares[-1], key))
             claim = Claim(shares, writes)
-            if not self._hold(claim, Kind.ARRIVING, 1):
+            if not self._hold(claim, ARRIVING, 1):
                 self._forget_idle(shares)
                 return None
             return claim
@@ -177,24 +148,15 @@ class Shares:
     def receive(self, claim: Claim, byte_count: int) -> bool:
         """The message of a call has arrived, with so many bytes. False: its caller holds enough; refuse it."""
         with self._lock:
-            one = claim.shares[-1]
-            if one.held[Kind.CALLS] - one.answered >= self._max_calls_of_one:
+            if not (self._hold(claim, CALLS, 1) and self._hold(claim, REQUESTS, byte_count)):
                 return False
-            if not (self._hold(claim, Kind.CALLS, 1) and self._hold(claim, Kind.REQUESTS, byte_count)):
-                return False
-            self._set(claim, Kind.ARRIVING, 0)
+            self._set(claim, ARRIVING, 0)
             return True
-
-    def answer(self, claim: Claim) -> None:
-        """The answer of a call is about to be sent: once its caller has it, another call may take its place."""
-        with self._lock:
-            claim.is_answered = True
-            claim.shares[-1].answered += 1
 
     def hold_answer(self, claim: Claim, byte_count: int) -> None:
         """Count the bytes of a call's answer, until it has been read."""
         with self._lock:
-            self._set(claim, Kind.ANSWERS, byte_count)
+            self._set(claim, ANSWERS, byte_count)
 
     def finish(self, claim: Claim) -> Sequence[Claim]:
         """The work of a call has ended, or its RPC. Once both have, it is not counted any more.
@@ -205,9 +167,8 @@ class Shares:
             claim.unfinished -= 1
             if claim.unfinished:
                 return ()
-            for kind in _KINDS:
+            for kind in KINDS:
                 self._set(claim, kind, 0)
-            claim.shares[-1].answered -= claim.is_answered
             self._forget_idle(claim.shares)
             claim.work = claim.finish = _nothing  # they hold the call, and the call its message
             return self._granted()
@@ -245,22 +206,19 @@ class Shares:
         arriving, calls, *byte_counts = self._root.held
         return Load(arriving + calls, self._root.waiting, self._turns - self._free, sum(byte_counts))
 
-    def holders(self, count: int) -> list[Held]:
-        """The agents at one level, or keys, that hold most of a kind."""
+    def holders(self) -> list[str]:
+        """The three agents at one level, or keys, that hold most of a kind, and how much of each kind."""
         with self._lock:
-            found = [
-                Held(tenant.key, part.key, *part.held)
-                for tenant in self._root.parts.values()
-                for part in tenant.parts.values()
-            ]
-        return sorted(found, key=lambda held: max(map(truediv, held[2:], self._most)), reverse=True)[:count]
+            parts = [(tenant, part) for tenant in self._root.parts.values() for part in tenant.parts.values()]
+            parts.sort(key=lambda each: -max(map(truediv, each[1].held, self._most)))
+            return [f"tenant {tenant.key}, {part.key}: {_HELD.format(*part.held)}" for tenant, part in parts[:3]]
 
     def _granted(self) -> list[Claim]:
         """Take the turns that are free."""
         granted: list[Claim] = []
         while self._free and self._root.waiting and (claim := self._next(self._root, 0)) is not None:
             self._free -= 1
-            self._set(claim, Kind.ANSWERS, self._max_answer)
+            self._set(claim, ANSWERS, self._max_answer)
             for share in claim.shares:
                 share.waiting -= 1
                 share.running += 1
@@ -274,13 +232,13 @@ class Shares:
         if share.queue:
             first = share.queue[0]
             return None if first.writes and share.writing + first.weight > _WRITES else share.queue.popleft()
-        most_unread = _PARTS[depth] * self._room(Kind.ANSWERS)
+        most_unread = _PARTS[depth] * self._room(ANSWERS)
         able = [
             part
             for part in share.parts.values()
             if part.waiting
             and part.running < self._turn_limits[depth]
-            and _fits(part.held[Kind.ANSWERS], self._max_answer, most_unread)
+            and _fits(part.held[ANSWERS], self._max_answer, most_unread)
         ]
         if len(able) > 1:
             able.sort(key=lambda part: (part.running, part.seconds))
@@ -289,25 +247,27 @@ class Shares:
                 return claim
         return None
 
-    def _hold(self, claim: Claim, kind: Kind, count: int) -> bool:
+    def _hold(self, claim: Claim, kind: int, count: int) -> bool:
         """Count so much more of a kind for *claim*, if there is room for it."""
         root, *parts = claim.shares
         if root.held[kind] + count > self._most[kind]:
             return False
         left = self._room(kind)
-        if not all(_fits(share.held[kind], count, part * left) for share, part in zip(parts, _PARTS, strict=False)):
-            return False
+        for share, part in zip(parts, _PARTS, strict=False):
+            if not _fits(share.held[kind], count, part * left):
+                return False
         self._set(claim, kind, count)
         return True
 
-    def _room(self, kind: Kind) -> int:
-        """What the parts are parts of."""
+    def _room(self, kind: int) -> int:
+        """The room of one kind. Notes if the server is nearly full."""
         left = room(self._most[kind], self._root.held[kind])
-        self.was_nearly_full = self.was_nearly_full or left < self._most[kind]
+        if left < self._most[kind]:
+            self.was_nearly_full = True
         return left
 
     @staticmethod
-    def _set(claim: Claim, kind: Kind, count: int) -> None:
+    def _set(claim: Claim, kind: int, count: int) -> None:
         """Count so much of a kind for *claim*, instead of what was counted before."""
         if change := count - claim.held[kind]:
             claim.held[kind] = count

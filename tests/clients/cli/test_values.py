@@ -14,6 +14,7 @@ from muniment.cli import agents_file, edits
 from muniment.cli.agents_file import Declared
 from muniment.cli.connect import report_server_errors
 from muniment.cli.failures import Failure
+from muniment.cli.output import harmless
 from muniment.cli.parameters import TIME
 
 ADD, UPDATE, DELETE = (
@@ -209,3 +210,9 @@ def test_a_failure_neither_steers_the_terminal_nor_looks_like_two(capsys):
     first, hint = capsys.readouterr().err.splitlines()
     assert first == "Error: x\\nError: all is lost\\x1b[2J\\x07\\r\\u202e\\u2028 C:\\y"
     assert hint == first.replace("Error:", " ", 1)
+
+
+def test_no_two_texts_look_the_same_in_a_column():
+    texts = ["a\tb", "a\\tb", "a\nb", "a\\nb", "\x1b", "\\x1b"]
+
+    assert len({harmless(text) for text in texts}) == len(texts)

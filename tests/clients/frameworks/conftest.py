@@ -10,6 +10,7 @@ import muniment
 from muniment import Classification, HostClient, SessionClient
 from muniment.files import FileView
 from muniment_server.embedded_postgres import EmbeddedPostgres
+from tests.clients.mcp import over_http
 from tests.support.databases import cloned
 from tests.support.services import Service, serving
 
@@ -40,6 +41,13 @@ def opened(owner: HostClient) -> Opened:
     """Opens sessions of this test's agent, each with a conversation of its own."""
     agent_id = owner.create_agent().agent_id
     return lambda taint: owner.open_session(agent_id, taint)
+
+
+@pytest.fixture
+def mcp(service: Service) -> Iterator[str]:
+    """Where the memory of the server is served to models."""
+    with over_http.serving(service.address) as endpoint:
+        yield endpoint.url
 
 
 @pytest.fixture

@@ -117,10 +117,10 @@ async def test_a_model_at_two_taints(opened):
 
 async def test_an_edit_keeps_tags_and_expiry(opened):
     session, soon = opened(PUBLIC), datetime.now(UTC) + timedelta(hours=1)
-    session.save_memory("files/a.md", "one", tags=["tea"], expire_time=soon)
+    session.save_memory("muniment:files/a.md", "one", tags=["tea"], expire_time=soon)
     edit = {"file_name": "a.md", "old_string": "one", "new_string": "two"}
     await used(MunimentFileStore(session), ("replace", edit))
-    memory = session.get_memory("files/a.md")
+    memory = session.get_memory("muniment:files/a.md")
     assert (memory.content, memory.tags, memory.expire_time) == ("two", ("tea",), soon)
 
 

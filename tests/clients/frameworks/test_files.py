@@ -42,13 +42,22 @@ def test_a_file_is_a_memory_with_the_same_content(opened):
     session = opened(PUBLIC)
     written = FileView(session).write("/trips/graz.md", "by bus\n")
 
-    memory = session.get_memory("files/trips/graz.md")
+    memory = session.get_memory("muniment:files/trips/graz.md")
     assert (memory.content, memory.etag, memory.tags) == ("by bus\n", written.etag, ())
     assert FileView(session).read("trips/graz.md") == written
 
 
 @pytest.mark.parametrize(
-    "key", ["files/a/../b", "files/a/./c", "files/a//c", "files/a/c/", "files//b", "files/../b", "files/"]
+    "key",
+    [
+        "muniment:files/a/../b",
+        "muniment:files/a/./c",
+        "muniment:files/a//c",
+        "muniment:files/a/c/",
+        "muniment:files//b",
+        "muniment:files/../b",
+        "muniment:files/",
+    ],
 )
 def test_a_memory_whose_key_is_another_path_to_a_file_is_no_file(opened, key):
     """A lower session can save one."""
@@ -312,7 +321,7 @@ def test_lines_are_inserted_below_a_line(files, content, line, text, after):
 
 def test_an_edit_keeps_tags_and_expiry(opened):
     session, soon = opened(PUBLIC), datetime.now(UTC) + timedelta(hours=1)
-    session.save_memory("files/a", "one", tags=["tea"], expire_time=soon)
+    session.save_memory("muniment:files/a", "one", tags=["tea"], expire_time=soon)
     low, high = FileView(session), FileView(opened(CONFIDENTIAL))
 
     edited = [low.replace("a", "one", "")[0], low.insert("a", 0, "two"), high.replace("a", "two", "three")[0]]
@@ -374,14 +383,15 @@ def test_a_name_can_be_both_a_file_and_a_directory(files):
 def test_more_files_than_a_page_holds(opened):
     session = opened(PUBLIC)
     for start in range(0, 300, 100):
-        session.save_memories(muniment.NewMemory(f"files/{each}", "x") for each in range(start, start + 100))
+        session.save_memories(muniment.NewMemory(f"muniment:files/{each}", "x") for each in range(start, start + 100))
     assert len(FileView(session).walk()) == 300
 
 
 def test_other_memories_are_neither_seen_nor_changed(opened):
     session = opened(PUBLIC)
-    session.save_memory("files", "x")
-    session.save_memory("filesystem", "x")
+    session.save_memory("muniment:files", "x")
+    session.save_memory("muniment:filesystem", "x")
+    session.save_memory("files/plan", "x")
     session.save_memory("plan", "x")
     view = FileView(session)
 
@@ -389,9 +399,14 @@ def test_other_memories_are_neither_seen_nor_changed(opened):
     view.write("plan", "y")
     view.delete("plan")
     assert session.get_memory("plan").content == "x"
-    other = FileView(session, root="team/notes")
+    other = FileView(session, root="team")
     other.write("plan", "z")
-    assert (session.get_memory("team/notes/plan").content, view.walk()) == ("z", [])
+    assert (session.get_memory("muniment:files:team/plan").content, view.walk()) == ("z", [])
+
+
+def test_a_root_is_not_below_another_one(opened):
+    with pytest.raises(ValueError, match="slash"):
+        FileView(opened(PUBLIC), root="team/notes")
 
 
 @pytest.mark.parametrize("path", ["../x", "a/../../x", "/..", "", "/", "a/.."])
@@ -503,7 +518,13 @@ def test_a_pattern_is_no_longer_than_a_path(files):
 
 @pytest.mark.parametrize(
     ("pattern", "directory"),
-    [("a/b/*.md", "files/a/b/"), ("/a/b?/c", "files/a/"), ("a/b", "files/a/"), ("*/b", "files/"), ("b", "files/")],
+    [
+        ("a/b/*.md", "muniment:files/a/b/"),
+        ("/a/b?/c", "muniment:files/a/"),
+        ("a/b", "muniment:files/a/"),
+        ("*/b", "muniment:files/"),
+        ("b", "muniment:files/"),
+    ],
 )
 def test_only_the_directory_that_a_pattern_names_is_read(opened, monkeypatch, pattern, directory):
     session, read = opened(PUBLIC), []

@@ -16,7 +16,7 @@ MODULE = Path(__file__).parents[3] / "clients/go/adk"
 
 
 @pytest.mark.proof
-def test_the_adapter_in_go(service: Service) -> None:
+def test_the_adapter_in_go(service: Service, mcp: str) -> None:
     go = shutil.which("go")
     if go is None:
         not_run("GO", "there is no go on the PATH")
@@ -24,6 +24,7 @@ def test_the_adapter_in_go(service: Service) -> None:
     environment = os.environ | {
         "MUNIMENT_ADDRESS": service.address,
         "MUNIMENT_HOST_KEY": service.host().token,
+        "MUNIMENT_MCP": mcp,
         "MUNIMENT_TLS_CA": "",
     }
     command = [go, "test", "-count=1", "./..."]

@@ -24,7 +24,7 @@ SAID = {
 
 @pytest.mark.proof
 @pytest.mark.parametrize("program", SAID)
-def test_the_adapters_in_java(service: Service, program: str) -> None:
+def test_the_adapters_in_java(service: Service, mcp: str, program: str) -> None:
     java = shutil.which("java")
     if java is None or not (TARGET / f"test-classes/muniment/{program}.class").exists():
         not_run("JAVA", "there is no Java, or the client was never built: `make test-java`")
@@ -32,6 +32,7 @@ def test_the_adapters_in_java(service: Service, program: str) -> None:
     environment = os.environ | {
         "MUNIMENT_ADDRESS": service.address,
         "MUNIMENT_HOST_KEY": service.host().token,
+        "MUNIMENT_MCP": mcp,
         "MUNIMENT_TLS_CA": "",
     }
     classes = f"{TARGET}/test-classes:{TARGET}/classes:{CLASSPATH.read_text(encoding='utf-8')}"

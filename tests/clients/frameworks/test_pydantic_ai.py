@@ -102,9 +102,9 @@ async def test_at_two_taints(opened):
 
 async def test_a_write_keeps_tags_and_expiry(opened):
     session, soon = opened(PUBLIC), datetime.now(UTC) + timedelta(hours=1)
-    saved = session.save_memory("files/a", "one", tags=["tea"], expire_time=soon)
+    saved = session.save_memory("muniment:files/a", "one", tags=["tea"], expire_time=soon)
     await MunimentMemoryStore(session).write("a", "two", expected_version=saved.etag)
-    memory = session.get_memory("files/a")
+    memory = session.get_memory("muniment:files/a")
     assert (memory.content, memory.tags, memory.expire_time) == ("two", ("tea",), soon)
 
 
@@ -166,15 +166,15 @@ async def test_a_model_uses_the_tools(opened):
     )
 
     assert "Darjeeling" in (await agent.run("Go on.")).output
-    (memory,) = session.list_memories(key_prefix="files/")
-    assert (memory.key, memory.content.strip()) == ("files/main/tea.md", "Darjeeling, no sugar")
+    (memory,) = session.list_memories(key_prefix="muniment:files/")
+    assert (memory.key, memory.content.strip()) == ("muniment:files/main/tea.md", "Darjeeling, no sugar")
 
 
 @pytest.mark.parametrize("name", ["tea time.md", "thé.md", "tea..md", ".tea.md", "t" * 81, "tea.md/old"])
 async def test_a_file_with_a_name_of_another_adapter_does_not_break_the_search(opened, name):
     session = opened(PUBLIC)
-    session.save_memory(f"files/main/{name}", "Assam, with sugar")
-    session.save_memory("files/main/tea.md", "Assam, no sugar")
+    session.save_memory(f"muniment:files/main/{name}", "Assam, with sugar")
+    session.save_memory("muniment:files/main/tea.md", "Assam, no sugar")
     agent = Agent(calling(("search_memory", {"query": "Assam"})), capabilities=[Memory(MunimentMemoryStore(session))])
 
     assert "no sugar" in (output := (await agent.run("Go on.")).output)
@@ -195,7 +195,7 @@ async def test_a_model_learns_why_it_cannot_delete(opened):
 async def test_what_is_no_record_of_an_operation_is_a_conflict(opened, content):
     session = opened(PUBLIC)
     store = MunimentMemoryStore(session)
-    session.save_memory("files-operations/one", content)
+    session.save_memory("muniment:file-operations/one", content)
     operation = MemoryOperation(id="one", fingerprint="f")
     with pytest.raises(MemoryOperationConflictError):
         await store.write("a.md", "x", expected_version=None, operation=operation)

@@ -72,7 +72,7 @@ def test_anthropics_memory_tool(opened):
     assert said == "I remember."
     assert asked[0]["tools"] == [{"type": "memory_20250818", "name": "memory"}]
     assert "File created successfully at: /memories/tea.md" in json.dumps(asked[1]["messages"][-1])
-    memory = session.get_memory("files/tea.md")
+    memory = session.get_memory("muniment:files/tea.md")
     assert (memory.content, memory.classification) == ("Assam", INTERNAL)
 
 
@@ -84,7 +84,7 @@ async def test_pydantic_ai(opened):
 
     await agent.run("Remember my tea.")
 
-    assert session.get_memory("files/main/tea.md").content.strip() == "Assam"
+    assert session.get_memory("muniment:files/main/tea.md").content.strip() == "Assam"
 
 
 @pytest.mark.anyio
@@ -95,4 +95,4 @@ async def test_microsofts_agent_framework(opened):
 
     await run("For Microsoft's Agent Framework")["butler"](model, session).run("Remember my tea.")
 
-    assert session.get_memory("files/tea.md").content == "Assam"
+    assert session.get_memory("muniment:files/tea.md").content == "Assam"

@@ -34,7 +34,7 @@ def stays(code: int) -> str:
 
 
 @pytest.mark.proof
-def test_the_adapters_in_typescript(service: Service) -> None:
+def test_the_adapters_in_typescript(service: Service, mcp: str) -> None:
     node = shutil.which("node")
     if node is None or not BUILT.exists():
         not_run("TYPESCRIPT", "there is no Node.js, or the client was never built: `make build-typescript`")
@@ -42,6 +42,7 @@ def test_the_adapters_in_typescript(service: Service) -> None:
     environment = os.environ | {
         "MUNIMENT_ADDRESS": service.address,
         "MUNIMENT_HOST_KEY": service.host().token,
+        "MUNIMENT_MCP": mcp,
         "MUNIMENT_TLS_CA": "",
     }
     compared = subprocess.run([node, "-e", MAY_STAY], cwd=CLIENT, capture_output=True, text=True, check=True)

@@ -114,14 +114,14 @@ def test_an_item_expires(opened):
 def test_what_else_the_agent_remembers_is_not_seen(opened):
     session = opened(PUBLIC)
     store = MunimentStore(session)
-    session.save_memory("langgraph/users.42/plan", '{"n": 1}')
-    session.save_memory("langgraph/users.42/text", "no JSON", tags=["langgraph"])
-    session.save_memory("langgraph/users.42/list", "[1]", tags=["langgraph"])
-    session.save_memory("langgraph/users.42/%6B", '{"n": 1}', tags=["langgraph"])
-    session.save_memory("langgraph/users.42/%FF", '{"n": 1}', tags=["langgraph"])
-    session.save_memory("langgraph/no-namespace", '{"n": 1}', tags=["langgraph"])
-    session.save_memory("users.42/plan", '{"n": 1}', tags=["langgraph"])
-    session.save_memory("other/users.42/plan", '{"n": 1}', tags=["langgraph"])
+    session.save_memory("muniment:langgraph/users.42/plan", '{"n": 1}')
+    session.save_memory("muniment:langgraph/users.42/text", "no JSON", tags=["muniment:langgraph"])
+    session.save_memory("muniment:langgraph/users.42/list", "[1]", tags=["muniment:langgraph"])
+    session.save_memory("muniment:langgraph/users.42/%6B", '{"n": 1}', tags=["muniment:langgraph"])
+    session.save_memory("muniment:langgraph/users.42/%FF", '{"n": 1}', tags=["muniment:langgraph"])
+    session.save_memory("muniment:langgraph/no-namespace", '{"n": 1}', tags=["muniment:langgraph"])
+    session.save_memory("users.42/plan", '{"n": 1}', tags=["muniment:langgraph"])
+    session.save_memory("other/users.42/plan", '{"n": 1}', tags=["muniment:langgraph"])
 
     assert store.search(()) == []
     assert store.list_namespaces() == []
@@ -183,19 +183,28 @@ def test_the_puts_of_a_batch_are_one_transaction(store):
 
 
 def test_a_namespace_does_not_begin_another_one(store):
-    for namespace in (("users",), ("users2",), ("users", "42"), ("users",) * 40, ("us",)):
+    for namespace in (("users",), ("users2",), ("users", "42"), ("users",) * 39, ("us",)):
         store.put(namespace, "k", {"n": "harbor"})
 
-    below = {("users",), ("users", "42"), ("users",) * 40}
+    below = {("users",), ("users", "42"), ("users",) * 39}
     assert {item.namespace for item in store.search(("users",))} == below
     assert {item.namespace for item in store.search(("users",), query="harbor")} == below
-    assert [item.namespace for item in store.search(("users",) * 35)] == [("users",) * 40]
+    assert [item.namespace for item in store.search(("users",) * 35)] == [("users",) * 39]
+
+
+def test_a_namespace_that_is_deeper_than_the_tags_does_not_begin_another_one(store):
+    for label in ("b", "b2"):
+        store.put((*("a",) * 40, label), "k", {"n": "harbor"})
+
+    for query in (None, "harbor"):
+        found = store.search((*("a",) * 40, "b"), query=query)
+        assert [item.namespace[-1] for item in found] == ["b"]
 
 
 def test_too_long_is_an_error(store):
-    store.put(WHERE, "k" * (245 - len("users.42")), {"n": 1})
+    store.put(WHERE, "k" * (236 - len("users.42")), {"n": 1})
     with pytest.raises(muniment.InvalidArgument):
-        store.put(WHERE, "k" * (246 - len("users.42")), {"n": 1})
+        store.put(WHERE, "k" * (237 - len("users.42")), {"n": 1})
     with pytest.raises(muniment.InvalidArgument):
         store.put(WHERE, "k", {"n": "x" * 140_000})
 
@@ -243,7 +252,7 @@ def test_what_it_cannot_read_does_not_hide_the_rest(opened, content):
     session = opened(PUBLIC)
     store = MunimentStore(session)
     store.put(("a",), "mine", {"text": "tea"})
-    session.save_memory("langgraph/a/other", content, tags=["langgraph", "langgraph:a"])
+    session.save_memory("muniment:langgraph/a/other", content, tags=["muniment:langgraph", "muniment:langgraph:a"])
 
     assert store.get(("a",), "other") is None
     assert [item.key for item in store.search(("a",))] == ["mine"]

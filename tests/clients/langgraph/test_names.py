@@ -23,7 +23,7 @@ def test_every_namespace_and_key_comes_back_from_the_key_of_its_memory(namespace
     """So no two have the same."""
     prefix, path, escaped = key_of(namespace, key).split("/")
 
-    assert (prefix, namespace_of(path), unescaped(escaped)) == ("langgraph", namespace, key)
+    assert (prefix, namespace_of(path), unescaped(escaped)) == ("muniment:langgraph", namespace, key)
 
 
 @settings(max_examples=500, deadline=None)
@@ -37,8 +37,8 @@ def test_the_server_keeps_keys_and_tags_as_they_are(namespace: tuple[str, ...], 
 
 
 def test_a_key_is_the_same_whatever_unicode_the_interpreter_knows():
-    assert key_of(("é", "記憶"), "நினைவு") == "langgraph/é.記憶/நினைவு"
-    assert key_of(("a",), "\U0001fae0") == "langgraph/a/%F0%9F%AB%A0"  # since Unicode 14
+    assert key_of(("é", "記憶"), "நினைவு") == "muniment:langgraph/é.記憶/நினைவு"
+    assert key_of(("a",), "\U0001fae0") == "muniment:langgraph/a/%F0%9F%AB%A0"  # since Unicode 14
 
 
 @pytest.mark.parametrize("depth", [1, 31, 32, 60])

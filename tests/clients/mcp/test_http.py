@@ -312,7 +312,7 @@ def test_refusals_write_next_to_nothing(service, opened):
     written = "".join(endpoint.errors)
 
     assert re.search(r"transport_security: line \d+", written)
-    assert re.search(r"jsonrpc_dispatcher: line \d+, ValueError", written)
+    assert "ERROR" not in written
     assert len(endpoint.errors) <= 100
     assert max(map(len, endpoint.errors)) < 100
 

@@ -135,7 +135,6 @@ async def test_an_error_has_the_level_of_the_session(opened, level):
             await model.call("note_add", content="One more."),
             await model.call("passage_get", passage_id=MISSING),
             await model.call("memory_save", key="", content=""),
-            await model.call("no_such_tool"),
         ]
 
     assert [result.is_error for result in results] == [True] * len(results)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import pickle
 import re
+from typing import Any
 
 import grpc
 import pytest
@@ -12,6 +13,7 @@ from google.protobuf.message import Message
 
 import muniment
 from muniment import Classification, SessionClient, Tier, errors
+from muniment._status import CLOSED_HERE, error_of
 from muniment.v1 import passage_pb2
 from muniment.v1.error_pb2 import ErrorReason
 from tests.clients.python.scripted import ScriptedServer, bad_request, error_info, over_budget, retry_info, status
@@ -186,6 +188,38 @@ def test_damaged_details_are_as_good_as_none(server, session):
     error = failure(server, session, damaged)
 
     assert type(error) is muniment.NotFound
+
+
+class Failure(grpc.RpcError):
+    """A failed call as grpc raises it."""
+
+    def __init__(self, code: grpc.StatusCode, message: str, **trailers: bytes) -> None:
+        self._code = code
+        self._message = message
+        self._trailers = tuple((name.replace("_", "-"), value) for name, value in trailers.items())
+
+    def code(self) -> grpc.StatusCode:
+        return self._code
+
+    def details(self) -> str:
+        return self._message
+
+    def trailing_metadata(self) -> Any:
+        return self._trailers
+
+
+def test_details_of_another_status_are_as_good_as_none():
+    other = status(grpc.StatusCode.ABORTED, error_info("TAINT_CHANGED"), message="x").SerializeToString()
+
+    error = error_of(Failure(grpc.StatusCode.NOT_FOUND, "x", grpc_status_details_bin=other))
+
+    assert (type(error), error.reason) == (muniment.NotFound, "")
+
+
+def test_a_call_that_is_ended_by_closing_its_channel_is_not_taken_for_one_that_the_server_broke_off():
+    found = [error_of(Failure(grpc.StatusCode.CANCELLED, message)) for message in (CLOSED_HERE, "stream reset")]
+
+    assert [type(error) for error in found] == [muniment.MunimentError, muniment.Unavailable]
 
 
 INVALID = status(grpc.StatusCode.INVALID_ARGUMENT, error_info("FIELD_INVALID"), bad_request(key="is empty"))

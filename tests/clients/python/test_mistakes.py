@@ -15,7 +15,7 @@ import pytest
 import muniment
 from muniment import TLS, NewPassage, TLSMismatch, aio
 from muniment.errors import REMEDIES
-from tests.clients.python.scripted import ScriptedServer, serve
+from tests.clients.python.scripted import ScriptedServer, error_info, serve, status
 from tests.support.certificates import make
 from tests.support.examples import TOKEN
 
@@ -133,6 +133,16 @@ def test_a_server_that_expects_tls_is_known_over_ipv6_too(connect, papers):
         session.get_memory("tea")
 
     server.stop(None).wait()
+
+
+def test_what_the_server_says_is_not_taken_for_a_mistake(server, session):
+    words = "WRONG_VERSION_NUMBER"
+    server.script("EditBlock", status(grpc.StatusCode.UNAVAILABLE, error_info("UNAVAILABLE"), message=words))
+
+    with pytest.raises(muniment.Unavailable) as caught:
+        session.append_to_block("personality", "dry")
+
+    assert not isinstance(caught.value, TLSMismatch)
 
 
 def test_a_file_of_authorities_needs_a_certificate(connect, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -49,6 +50,26 @@ def test_a_call_after_the_close_says_so(running, was_called):
 
     with pytest.raises(ValueError, match="this client is closed"):
         session.get_memory("tea")
+
+
+def test_a_client_that_is_closed_while_a_method_is_first_called_says_so(running, monkeypatch):
+    made: list[object] = []
+    with muniment.connect(running.address, token=TOKEN) as session:
+        pool: Any = session._calls.channel
+        take = pool.take
+
+        def take_and_close():
+            index = take()
+            pool.close()
+            return index
+
+        monkeypatch.setattr(pool, "take", take_and_close)
+        for channel in pool._channels:
+            monkeypatch.setattr(channel, "unary_unary", made.append)
+        with pytest.raises(ValueError, match="this client is closed"):
+            session.get_memory("tea")
+
+    assert made == []
 
 
 def test_an_import_after_the_close_says_so(running):

@@ -81,6 +81,16 @@ def test_a_write_with_an_etag_is_sent_once(server, session, method):
     assert len(server.requests(method)) == 1
 
 
+def test_what_the_server_says_is_not_taken_for_a_failed_connection(server, session):
+    words = "failed to connect to all addresses"
+    server.script("EditBlock", status(grpc.StatusCode.UNAVAILABLE, error_info("UNAVAILABLE"), message=words))
+
+    with pytest.raises(muniment.Unavailable):
+        session.append_to_block("personality", "dry")
+
+    assert len(server.requests("EditBlock")) == 1
+
+
 @pytest.mark.parametrize("method", ["AddNote", "StorePassage", "EditNotes"])
 def test_what_is_added_is_sent_again_under_the_same_id(server, host, session, method):
     server.script(method, unavailable())

@@ -20,6 +20,12 @@ def file(tmp_path):
     return path
 
 
+def test_settings_do_not_show_the_credential():
+    assert [repr(Settings("here", host_key=HOST_KEY)), repr(Settings("here", token=TOKEN))] == [
+        "Settings(address='here', ca=None)"
+    ] * 2
+
+
 def test_the_environment_names_a_host(file):
     environment = {"MUNIMENT_ADDRESS": "here", "MUNIMENT_HOST_KEY": f"{HOST_KEY}\n", "MUNIMENT_TOKEN": ""}
 
@@ -93,7 +99,20 @@ def test_half_an_environment_is_not_filled_up_from_the_file(file, environment):
     assert HOST_KEY not in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"address": "there"}', '{"address": "", "host_key": "k"}', "null"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"address": "there"}',
+        '{"address": "", "host_key": "k"}',
+        '{"address": ["there"], "host_key": "k"}',
+        '{"address": "there", "host_key": null}',
+        "null",
+        "[" * 100_000,
+    ],
+)
 def test_a_damaged_file_is_named(file, text):
     file.write_text(text)
 

@@ -6,12 +6,23 @@ import re
 import unicodedata
 
 from muniment._file_errors import InvalidPath
+from muniment._reserved import RESERVED
 
 MAX_KEY_CHARS = 256
 
 _PARTS = re.compile(r"\*\*/|\*\*|.", re.DOTALL)
 """The parts of a pattern."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def key_prefix(kind: str, root: str) -> str:
+    """The beginning of the keys of a *kind* of memories: a kind or a root never reads as another one.
+
+    ValueError: the root has a slash, and so its memories would be among those of another root.
+    """
+    if "/" in root:
+        raise ValueError("a root must not have a slash")
+    return f"{RESERVED}{kind}:{root}/" if root else f"{RESERVED}{kind}/"
 
 
 def normalized(path: str, *, is_file: bool = False) -> str:

@@ -7,9 +7,11 @@ import unicodedata
 from collections.abc import Callable
 from urllib.parse import unquote
 
+from muniment._reserved import RESERVED
+
 Namespace = tuple[str, ...]
 
-TAG = "langgraph"
+TAG = f"{RESERVED}langgraph"
 MAX_TAG_CHARS = 64
 MAX_KEY_CHARS = 256
 DEEPEST_TAG = 31

@@ -1,7 +1,8 @@
 """Memory services for Google's ADK. Requires the extra `muniment[adk]`.
 
 Both are `google.adk.memory.BaseMemoryService`. An event with text is a passage: the text of its parts, the author, the
-time, and the ADK session as its thread. So an event that is added again is stored once.
+time, the ADK session as its thread, and a tag for application and user, `muniment:adk:` and a hash. So an event that is
+added again is stored once, and a passage that a model stores is no event.
 
 - `MunimentMemoryService(session)` is for one conversation, whose taint the host raises as usual.
 - `MunimentSharedMemoryService(uri="muniment://internal")` is for a whole application, without code: see its
@@ -33,6 +34,7 @@ from google.genai.types import Content, Part
 from muniment._connect import connect
 from muniment._imports import import_all
 from muniment._listing import undisturbed
+from muniment._reserved import RESERVED
 from muniment.errors import AgentExists, AgentNotFound, MunimentError, PassageNotFound
 from muniment.host import HostClient
 from muniment.session import SessionClient
@@ -46,7 +48,7 @@ MAX_RESULTS = 10
 MAX_QUERY_CHARS = 1024
 MAX_AUTHOR_CHARS = 256
 MAX_PASSAGE_BYTES = 256 * 1024
-DELETED = "adk-deleted/"
+DELETED = f"{RESERVED}adk-deleted/"
 """What the key of the memory that records a deletion begins with."""
 TTL = timedelta(hours=1)
 """How long a session for one call stays open if closing it fails: longer than any import takes, even when it is
@@ -291,7 +293,7 @@ def _digest(*names: str) -> str:
 
 
 def _tag_of(app_name: str, user_id: str) -> str:
-    return f"adk:{_digest(app_name, user_id)}"
+    return f"{RESERVED}adk:{_digest(app_name, user_id)}"
 
 
 def _agent_of(app_name: str, user_id: str) -> str:

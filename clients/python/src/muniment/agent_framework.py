@@ -1,7 +1,8 @@
 """A store of files for Microsoft's Agent Framework. Requires the extra `muniment[agent-framework]`.
 
 `MunimentFileStore` is an `agent_framework.AgentFileStore`, for its `FileAccessProvider`. The file `trips/graz.md` is
-the memory `files/trips/graz.md`: see `muniment.files`. It behaves like the framework's own stores, except for this:
+the memory `muniment:files/trips/graz.md`: see `muniment.files`. It behaves like the framework's own stores, except for
+this:
 
 - Levels apply. Files above the session's taint do not exist, and a write is made at the taint. Deleting a file that
   exists only below the taint raises ValueError, whose text the provider gives to the model.
@@ -19,7 +20,7 @@ from contextlib import contextmanager
 
 from agent_framework import AgentFileStore, FileSearchResult, FileStoreEntry
 
-from muniment.files import ROOT, File, FileError, FileExists, FileView, NoSuchFile, normalized
+from muniment.files import File, FileError, FileExists, FileView, NoSuchFile, normalized
 from muniment.session import SessionClient
 
 
@@ -29,7 +30,7 @@ class MunimentFileStore(AgentFileStore):
     It does not close the session. Calls run in threads, so it may be used from any event loop.
     """
 
-    def __init__(self, session: SessionClient, *, root: str = ROOT) -> None:
+    def __init__(self, session: SessionClient, *, root: str = "") -> None:
         self._session = session
         self._root = root
         self._files = FileView(session, root=root)

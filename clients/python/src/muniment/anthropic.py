@@ -1,8 +1,9 @@
 """Anthropic's memory tool (`memory_20250818`). Requires the extra `muniment[anthropic]`.
 
 `MunimentMemoryTool` is an `anthropic.tools.memory.BetaAbstractMemoryTool`, and `MunimentAsyncMemoryTool` the same for
-asyncio. The model's file `/memories/trips/graz.md` is the memory `files/trips/graz.md`: see `muniment.files`. What the
-model reads is worded as Anthropic documents it, because models are trained on these texts, with these additions:
+asyncio. The model's file `/memories/trips/graz.md` is the memory `muniment:files/trips/graz.md`: see `muniment.files`.
+What the model reads is worded as Anthropic documents it, because models are trained on these texts, with these
+additions:
 
 - A file that was written below the taint can be edited, but neither deleted nor renamed: the model learns why.
 - If a deletion or a rename uncovers a lower version, the answer says so.
@@ -29,7 +30,6 @@ from anthropic.types.beta import (
 )
 
 from muniment.files import (
-    ROOT,
     AmbiguousText,
     Entry,
     File,
@@ -64,7 +64,7 @@ class MunimentMemoryTool(BetaAbstractMemoryTool):
         self,
         session: SessionClient,
         *,
-        root: str = ROOT,
+        root: str = "",
         cache_control: BetaCacheControlEphemeralParam | None = None,
     ) -> None:
         super().__init__(cache_control=cache_control)
@@ -178,7 +178,7 @@ class MunimentAsyncMemoryTool(BetaAsyncAbstractMemoryTool):
         self,
         session: SessionClient,
         *,
-        root: str = ROOT,
+        root: str = "",
         cache_control: BetaCacheControlEphemeralParam | None = None,
     ) -> None:
         super().__init__(cache_control=cache_control)

@@ -1,8 +1,9 @@
 """Memories as files: what the adapters for memory tools that work on files are built on.
 
-A file is a keyed memory of the session's agent: the file `trips/graz.md` is the memory `files/trips/graz.md`, with the
-same content. A directory exists as long as a file is below it. All adapters show the same files, and other memories are
-neither seen nor changed. That includes memories whose key is not a normalized path, such as `files/a/../b`.
+A file is a keyed memory of the session's agent: the file `trips/graz.md` is the memory `muniment:files/trips/graz.md`,
+with the same content. A directory exists as long as a file is below it. All adapters show the same files, and other
+memories are neither seen nor changed: those that a model saved by another tool, and those whose key is not a normalized
+path, such as `muniment:files/a/../b`.
 
 The levels apply as everywhere: files above the session's taint do not exist; a write is made at the taint, and so
 shadows a lower version; a file that exists only below the taint can be overwritten, but neither deleted nor renamed.
@@ -45,14 +46,13 @@ from muniment._file_errors import (
     NoSuchLine,
     NoSuchText,
 )
-from muniment._file_paths import MAX_KEY_CHARS, is_path, matches, normalized, require_short
+from muniment._file_paths import MAX_KEY_CHARS, is_path, key_prefix, matches, normalized, require_short
 from muniment.errors import EtagStale, InvalidArgument, MemoryExists, MemoryNotFound, WriteLevelMismatch
 from muniment.session import SessionClient
 from muniment.values import Classification, Memory, NewMemory
 
 __all__ = [
     "ABSENT",
-    "ROOT",
     "AmbiguousText",
     "Entry",
     "File",
@@ -72,7 +72,6 @@ __all__ = [
     "normalized",
 ]
 
-ROOT = "files"
 MAX_PAGE_SIZE = 250
 MAX_TAGS = 32
 ABSENT = "absent"
@@ -126,14 +125,15 @@ class Match:
 class FileView:
     """The files of one session: those of its agent, up to the session's taint.
 
-    Paths are relative to the root; a slash at the beginning does no harm. Texts of errors show them behind *shown*,
-    such as `/memories/`. Safe to use from several threads. Raises FileError, and the errors of `muniment.errors`, for
+    Views with another *root*, a name without a slash, have other files: those under `muniment:files:ROOT/`. Paths are
+    relative to the root; a slash at the beginning does no harm. Texts of errors show them behind *shown*, such as
+    `/memories/`. Safe to use from several threads. Raises FileError, and the errors of `muniment.errors`, for
     example if the session is closed or a quota is exceeded.
     """
 
-    def __init__(self, session: SessionClient, *, root: str = ROOT, shown: str = "") -> None:
+    def __init__(self, session: SessionClient, *, root: str = "", shown: str = "") -> None:
         self._session = session
-        self._root = root
+        self._prefix = key_prefix("files", root)
         self._shown = shown
 
     def read(self, path: str) -> File:
@@ -144,7 +144,7 @@ class FileView:
 
     def walk(self, directory: str = "") -> list[File]:
         """All files below a directory, by path. None if there is no such directory."""
-        prefix = self._key(directory, is_directory=True)
+        prefix = f"{self._key(directory)}/" if normalized(directory) else self._prefix
         with self._explained(directory):
             below = self._session.list_memories(key_prefix=prefix, page_size=MAX_PAGE_SIZE)
             files = map(self._file, below.all(restart_on_taint_change=True))
@@ -321,14 +321,13 @@ class FileView:
         if lower:
             raise self._lower(lower, done)
 
-    def _key(self, path: str, *, is_directory: bool = False) -> str:
-        key = "/".join((self._root, normalized(path))).removesuffix("/")
-        return f"{key}/" if is_directory else key
+    def _key(self, path: str) -> str:
+        return f"{self._prefix}{normalized(path)}"
 
     def _file(self, memory: Memory) -> File:
         is_empty = _EMPTY in memory.tags and memory.content == "\n"
         return File(
-            path=memory.key.removeprefix(f"{self._root}/"),
+            path=memory.key.removeprefix(self._prefix),
             content="" if is_empty else memory.content,
             classification=memory.classification,
             etag=memory.etag,

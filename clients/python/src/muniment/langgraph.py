@@ -1,9 +1,9 @@
 """A store for LangGraph's long-term memory. Requires the extra `muniment[langgraph]`.
 
 `MunimentStore` is a `langgraph.store.base.BaseStore`. An item is a keyed memory of the session's agent: its key is the
-namespace and the key (`langgraph/users.42/theme` for `("users", "42")` and `"theme"`), its content the value as JSON,
-its tags the namespace and all its parents, by which the server filters a search. The store neither sees nor changes
-other memories of the agent.
+namespace and the key (`muniment:langgraph/users.42/theme` for `("users", "42")` and `"theme"`), its content the value
+as JSON, its tags the namespace and all its parents, by which the server filters a search. The store neither sees nor
+changes other memories of the agent, and a model cannot save one that is an item: `muniment:` is refused to its tools.
 
 It behaves like LangGraph's own stores, except for this:
 
@@ -30,7 +30,7 @@ It behaves like LangGraph's own stores, except for this:
   neither `prefix` nor `suffix`: ValueError.
 - A batch reads before it writes, and executes only the last of several puts of an item: first the deletions, then the
   others, up to 100 and 128 KiB in one transaction.
-- Namespace (labels joined with dots) and key have at most 245 characters together, and a value 128 KiB; otherwise
+- Namespace (labels joined with dots) and key have at most 236 characters together, and a value 128 KiB; otherwise
   `InvalidArgument`. Some characters are written as `%XX`, which counts as three or more: `%`, `.`, `/`, characters that
   keys must not contain, and those added after Unicode 3.2.
 """

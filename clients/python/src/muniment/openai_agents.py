@@ -2,9 +2,9 @@
 
 `MunimentSession` is an `agents.memory.Session`, for `Runner.run(…, session=…)`. The extra `muniment[openai-agents]`
 brings the SDK, of which this imports nothing. An item of the history is a passage with the item's JSON and the tag
-`openai-agents`, in the thread of the session id. So the history can be searched together with the agent's other
-passages. Those are never part of it, in its thread or not: a text that a tool stored must not come back as what the
-system or the user said. So a tool of a model must not choose thread and tags both.
+`muniment:openai-agents`, in the thread of the session id. So the history can be searched together with the agent's
+other passages. Those are never part of it, in its thread or not: a text that a tool stored must not come back as what
+the system or the user said. So a tool of a model must not choose a tag that begins with `muniment:`.
 
 Levels apply. Items above the taint do not exist, and new ones are stored at the taint. Items below the taint cannot be
 deleted: `pop_item`, if the newest item is one, and `clear_session`, if there is any, raise `LowerItems` and change
@@ -23,13 +23,14 @@ from typing import Any, NamedTuple
 from muniment._imports import import_all
 from muniment._json import json_text, object_of
 from muniment._listing import undisturbed
+from muniment._reserved import RESERVED
 from muniment.errors import PassageNotFound, WriteLevelMismatch
 from muniment.session import SessionClient
 from muniment.values import NewPassage, Passage
 
 MAX_PAGE_SIZE = 250
 MAX_ITEM_BYTES = 256 * 1024
-TAG = "openai-agents"
+TAG = f"{RESERVED}openai-agents"
 """The tag of an item of a history."""
 
 

@@ -1,8 +1,8 @@
 """A store for the memory of Pydantic AI's harness. Requires the extra `muniment[pydantic-ai]`.
 
 `MunimentMemoryStore` is a `pydantic_ai_harness.memory.MemoryStore`, and can be searched. The file `notes/MEMORY.md` is
-the memory `files/notes/MEMORY.md`: see `muniment.files`. The version of a file is its etag. It behaves like the
-harness's own stores, except for this:
+the memory `muniment:files/notes/MEMORY.md`: see `muniment.files`. The version of a file is its etag. It behaves like
+the harness's own stores, except for this:
 
 - Levels apply. Files above the session's taint do not exist, and a write is made at the taint. A file that exists only
   below the taint cannot be deleted: the model learns why, by `ModelRetry`.
@@ -33,11 +33,11 @@ from pydantic_ai_harness.memory import (
     MemorySearchResult,
 )
 
+from muniment._file_paths import key_prefix
 from muniment._json import object_of
 from muniment.errors import EtagStale, InvalidArgument, MemoryNotFound
 from muniment.files import (
     ABSENT,
-    ROOT,
     File,
     FileChanged,
     FileError,
@@ -64,10 +64,11 @@ class MunimentMemoryStore:
     It does not close the session. Calls run in threads, so it may be used from any event loop.
     """
 
-    def __init__(self, session: SessionClient, *, root: str = ROOT) -> None:
+    def __init__(self, session: SessionClient, *, root: str = "") -> None:
         self._session = session
         self._files = FileView(session, root=root)
-        self._root = root
+        self._prefix = key_prefix("files", root)
+        self._operations = key_prefix("file-operations", root)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -120,13 +121,13 @@ class MunimentMemoryStore:
         found = await asyncio.to_thread(
             self._session.search_memories,
             query.strip()[:MAX_QUERY_CHARS],
-            key_prefix=f"{self._root}/{prefix}",
+            key_prefix=f"{self._prefix}{prefix}",
             max_results=MAX_RESULTS,
         )
-        below = [each for each in found if _ALLOWED_NAME.fullmatch(each.memory.key, len(self._root) + 1 + len(prefix))]
+        below = [each for each in found if _ALLOWED_NAME.fullmatch(each.memory.key, len(self._prefix) + len(prefix))]
         matches: list[MemorySearchMatch] = []
         for result in below[:limit]:
-            path = result.memory.key.removeprefix(f"{self._root}/")
+            path = result.memory.key.removeprefix(self._prefix)
             room = max_chars - len(path.removeprefix(prefix))
             if room <= 0:
                 break
@@ -194,7 +195,7 @@ class MunimentMemoryStore:
         return MemoryMutation(version, replayed=True, existed=record["existed"])
 
     def _key_of(self, operation: MemoryOperation) -> str:
-        return f"{self._root}-operations/{operation.id}"
+        return f"{self._operations}{operation.id}"
 
 
 def _require_plain(path: str) -> None:

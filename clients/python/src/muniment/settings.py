@@ -50,6 +50,18 @@ def named_development_file(environment: Mapping[str, str]) -> Path | None:
     return Path(data_dir, DEVELOPMENT_FILE.name) if data_dir else None
 
 
+def in_development_file(file: Path) -> tuple[str, str]:
+    """The address and the host key in *file*. Raises ValueError if it does not contain them, or OSError."""
+    try:
+        written = json.loads(file.read_text(encoding="utf-8"))
+        address, host_key = written["address"], written["host_key"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        address = host_key = None
+    if isinstance(address, str) and isinstance(host_key, str) and address and host_key:
+        return address, host_key
+    raise ValueError(f"{file} does not contain an address and a host_key")
+
+
 def find_settings(environment: Mapping[str, str] = os.environ, file: Path | None = None) -> Settings:
     """The settings of this process. ValueError: there are none, or they are incomplete.
 
@@ -85,8 +97,5 @@ def _of_environment(address: str, host_key: str, token: str, ca: str | None) -> 
 
 
 def _from_file(file: Path, ca: str | None) -> Settings:
-    try:
-        written = json.loads(file.read_text(encoding="utf-8"))
-        return Settings(written["address"], host_key=written["host_key"], ca=ca)
-    except (ValueError, KeyError, TypeError):
-        raise ValueError(f"{file} does not contain an address and a host_key") from None
+    address, host_key = in_development_file(file)
+    return Settings(address, host_key=host_key, ca=ca)

@@ -195,7 +195,7 @@ pub struct AuditEvent {
     /// When the transaction of the event began.
     #[prost(message, optional, tag = "2")]
     pub time: ::core::option::Option<::prost_types::Timestamp>,
-    /// The level of the event: the session's taint, or the level that a host's call affects.
+    /// The level: the session's taint, the level that a host's call affects, or the ceiling of a refused key.
     #[prost(enumeration = "Classification", tag = "3")]
     pub classification: i32,
     /// The agent concerned. For a deleted agent, `~` and a number that identifies it.

@@ -23,13 +23,21 @@ function refused(call: Promise<unknown>, problem: FileProblem): Promise<void> {
 test("a file is a memory with the same content", async () => {
   const session = await (await someone())(PUBLIC);
   const written = await new FileView(session).write("/trips/./graz.md", "by bus\n");
-  const { memory } = await session.memories.getMemory({ key: "files/trips/graz.md" });
+  const { memory } = await session.memories.getMemory({ key: "muniment:files/trips/graz.md" });
   assert.deepEqual([memory?.content, memory?.etag, memory?.tags], ["by bus\n", written.etag, []]);
   assert.deepEqual(await new FileView(session).read("trips/graz.md"), written);
 });
 
 test("a memory whose key is another path to a file is no file", async () => {
-  for (const key of ["files/a/../b", "files/a/./c", "files/a//c", "files/a/c/", "files//b", "files/../b", "files/"]) {
+  for (const key of [
+    "muniment:files/a/../b",
+    "muniment:files/a/./c",
+    "muniment:files/a//c",
+    "muniment:files/a/c/",
+    "muniment:files//b",
+    "muniment:files/../b",
+    "muniment:files/",
+  ]) {
     const opened = await someone();
     const session = await opened(CONFIDENTIAL);
     await (await opened(PUBLIC)).memories.saveMemory({ key, content: "planted" });
@@ -110,7 +118,7 @@ test("a raised taint is that of the next write", async () => {
 test("an edit keeps tags and expiry", async () => {
   const session = await (await someone())(PUBLIC);
   const expireTime = timestampFromDate(new Date(Date.now() + 3_600_000));
-  await session.memories.saveMemory({ key: "files/a", content: "one", tags: ["tea"], expireTime });
+  await session.memories.saveMemory({ key: "muniment:files/a", content: "one", tags: ["tea"], expireTime });
   const view = new FileView(session);
   const { file } = await view.replace("a", "one", "");
   assert.deepEqual([file.content, file.tags, file.expireTime], ["", ["tea"], expireTime]);
@@ -233,7 +241,13 @@ test("only the directory that a pattern names is read", async () => {
   for (const pattern of ["a/b/*.md", "/a/b?/c", "a/b", "*/b", "b"]) {
     await new FileView(session).glob(pattern);
   }
-  assert.deepEqual(read, ["files/a/b/", "files/a/", "files/a/", "files/", "files/"]);
+  assert.deepEqual(read, [
+    "muniment:files/a/b/",
+    "muniment:files/a/",
+    "muniment:files/a/",
+    "muniment:files/",
+    "muniment:files/",
+  ]);
 });
 
 test("a list is in the order of keys, also beyond the first plane of Unicode", async () => {
@@ -247,4 +261,13 @@ test("a list is in the order of keys, also beyond the first plane of Unicode", a
     (await view.ls()).map((entry) => entry.path),
     paths,
   );
+});
+
+test("a root is apart from others, and not below one", async () => {
+  const session = await (await someone())(PUBLIC);
+  await new FileView(session, { root: "team" }).write("plan", "x");
+
+  assert.equal((await session.memories.getMemory({ key: "muniment:files:team/plan" })).memory?.content, "x");
+  assert.deepEqual(await new FileView(session).walk(), []);
+  assert.throws(() => new FileView(session, { root: "team/notes" }), /slash/);
 });

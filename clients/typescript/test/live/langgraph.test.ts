@@ -73,11 +73,15 @@ test("the items are those of the store in Python", async () => {
     memories.map(({ key, content, tags }) => [key, content, tags]),
     [
       [
-        "langgraph/a%2Fb.%F0%9F%98%80/c%2Ed",
+        "muniment:langgraph/a%2Fb.%F0%9F%98%80/c%2Ed",
         '{"n":1}',
-        ["langgraph", "langgraph:a%2Fb", "langgraph:a%2Fb.%F0%9F%98%80"],
+        ["muniment:langgraph", "muniment:langgraph:a%2Fb", "muniment:langgraph:a%2Fb.%F0%9F%98%80"],
       ],
-      ["langgraph/users.42/theme", '{"text":"dark"}', ["langgraph", "langgraph:users", "langgraph:users.42"]],
+      [
+        "muniment:langgraph/users.42/theme",
+        '{"text":"dark"}',
+        ["muniment:langgraph", "muniment:langgraph:users", "muniment:langgraph:users.42"],
+      ],
     ],
   );
 });

@@ -82,7 +82,7 @@ test("a passage that is no item does not hide the rest", async () => {
     const session = await (await someone())(PUBLIC);
     const ours: Session = new MunimentSession("one", session);
     await ours.addItems([said("one"), said("two")]);
-    const other = await session.passages.storePassage({ content, thread: "one", tags: ["openai-agents"] });
+    const other = await session.passages.storePassage({ content, thread: "one", tags: ["muniment:openai-agents"] });
 
     assert.deepEqual(await ours.getItems(2), [said("one"), said("two")]);
     assert.deepEqual(await ours.popItem(), said("two"));

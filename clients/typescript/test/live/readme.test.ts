@@ -26,7 +26,7 @@ test("the example of Anthropic's memory tool", async () => {
   assert.equal(await ask(new Anthropic({ apiKey: "none", fetch }), session, "Remember my tea."), "I remember.");
   assert.match(asked[0] ?? "", /"memory_20250818"/);
   assert.match(asked[1] ?? "", /File created successfully at: \/memories\/tea\.md/);
-  const { memory } = await session.memories.getMemory({ key: "files/tea.md" });
+  const { memory } = await session.memories.getMemory({ key: "muniment:files/tea.md" });
   assert.deepEqual([memory?.content, memory?.classification], ["Assam", Classification.INTERNAL]);
 });
 

@@ -34,7 +34,7 @@ def read(tmp_path):
     return read
 
 
-def said(call, *arguments, **options):
+def error_of(call, *arguments, **options):
     """What a refusal says."""
     with pytest.raises(Unreadable) as caught:
         call(*arguments, **options)
@@ -87,9 +87,30 @@ def test_lines_of_one_entity_are_taken_together(read):
 )
 def test_a_bad_line_is_reported_by_number_and_never_shown(read, line, rule):
     bad = GRAPH.encode() + (line if isinstance(line, bytes) else line.encode())
-    refused = said(read, bad)
+    refused = error_of(read, bad)
     assert rule in refused
     assert "hush" not in refused
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        lines({"type": "entity", "name": "muniment:langgraph/u.1/k2", "entityType": "x", "observations": ["{}"]}),
+        lines({"type": "entity", "name": "k2", "entityType": "muniment:langgraph", "observations": ["{}"]}),
+        json.dumps([{"id": "1", "memory": "x", "categories": ["tea", " muniment:adk:5f"]}]),
+        json.dumps({"blocks": [], "core_memory": [], "passages": [{"text": "x", "tags": ["muniment:adk:5f"]}]}),
+    ],
+    ids=["key", "tag", "mem0", "letta"],
+)
+def test_an_item_of_another_system_is_none_of_an_adapter(read, written):
+    """A model may have chosen its names there."""
+    assert "a key or tag begins with muniment:, which only adapters may write" in error_of(read, written)
+
+
+def test_a_directory_has_no_items_of_an_adapter(read, tmp_path):
+    (tmp_path / "vault" / "muniment:files").mkdir(parents=True)
+    (tmp_path / "vault" / "muniment:files" / "tea.md").write_text("Assam")
+    assert "a key or tag begins with muniment:" in error_of(read, tmp_path / "vault")
 
 
 # mem0.
@@ -158,9 +179,9 @@ def test_a_memory_of_mem0_keeps_its_id_from_import_to_import(read):
 def test_of_several_users_of_mem0_one_is_named(read):
     both = json.dumps([*MEM0["results"], {"id": "c3", "memory": "Is Bob.", "agent_id": "bob"}])
 
-    assert "memories of 2 users or agents" in said(read, both)
+    assert "memories of 2 users or agents" in error_of(read, both)
     assert [item.content for item in read(both, from_agent="bob").items] == ["Is Bob."]
-    assert "no memories of that user" in said(read, both, from_agent="hush")
+    assert "no memories of that user" in error_of(read, both, from_agent="hush")
 
 
 @pytest.mark.parametrize(
@@ -176,7 +197,7 @@ def test_of_several_users_of_mem0_one_is_named(read):
     ],
 )
 def test_what_is_wrong_in_memories_of_mem0_is_reported_by_number(read, changed, rule):
-    refused = said(read, json.dumps([MEM0["results"][0], MEM0["results"][1] | changed]))
+    refused = error_of(read, json.dumps([MEM0["results"][0], MEM0["results"][1] | changed]))
     assert rule in refused
     assert "hush" not in refused
 
@@ -192,13 +213,16 @@ STORE = lines(
 )  # fmt: skip
 
 
+TAG = "muniment:langgraph"
+
+
 def test_an_item_of_the_table_is_the_memory_of_a_store(read):
     assert read(STORE).items == (
         MemoryItem(
-            "", INTERNAL, key="langgraph/users.42/theme", content='{"name": "dark", "é": [1]}',
-            tags=("langgraph", "langgraph:users", "langgraph:users.42"), expire_time=datetime(2027, 1, 1, tzinfo=UTC),
+            "", INTERNAL, key="muniment:langgraph/users.42/theme", content='{"name": "dark", "é": [1]}',
+            tags=(TAG, f"{TAG}:users", f"{TAG}:users.42"), expire_time=datetime(2027, 1, 1, tzinfo=UTC),
         ),
-        MemoryItem("", INTERNAL, key="langgraph/docs/a%2Fb", content="{}", tags=("langgraph", "langgraph:docs")),
+        MemoryItem("", INTERNAL, key="muniment:langgraph/docs/a%2Fb", content="{}", tags=(TAG, f"{TAG}:docs")),
     )  # fmt: skip
 
 
@@ -212,7 +236,7 @@ def test_an_item_of_the_table_is_the_memory_of_a_store(read):
     ],
 )
 def test_a_bad_row_of_the_table_is_reported_by_number(read, line, rule):
-    refused = said(read, STORE + line)
+    refused = error_of(read, STORE + line)
     assert rule in refused
     assert "hush" not in refused
 
@@ -317,8 +341,8 @@ def test_an_id_is_never_made_of_a_text(read):
 
 def test_of_several_agents_one_is_named(read):
     two = AGENT_FILE | {"agents": [{"id": "agent-0", "name": "ada", "block_ids": ["block-0"]}, {"id": "agent-1"}]}
-    assert "the file has 2 agents" in said(read, json.dumps(two))
-    assert "0 agents of that name" in said(read, json.dumps(two), from_agent="eve")
+    assert "the file has 2 agents" in error_of(read, json.dumps(two))
+    assert "0 agents of that name" in error_of(read, json.dumps(two), from_agent="eve")
     for name in ("agent-0", "ada"):
         assert [item.name for item in read(json.dumps(two), from_agent=name).items] == ["human"]
 
@@ -341,7 +365,7 @@ def test_of_several_agents_one_is_named(read):
     ],
 )
 def test_what_is_wrong_in_an_agent_file_is_reported_by_place(read, changed, rule):
-    refused = said(read, json.dumps(AGENT_FILE | changed))
+    refused = error_of(read, json.dumps(AGENT_FILE | changed))
     assert rule in refused
     assert "hush" not in refused
 
@@ -349,7 +373,7 @@ def test_what_is_wrong_in_an_agent_file_is_reported_by_place(read, changed, rule
 def test_a_name_that_stands_twice_in_one_object_is_refused(read):
     twice = '{"core_memory": [{"label": "human", "value": "x", "value": "hush"}]}'
     for written in (twice, json.dumps(twice)):
-        refused = said(read, written)
+        refused = error_of(read, written)
         assert "has a name twice in one object" in refused
         assert "hush" not in refused
 
@@ -440,13 +464,13 @@ def test_what_is_only_in_the_log_of_a_running_docker_agent_is_read(read, databas
     ],
 )
 def test_what_is_wrong_in_a_database_is_reported_by_row(read, database, rows, columns, rule):
-    refused = said(read, database(rows, columns))
+    refused = error_of(read, database(rows, columns))
     assert rule in refused
     assert "hush" not in refused
 
 
 def test_a_damaged_database_is_reported_in_one_message(read):
-    assert "SQLite cannot read the file" in said(read, b"SQLite format 3\0" + b"\1" * 200)
+    assert "SQLite cannot read the file" in error_of(read, b"SQLite format 3\0" + b"\1" * 200)
 
 
 @pytest.fixture
@@ -480,7 +504,7 @@ ROW = "'1' AS id, '1' AS created_at, '1' AS memory"
     ids=["endless view", "large view", "virtual table", "computed memory", "computed column"],
 )
 def test_what_is_no_table_with_rows_of_its_own_is_refused(read, crafted, statements):
-    assert "is not a memory file of docker-agent" in said(read, crafted(*statements))
+    assert "is not a memory file of docker-agent" in error_of(read, crafted(*statements))
 
 
 @pytest.mark.parametrize(
@@ -500,11 +524,11 @@ def test_more_rows_or_text_than_notes_can_be_are_refused(read, crafted, monkeypa
         f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count}) "
         f"INSERT INTO memories SELECT i, i, {text} FROM n",
     )
-    assert rule in said(read, path) if rule else read(path)
+    assert rule in error_of(read, path) if rule else read(path)
 
 
 def test_a_row_that_is_larger_than_any_note_is_not_even_read(read, database):
-    assert "is too large" in said(read, database([("1", "1", "x" * 1_100_000, "")]))
+    assert "is too large" in error_of(read, database([("1", "1", "x" * 1_100_000, "")]))
 
 
 def test_a_database_that_is_read_for_too_long_is_given_up(read, crafted, monkeypatch):
@@ -515,7 +539,7 @@ def test_a_database_that_is_read_for_too_long_is_given_up(read, crafted, monkeyp
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) "
         "INSERT INTO memories SELECT i, i, i, i FROM n",
     )
-    assert "is too large" in said(read, path)
+    assert "is too large" in error_of(read, path)
 
 
 # Markdown.
@@ -621,11 +645,11 @@ def test_front_matter_of_blanks_is_read_in_no_time(read, vault, front_matter):
 def test_a_file_that_is_not_text_is_refused_by_name(read, vault):
     folder = vault({"plain.md": "x"})
     (folder / "latin.md").write_bytes(b"\xe9")
-    assert "'latin.md': is not in UTF-8" in said(read, folder)
+    assert "'latin.md': is not in UTF-8" in error_of(read, folder)
 
 
 def test_files_of_one_name_are_refused(read, vault):
-    assert "the same memory" in said(read, vault({"caf\u00e9.md": "a", "cafe\u0301.md": "b"}))
+    assert "the same memory" in error_of(read, vault({"caf\u00e9.md": "a", "cafe\u0301.md": "b"}))
 
 
 # Which it is.
@@ -647,7 +671,7 @@ def test_files_of_one_name_are_refused(read, vault):
     ],
 )
 def test_an_unknown_format_is_reported(read, content):
-    refused = said(read, content)
+    refused = error_of(read, content)
     assert "hush" not in refused
 
 
@@ -664,10 +688,10 @@ def test_a_level_is_never_taken_for_granted(read):
 
 
 def test_another_format_than_the_one_that_is_named_is_refused(read, database, vault):
-    assert "not of the format mcp, but docker-agent" in said(read, database([]), format="mcp")
-    assert "not of the format letta, but markdown" in said(read, vault({"a.md": "x"}), format="letta")
-    assert "not of the format markdown" in said(read, GRAPH, format="markdown")
-    assert "type must be a string" in said(read, json.dumps(AGENT_FILE), format="mcp")
+    assert "not of the format mcp, but docker-agent" in error_of(read, database([]), format="mcp")
+    assert "not of the format letta, but markdown" in error_of(read, vault({"a.md": "x"}), format="letta")
+    assert "not of the format markdown" in error_of(read, GRAPH, format="markdown")
+    assert "type must be a string" in error_of(read, json.dumps(AGENT_FILE), format="mcp")
 
 
 def test_standard_input_is_read(read, monkeypatch):

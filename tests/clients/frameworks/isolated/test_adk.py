@@ -26,6 +26,7 @@ from google.genai.types import Content, FunctionCall, Part
 import muniment
 from muniment import Classification, HostClient, ImportCounts, NewPassage, SessionClient
 from muniment.adk import MunimentMemoryService, MunimentSharedMemoryService
+from tests.clients.frameworks.forgery import assert_no_model_can_forge
 from tests.clients.frameworks.isolated.readme import block, names_of
 from tests.clients.frameworks.worlds import Calls, leaking, seen_below
 
@@ -170,8 +171,57 @@ def test_every_language_stores_the_same(opened):
     added = Session(id="one", app_name="tea", user_id="ada", events=[event("Tee für Ada", number=0)])
     asyncio.run(MunimentMemoryService(session).add_session_to_memory(added))
     (passage,) = session.list_passages()
-    assert passage.tags == ("adk:a7466333386f189d1521d8e581abb47c",)
+    assert passage.tags == ("muniment:adk:a7466333386f189d1521d8e581abb47c",)
     assert (passage.passage_id, passage.thread) == ("c294d56f-dc4d-5d98-88f1-f9165894916e", "one")
+
+
+async def test_the_memories_of_a_conversation_are_apart_by_user(opened):
+    service = MunimentMemoryService(opened(PUBLIC))
+    await service.add_session_to_memory(conversation("She likes Assam."))
+    await service.add_session_to_memory(conversation("He likes Assam.", user_id="bob"))
+    (entry,) = (await service.search_memory(query="Assam", **ADA)).memories
+    await service.delete_memory(**BOB, memory_id=entry.id)
+
+    assert await found(service, "Assam", **ADA) == ["She likes Assam."]
+    assert await found(service, "Assam", **BOB) == ["He likes Assam."]
+    assert await found(service, "Assam", app_name="coffee", user_id="ada") == []
+
+
+async def test_the_memories_of_an_application_are_apart_by_user(owner):
+    service, users = MunimentSharedMemoryService("muniment://internal"), [str(uuid.uuid4()) for _ in range(2)]
+    for user_id in users:
+        await service.add_session_to_memory(conversation(f"{user_id} likes Assam.", user_id=user_id))
+
+    for user_id in users:
+        assert await found(service, "Assam", app_name="tea", user_id=user_id) == [f"{user_id} likes Assam."]
+        with owner.open_session(agent_of(user_id), INTERNAL) as session:
+            assert [each.content for each in session.list_passages()] == [f"{user_id} likes Assam."]
+    await service.close()
+
+
+async def test_no_model_can_forge_a_memory_or_a_deletion(owner, monkeypatch):
+    """A model that knows the names of another user can compute the tag and the ids of that user's memories."""
+    monkeypatch.setattr("importlib.metadata.version", lambda _: "0")  # of MCP's server: the client is not installed
+    own, other, third = (owner.open_session(owner.create_agent().agent_id, PUBLIC) for _ in range(3))
+
+    async def store(session: SessionClient) -> None:
+        await MunimentMemoryService(session).add_session_to_memory(conversation("Assam, always."))
+
+    async def delete(session: SessionClient) -> None:
+        await store(session)
+        service = MunimentMemoryService(session)
+        for entry in (await service.search_memory(query="Assam", **ADA)).memories:
+            await service.delete_memory(**ADA, memory_id=entry.id)
+
+    async def seen(session: SessionClient) -> list[str]:
+        return await found(MunimentMemoryService(session), "Assam")
+
+    async def seen_if_stored_again(session: SessionClient) -> list[str]:
+        await store(session)
+        return await seen(session)
+
+    await assert_no_model_can_forge(store, seen, own, other)
+    await assert_no_model_can_forge(delete, seen_if_stored_again, third, own)
 
 
 def adk(session: SessionClient, text: str) -> Calls:

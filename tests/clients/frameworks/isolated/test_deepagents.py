@@ -50,7 +50,7 @@ def test_a_model_uses_the_tools(opened, taint):
     assert "Darjeeling" in said[2]
     assert all("tea.md" in each for each in said[3:]), said
     (memory,) = session.list_memories()
-    assert (memory.key, memory.classification) == ("langgraph/memories/%2Ftea%2Emd", taint)
+    assert (memory.key, memory.classification) == ("muniment:langgraph/memories/%2Ftea%2Emd", taint)
 
 
 def test_at_two_taints(opened):

@@ -182,7 +182,7 @@ async def test_a_passage_that_is_no_item_does_not_hide_the_rest(opened, content)
     session = opened(PUBLIC)
     mine = MunimentSession("one", session)
     await mine.add_items([said("one"), said("two")])
-    other = session.store_passage(content, thread="one", tags=["openai-agents"])
+    other = session.store_passage(content, thread="one", tags=["muniment:openai-agents"])
 
     assert await mine.get_items(2) == [said("one"), said("two")]
     assert await mine.pop_item() == said("two")

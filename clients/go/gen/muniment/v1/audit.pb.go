@@ -90,7 +90,7 @@ type AuditEvent struct {
 	EventId string `protobuf:"bytes,1,opt,name=event_id,json=eventId,proto3" json:"event_id,omitempty"`
 	// When the transaction of the event began.
 	Time *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
-	// The level of the event: the session's taint, or the level that a host's call affects.
+	// The level: the session's taint, the level that a host's call affects, or the ceiling of a refused key.
 	Classification Classification `protobuf:"varint,3,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
 	// The agent concerned. For a deleted agent, `~` and a number that identifies it.
 	AgentId string `protobuf:"bytes,4,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`

@@ -7,7 +7,6 @@ come from the environment beside an address from a file, because `session open` 
 from __future__ import annotations
 
 import functools
-import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,7 +24,7 @@ from muniment._shown import shown
 from muniment.cli.failures import Failure, report_file_errors
 from muniment.cli.hints import CREATE_HOST_KEY, OPEN_SESSION, SESSION_ENDED, hint_for, message
 from muniment.cli.parameters import LEVEL, TEXT
-from muniment.settings import DEVELOPMENT_FILE, named_development_file
+from muniment.settings import DEVELOPMENT_FILE, in_development_file, named_development_file
 
 _PATH = click.Path(path_type=Path)
 _COMMAND_TTL = timedelta(minutes=5)
@@ -249,12 +248,9 @@ def _data_home() -> Path:
 
 def _from_file(file: Path, token: str | None) -> Endpoint:
     try:
-        written = json.loads(file.read_text(encoding="utf-8"))
-        return Endpoint(str(written["address"]), str(written["host_key"]), token)
-    except (ValueError, KeyError, TypeError):
-        raise Failure(
-            f"{file} does not contain an address and a host key", "write it again: muniment serve --dev"
-        ) from None
+        return Endpoint(*in_development_file(file), token)
+    except ValueError as error:
+        raise Failure(str(error), "write it again: muniment serve --dev") from None
 
 
 @contextmanager

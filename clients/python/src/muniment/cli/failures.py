@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,9 +41,11 @@ def report_file_errors() -> Iterator[None]:
         raise
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
-        if error.filename:
-            raise Failure(f"{error.filename}: {reason}", "check that the path exists and is yours") from None
-        raise Failure(reason, "check the address") from None
+        where = f"{error.filename}: " if error.filename else ""
+        hint = "check that the path exists and is yours" if error.filename else "check the address"
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            hint = "make room on the disk, and run the command again"
+        raise Failure(f"{where}{reason}", hint) from None
 
 
 def _options(command: click.Command, ctx: click.Context) -> set[str]:

@@ -108,11 +108,13 @@ def send_until_read(send: Send) -> Send:
 
 
 def _refusal(request: Request) -> Response | None:
-    """The refusal of a stream (GET) or of an MCP session, which this server does not have. None if it is neither."""
+    """The refusal of a stream (GET), of an MCP session, which this server does not have, or of two credentials."""
     if request.method != "POST":
         return PlainTextResponse("only POST is allowed", 405, headers={"Allow": "POST"})
     if "mcp-session-id" in request.headers:
         return PlainTextResponse("session not found: this server has none, so send no Mcp-Session-Id", 404)
+    if len(request.headers.getlist("authorization")) > 1:
+        return PlainTextResponse("send one Authorization header", 400)
     return None
 
 

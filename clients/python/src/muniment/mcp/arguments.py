@@ -8,6 +8,9 @@ from typing import Any
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
 from pydantic import ValidationError
+from pydantic_core import PydanticCustomError
+
+from muniment._reserved import RESERVED, is_reserved
 
 MAX_FAULTS = 5
 """How many arguments that do not fit are named."""
@@ -32,7 +35,17 @@ _EXPECTED: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "string_too_long": lambda rule: f"must have at most {rule['max_length']:,} characters",
     "string_unicode": lambda _: "must be text that can be written in UTF-8",
     "too_long": lambda rule: f"must have at most {rule['max_length']} entries",
+    "reserved": lambda _: (
+        f"must not begin with {RESERVED}, because items with such names belong to programs, and you may only read them"
+    ),
 }
+
+
+def unreserved(name: str) -> str:
+    """A key or tag that a model may write. Any other could make its item read as one of an adapter."""
+    if is_reserved(name):
+        raise PydanticCustomError("reserved", "reserved")
+    return name
 
 
 class CheckedTool(Tool):

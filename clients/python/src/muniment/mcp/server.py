@@ -14,10 +14,11 @@ from mcp.server.mcpserver.tools import Tool
 from mcp_types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import BaseModel
 
+from muniment.mcp import prompt
 from muniment.mcp.arguments import CheckedTool
 from muniment.mcp.failures import report_errors
 from muniment.mcp.labels import Labeler, record
-from muniment.mcp.prompt import add_prompt
+from muniment.mcp.names import KnownNames
 from muniment.mcp.schemas import shortened
 from muniment.mcp.search import SearchTools
 from muniment.mcp.tools import BlockTools, MemoryTools, NoteTools, PassageTools
@@ -57,20 +58,22 @@ EDITS = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_
 
 def build(session: Callable[[], SessionClient], **options: Any) -> MCPServer[Any]:
     """The server of whoever makes the current call: *session* returns its session. *options* are the SDK's."""
+    tools = [_tool(method, hints) for method, hints in _methods(session)]
+    known = KnownNames(tools=[tool.name for tool in tools], prompts=[prompt.NAME])
     server: MCPServer[Any] = MCPServer(
         "muniment",
         title="Muniment memory",
         version=metadata.version("muniment"),
         instructions=INSTRUCTIONS,
-        tools=[_tool(method, hints) for method, hints in _methods(session)],
-        middleware=[Labeler(session)],
+        tools=tools,
+        middleware=[known, Labeler(session)],
         # Nothing that a client could subscribe to changes.
         subscriptions=False,
         # At INFO, the SDK logs the errors that a model sees, which may contain content.
         log_level="WARNING",
         **options,
     )
-    add_prompt(server, session)
+    prompt.add_prompt(server, session)
     return server
 
 

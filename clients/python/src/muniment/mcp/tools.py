@@ -9,12 +9,15 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Annotated, Protocol, TypeVar
 
-from pydantic import BaseModel, Field
+from mcp.server.mcpserver.exceptions import ToolError
+from pydantic import AfterValidator, BaseModel, Field
 
 from muniment import AddNote, Classification, DeleteNote, NoteEdit, SessionClient, Tier, UpdateNote
 from muniment._calls import pages
 from muniment._listing import undisturbed
+from muniment._reserved import is_reserved
 from muniment.mcp import results
+from muniment.mcp.arguments import unreserved
 from muniment.mcp.results import LEVELS
 
 MAX_PAGE_SIZE = 250
@@ -31,8 +34,9 @@ Key = Annotated[
         description="A name that says what is in it, such as user-birthday or project-atlas-deadline.",
     ),
 ]
+OwnKey = Annotated[Key, AfterValidator(unreserved)]
 Tags = Annotated[
-    list[str],
+    list[Annotated[str, AfterValidator(unreserved)]],
     Field(max_length=32, description="Words to group by, such as preference, rule, person or project."),
 ]
 Tag = Annotated[str, Field(description="Only those with this tag. Empty: all.")]
@@ -87,7 +91,7 @@ class MemoryTools(Tools):
 
     def memory_save(
         self,
-        key: Key,
+        key: OwnKey,
         content: Annotated[str, Field(min_length=1, description="The fact, complete in itself. At most 128 KiB.")],
         tags: Tags = [],  # noqa: B006 - never changed
     ) -> results.MemorySaved:
@@ -118,7 +122,7 @@ class MemoryTools(Tools):
             more=len(listed) > len(shown),
         )
 
-    def memory_delete(self, key: Key) -> results.Deleted:
+    def memory_delete(self, key: OwnKey) -> results.Deleted:
         """Forget one memory: it is wrong, outdated, or the user asks for it. To correct it, use memory_save.
 
         `revealed` says that an older version is seen again from now on.
@@ -247,6 +251,8 @@ class PassageTools(Tools):
 
     def passage_delete(self, passage_id: PassageId) -> results.Deleted:
         """Delete one passage from the archive, when the user asks to forget it."""
+        if any(map(is_reserved, self._session.get_passage(passage_id).tags)):
+            raise ToolError("A program stored this passage for itself, and you may only read it. Leave it as it is.")
         return results.Deleted(deleted=passage_id, revealed=self._session.delete_passage(passage_id) is not None)
 
 

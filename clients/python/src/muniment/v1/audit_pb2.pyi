@@ -72,7 +72,7 @@ class AuditEvent(message.Message):
     event_id: builtins.str
     """The id, a random UUID."""
     classification: classification_pb2.Classification.ValueType
-    """The level of the event: the session's taint, or the level that a host's call affects."""
+    """The level: the session's taint, the level that a host's call affects, or the ceiling of a refused key."""
     agent_id: builtins.str
     """The agent concerned. For a deleted agent, `~` and a number that identifies it."""
     session_id: builtins.str

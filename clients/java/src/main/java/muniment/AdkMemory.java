@@ -46,7 +46,7 @@ abstract class AdkMemory implements BaseMemoryService {
   private static final Pattern HALF = Pattern.compile("\\p{Cs}");
 
   /** The key of the memory that records a deletion begins with it. */
-  private static final String DELETED = "adk-deleted/";
+  private static final String DELETED = ChatHistories.RESERVED + "adk-deleted/";
 
   /** The namespace of the ids of events, the same as in every language's adapter. */
   private static final UUID IDS = UUID.fromString("5f0c61a4-5b5c-4c9c-9d54-0d4a6c3f2b1e");
@@ -197,7 +197,7 @@ abstract class AdkMemory implements BaseMemoryService {
   /** A user of an application. Tags, ids and agents are the same in every language's adapter. */
   record Owner(String app, String user) {
     String tag() {
-      return "adk:" + digest();
+      return ChatHistories.RESERVED + "adk:" + digest();
     }
 
     String agent() {

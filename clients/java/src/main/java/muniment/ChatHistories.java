@@ -9,9 +9,16 @@ import muniment.v1.ErrorReason;
 
 /**
  * Lists of messages, as the chat memories of frameworks replace them: each is one memory, with the
- * messages as JSON. Each framework has a prefix of its own, because the other cannot read its JSON.
+ * messages as JSON. Each framework has a prefix of its own, because the other cannot read its JSON,
+ * and all begin with {@link #RESERVED}, so that no model can write messages.
  */
 final class ChatHistories {
+  /**
+   * Begins the keys and tags by which adapters find their items. No tool lets a model write an item
+   * with such a name.
+   */
+  static final String RESERVED = "muniment:";
+
   private static final int MAX_PAGE_SIZE = 250;
 
   /** Half of a surrogate pair, in whose place protobuf would send a question mark. */
@@ -20,9 +27,9 @@ final class ChatHistories {
   private final SessionClient session;
   private final String prefix;
 
-  ChatHistories(SessionClient session, String prefix) {
+  ChatHistories(SessionClient session, String framework) {
     this.session = session;
-    this.prefix = prefix;
+    this.prefix = RESERVED + framework + "/";
   }
 
   /** The messages of a conversation, none if it does not exist. */

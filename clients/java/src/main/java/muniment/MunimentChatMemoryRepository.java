@@ -15,10 +15,10 @@ import tools.jackson.databind.json.JsonMapper;
  * A chat memory repository for Spring AI, whose package a program brings: the conversations of one
  * session's agent, up to the session's taint.
  *
- * <p>The messages of a conversation are one memory, {@code spring-ai/} and its id, with up to 128
- * KiB of JSON: the texts, tool calls and tool responses, without metadata and media. Those above
- * the taint do not exist. A save replaces them at the taint, and leaves a lower version as it is. A
- * conversation that was written at a lower level only cannot be deleted: {@link
+ * <p>The messages of a conversation are one memory, {@code muniment:spring-ai/} and its id, with up
+ * to 128 KiB of JSON: the texts, tool calls and tool responses, without metadata and media. Those
+ * above the taint do not exist. A save replaces them at the taint, and leaves a lower version as it
+ * is. A conversation that was written at a lower level only cannot be deleted: {@link
  * IllegalStateException}; where a deletion uncovers a lower version, that is read from then on. It
  * does not close the session.
  */
@@ -30,7 +30,7 @@ public final class MunimentChatMemoryRepository implements ChatMemoryRepository 
 
   /** A repository for a session. */
   public MunimentChatMemoryRepository(SessionClient session) {
-    histories = new ChatHistories(session, "spring-ai/");
+    histories = new ChatHistories(session, "spring-ai");
   }
 
   /** A message as it is stored. */

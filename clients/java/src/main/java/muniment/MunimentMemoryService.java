@@ -7,8 +7,10 @@ import java.util.function.Function;
  * conversation, whose taint the host raises as usual. It is that of the session's agent, up to the
  * session's taint, with the memories of each application and user apart.
  *
- * <p>An event with text is a passage: the text of its parts, the author, the time, and the ADK
- * session as its thread. So a session that is added again is stored once.
+ * <p>An event with text is a passage: the text of its parts, the author, the time, the ADK session
+ * as its thread, and a tag for application and user. So a session that is added again is stored
+ * once. The tag begins with {@code muniment:}, which no tool lets a model write: a passage that a
+ * model stores is no event.
  *
  * <p>No model names a level or an agent. Memories above the taint do not exist. What ADK for Python
  * deleted stays deleted, also if its ADK session is added again; ADK for Java has no way to delete

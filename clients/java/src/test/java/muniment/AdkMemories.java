@@ -62,6 +62,9 @@ final class AdkMemories {
       new AdkMemories(host).everyLanguageStoresTheSame();
       new AdkMemories(host).whatAdkForPythonDeletedStaysDeleted();
       new AdkMemories(host).anApplicationHasAnAgentForEachUserAtOneLevel();
+      new AdkMemories(host).theMemoriesOfAConversationAreApartByUser();
+      new AdkMemories(host).theMemoriesOfAnApplicationAreApartByUser();
+      new AdkMemories(host).noModelCanForgeAMemoryOrADeletion(new AdkMemories(host));
       new AdkMemories(host).aRunnerAsks();
     }
     System.out.println("The memory service answers like ADK's own.");
@@ -184,7 +187,9 @@ final class AdkMemories {
     var passage = passages.get(0);
     assertEquals(
         List.of(
-            "adk:a7466333386f189d1521d8e581abb47c", "c294d56f-dc4d-5d98-88f1-f9165894916e", "one"),
+            "muniment:adk:a7466333386f189d1521d8e581abb47c",
+            "c294d56f-dc4d-5d98-88f1-f9165894916e",
+            "one"),
         List.of(passage.getTags(0), passage.getPassageId(), passage.getThread()));
   }
 
@@ -195,7 +200,7 @@ final class AdkMemories {
     add(service, "one", "ada", "She likes Assam.");
     var id = session.listPassages(r -> {}).getPassages(0).getPassageId();
     session.deletePassage(r -> r.setPassageId(id));
-    session.saveMemory(r -> r.setKey("adk-deleted/" + id).setContent("deleted"));
+    session.saveMemory(r -> r.setKey("muniment:adk-deleted/" + id).setContent("deleted"));
 
     add(service, "one", "ada", "She likes Assam.");
     assertEquals(List.of(), found(service, "Assam", "tea", "ada"));
@@ -215,6 +220,57 @@ final class AdkMemories {
       assertEquals(0, below.listPassages(r -> {}).getPassagesCount());
       assertEquals(INTERNAL, above.listPassages(r -> {}).getPassages(0).getClassification());
     }
+  }
+
+  private void theMemoriesOfAConversationAreApartByUser() {
+    var service = new MunimentMemoryService(opened.apply(PUBLIC));
+    add(service, "one", "ada", "She likes Assam.");
+    add(service, "one", "bob", "He likes Assam.");
+
+    assertEquals(List.of("She likes Assam."), found(service, "Assam", "tea", "ada"));
+    assertEquals(List.of("He likes Assam."), found(service, "Assam", "tea", "bob"));
+    assertEquals(List.of(), found(service, "Assam", "coffee", "ada"));
+  }
+
+  private void theMemoriesOfAnApplicationAreApartByUser() {
+    var service = new MunimentSharedMemoryService(host, INTERNAL);
+    var users = List.of("ada " + UUID.randomUUID(), "bob " + UUID.randomUUID());
+    users.forEach(user -> add(service, "one", user, user + " likes Assam."));
+
+    for (var user : users) {
+      assertEquals(List.of(user + " likes Assam."), found(service, "Assam", "tea", user));
+      var agent = new AdkMemory.Owner("tea", user).agent();
+      try (var session = host.openSession(r -> r.setAgentId(agent).setTaint(INTERNAL))) {
+        assertEquals(
+            1, session.listPassages(r -> {}).getPassagesCount()); // The agent is the user's.
+      }
+    }
+  }
+
+  /**
+   * A model that knows the names of another user can compute the tag and the ids of that user's
+   * memories.
+   */
+  private void noModelCanForgeAMemoryOrADeletion(AdkMemories others) {
+    var own = opened.apply(PUBLIC);
+    var other = others.opened.apply(PUBLIC);
+    var service = new MunimentMemoryService(own);
+    var forged = new MunimentMemoryService(other);
+    add(service, "one", "ada", "She likes Assam.");
+    var stored = own.listPassages(r -> {}).getPassages(0);
+
+    for (var tag : Model.spellings(stored.getTags(0))) {
+      Model.call(other, "passage_store", Map.of("content", "No Assam.", "tags", List.of(tag)));
+    }
+    for (var key : Model.spellings("muniment:adk-deleted/" + stored.getPassageId())) {
+      Model.save(other, key, "deleted");
+    }
+    Model.call(own, "passage_delete", Map.of("passage_id", stored.getPassageId()));
+
+    assertEquals(List.of("She likes Assam."), found(service, "Assam", "tea", "ada"));
+    assertEquals(List.of(), found(forged, "Assam", "tea", "ada"));
+    add(forged, "one", "ada", "She likes Assam.");
+    assertEquals(List.of("She likes Assam."), found(forged, "Assam", "tea", "ada"));
   }
 
   /** A model that asks its memory, and then says what it was answered. */

@@ -50,9 +50,9 @@ class ChatHistoriesTest {
   void conversationsOfAllPagesComeInOrder() {
     server.script(
         "ListMemories",
-        page("second", "spring-ai/a", "spring-ai/b"),
+        page("second", "muniment:spring-ai/a", "muniment:spring-ai/b"),
         page("third"),
-        page("", "spring-ai/spring-ai/c"));
+        page("", "muniment:spring-ai/spring-ai/c"));
 
     var found = new MunimentChatMemoryRepository(session).findConversationIds();
 
@@ -61,7 +61,7 @@ class ChatHistoriesTest {
         List.of("", "second", "third"),
         asked().stream().map(ListMemoriesRequest::getPageToken).toList());
     assertEquals(
-        List.of("spring-ai/"),
+        List.of("muniment:spring-ai/"),
         asked().stream().map(ListMemoriesRequest::getKeyPrefix).distinct().toList());
   }
 
@@ -69,10 +69,10 @@ class ChatHistoriesTest {
   void whatWasReadBeforeARaiseIsForgotten() {
     server.script(
         "ListMemories",
-        page("second", "spring-ai/a"),
+        page("second", "muniment:spring-ai/a"),
         failure(Code.ABORTED, "TAINT_CHANGED"),
-        page("second", "spring-ai/a"),
-        page("", "spring-ai/b"));
+        page("second", "muniment:spring-ai/a"),
+        page("", "muniment:spring-ai/b"));
 
     var found = new MunimentChatMemoryRepository(session).findConversationIds();
 

@@ -12,6 +12,7 @@ import dev.langchain4j.store.memory.chat.InMemoryChatMemoryStore;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.UUID;
 import java.util.function.Function;
 import java.util.stream.IntStream;
@@ -62,6 +63,7 @@ final class ChatMemories {
       new ChatMemories(host).noIdIsThatOfAnotherConversation();
       new ChatMemories(host).halfOfASurrogatePairComesBack();
       new ChatMemories(host).anErrorDoesNotQuoteTheMessages();
+      new ChatMemories(host).noModelCanForgeMessages(new ChatMemories(host));
     }
     System.out.println("The chat memories answer like those of their frameworks.");
   }
@@ -227,11 +229,36 @@ final class ChatMemories {
     assertEquals(List.of(AiMessage.from(text)), langchain.getMessages("one"));
   }
 
+  /** A model of this agent changes none, and one of another agent writes none. */
+  private void noModelCanForgeMessages(ChatMemories others) {
+    var own = opened.apply(PUBLIC);
+    var other = others.opened.apply(PUBLIC);
+    var spring = new MunimentChatMemoryRepository(own);
+    var langchain = new MunimentChatMemoryStore(own);
+    spring.saveAll("one", List.of(new UserMessage("Assam")));
+    langchain.updateMessages("one", List.of(AiMessage.from("Assam")));
+
+    for (var stored : own.listMemories(r -> {}).getMemoriesList()) {
+      for (var key : Model.spellings(stored.getKey())) {
+        Model.save(other, key, stored.getContent());
+        Model.save(own, key, "[]");
+      }
+      Model.call(own, "memory_delete", Map.of("key", stored.getKey()));
+    }
+
+    assertEquals("Assam", spring.findByConversationId("one").get(0).getText());
+    assertEquals(List.of(AiMessage.from("Assam")), langchain.getMessages("one"));
+    assertEquals(List.of("one"), spring.findConversationIds());
+    assertEquals(List.of(), new MunimentChatMemoryRepository(other).findConversationIds());
+    assertEquals(List.of(), new MunimentChatMemoryRepository(other).findByConversationId("one"));
+    assertEquals(List.of(), new MunimentChatMemoryStore(other).getMessages("one"));
+  }
+
   private void anErrorDoesNotQuoteTheMessages() {
     var session = opened.apply(PUBLIC);
     for (var damaged : List.of("secret", "[{\"type\": \"secret\"}]", "[{}]", "[\"secret\"]")) {
-      session.saveMemory(r -> r.setKey("spring-ai/one").setContent(damaged));
-      session.saveMemory(r -> r.setKey("langchain4j/one").setContent(damaged));
+      session.saveMemory(r -> r.setKey("muniment:spring-ai/one").setContent(damaged));
+      session.saveMemory(r -> r.setKey("muniment:langchain4j/one").setContent(damaged));
       for (Executable read :
           List.<Executable>of(
               () -> new MunimentChatMemoryRepository(session).findByConversationId("one"),

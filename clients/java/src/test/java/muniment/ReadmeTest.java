@@ -147,7 +147,7 @@ class ReadmeTest {
     run(9);
 
     var saved = (SaveMemoryRequest) server.calls("SaveMemory").get(0).requests().get(0);
-    assertEquals("spring-ai/tea", saved.getKey());
+    assertEquals("muniment:spring-ai/tea", saved.getKey());
     assertTrue(saved.getContent().contains("Assam, no sugar"));
   }
 

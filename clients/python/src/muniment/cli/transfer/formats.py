@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +15,12 @@ from muniment.cli.transfer.fields import loaded
 from muniment.cli.transfer.items import Reading, Unreadable
 
 FORMATS = (lines.FORMAT, "letta", "mcp", "mem0", "langgraph", "docker-agent", "markdown")
+_IN_LINES = (lines.FORMAT, "mcp", "langgraph")
 _STANDARD_INPUT = Path("-")
+_MAX_BYTES = 4 * 1024**3
+"""The size limit of a file in JSON Lines: what an agent may store at one level by default."""
+_MAX_DOCUMENT_BYTES = 256 * 1024**2
+"""The size limit of a file that is one JSON document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +42,7 @@ def read(source: Source) -> Reading:
     if _is_database(source.path):
         level = _level(source, _agreed(source, "docker-agent"))
         return docker_agent.read(source.path, level, agent_id=source.agent_id)
-    content = sys.stdin.buffer.read() if source.path == _STANDARD_INPUT else source.path.read_bytes()
+    content = _content(source)
     match source.format or _guessed(content):
         case lines.FORMAT:
             _refuse_level(source)
@@ -55,6 +61,24 @@ def read(source: Source) -> Reading:
             raise Unreadable("", f"this is not of the format {other}", "omit --format: the format is detected")
 
 
+def _content(source: Source) -> bytes:
+    """All of a file, or of standard input, up to a bound: `/dev/zero` and a pipe may have no end."""
+    with nullcontext(sys.stdin.buffer) if source.path == _STANDARD_INPUT else source.path.open("rb") as opened:
+        first = opened.readline(lines.MAX_LINE_BYTES + 1)
+        is_lines = source.format in _IN_LINES or (source.format is None and _begins_lines(first))
+        if is_lines:
+            lines.require_bounded("line 1", first)
+        most = _MAX_BYTES if is_lines else _MAX_DOCUMENT_BYTES
+        content = first + opened.read(most + 1 - len(first))
+    if len(content) > most:
+        raise Unreadable("", f"the file is larger than {most // 1024**2:,} MiB", "split it")
+    return content
+
+
+def _begins_lines(first: bytes) -> bool:
+    return lines.is_header(first) or mcp.is_line(first) or langgraph.is_line(first)
+
+
 def _is_database(path: Path) -> bool:
     if path == _STANDARD_INPUT or (path.exists() and not path.is_file()):  # a pipe can be read only once
         return False
@@ -70,7 +94,7 @@ def _agreed(source: Source, found: str) -> str:
 
 def _guessed(content: bytes) -> str:
     """The format of a text. Raises Unreadable if it is unknown."""
-    _, first = next(lines.numbered(content), ("", b""))
+    _, first = next(lines.numbered(content, bounded=False), ("", b""))
     if lines.is_header(first):
         return lines.FORMAT
     if mcp.is_line(first):

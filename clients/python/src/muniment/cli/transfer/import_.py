@@ -73,6 +73,8 @@ def import_(
     notes do not fit, nothing is written. If a block, memory or passage breaks a rule of the server, for example because
     it is too large, the import ends there. What was written stays, and importing the corrected FILE continues.
 
+    FILE may have 4 GiB in JSON Lines, with 4 MiB in a line, and 256 MiB as one JSON document; a Markdown file 1 MiB.
+
     An item in FILE replaces the agent's version of the same name at the same level, which is kept for `muniment
     history`. Nothing is deleted, and importing the same FILE again changes nothing. The host key must be able to open
     a session at every level in FILE; the audit log shows the sessions.

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import ClassVar, TypeAlias
 
 from muniment import Classification, Tier
+from muniment._reserved import RESERVED, is_reserved
 from muniment.cli.failures import Failure
 
 _MAX_BYTES = 1024 * 1024 - 1024
@@ -128,6 +129,15 @@ def checked(items: Iterable[Item]) -> tuple[Item, ...]:
         seen[name] = right.where
         kept.append(right)
     return tuple(kept)
+
+
+def foreign(items: Iterable[Item]) -> tuple[Item, ...]:
+    """*items* of another system, checked. Raises Unreadable for a name that would read as an item of an adapter."""
+    kept = checked(items)
+    for item in kept:
+        if any(map(is_reserved, (item.name, *getattr(item, "tags", ())))):
+            raise Unreadable(item.where, f"a key or tag begins with {RESERVED}, which only adapters may write")
+    return kept
 
 
 def _as_kept(item: Item) -> Item:

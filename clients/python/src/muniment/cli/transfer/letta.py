@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from muniment import Classification
 from muniment.cli.transfer.fields import Fields, loaded
-from muniment.cli.transfer.items import BlockItem, PassageItem, Reading, Unreadable, checked, derived_id
+from muniment.cli.transfer.items import BlockItem, PassageItem, Reading, Unreadable, derived_id, foreign
 
 _PASSAGES = ("passages", "archival_passages", "archival_memory")
 _FORM = "is not a Letta agent file: `agents` and `blocks`, or `core_memory`, are missing"
@@ -47,7 +47,7 @@ def read(source: bytes | str, level: Classification, *, agent_id: str, from_agen
         return read(document, level, agent_id=agent_id, from_agent=from_agent)
     purpose = _Purpose(agent_id, level)
     if isinstance(document, list):
-        return Reading(checked(_passages(_listed("", document), purpose)))
+        return Reading(foreign(_passages(_listed("", document), purpose)))
     file = Fields("the file", document)
     if not is_document(document):
         raise Unreadable("", _FORM)
@@ -56,7 +56,7 @@ def read(source: bytes | str, level: Classification, *, agent_id: str, from_agen
     passages, others = _archived(file, agent)
     if others:
         remarks = (*remarks, f"omitted passages that name another agent, or none: {others}")
-    return Reading((*checked(_block_items(blocks, level)), *checked(_passages(passages, purpose))), remarks)
+    return Reading((*foreign(_block_items(blocks, level)), *foreign(_passages(passages, purpose))), remarks)
 
 
 def _agent(file: Fields, wanted: str | None) -> Fields:

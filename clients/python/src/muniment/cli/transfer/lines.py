@@ -33,6 +33,8 @@ from muniment.cli.transfer.items import (
 )
 
 FORMAT = "muniment"
+MAX_LINE_BYTES = 4 * 1024**2
+"""The size limit of one line: room for the largest item, each byte of which may be escaped as six."""
 _VERSION = 2
 _VERSION_WITHOUT_HASH = 1
 
@@ -102,11 +104,22 @@ def is_header(line: bytes) -> bool:
     return isinstance(value, dict) and value.get("format") == FORMAT
 
 
-def numbered(source: bytes) -> Iterator[tuple[str, bytes]]:
-    """The lines that are not blank, with their numbers. Only a line feed ends a line."""
+def numbered(source: bytes, *, bounded: bool = True) -> Iterator[tuple[str, bytes]]:
+    """The lines that are not blank, with their numbers. Only a line feed ends a line.
+
+    Raises Unreadable for a line that is too long, if they are *bounded*.
+    """
     for number, line in enumerate(source.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
+        if bounded:
+            require_bounded(f"line {number}", line)
         if line.strip():
             yield f"line {number}", line
+
+
+def require_bounded(where: str, line: bytes) -> None:
+    """Raise Unreadable for a line that no item needs."""
+    if len(line) > MAX_LINE_BYTES:
+        raise Unreadable(where, f"is longer than {MAX_LINE_BYTES // 1024**2} MiB")
 
 
 def read(source: bytes, *, edited: bool = False) -> Reading:

@@ -14,9 +14,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from muniment import Classification
-from muniment.cli.transfer.items import MemoryItem, Reading, Unreadable, checked
+from muniment.cli.transfer.items import MemoryItem, Reading, Unreadable, foreign
 
 _SUFFIX = ".md"
+_MAX_BYTES = 1024**2
+"""The size limit of a file: more than the server accepts as a memory."""
 _FRONT_MATTER = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*\r?$", re.DOTALL | re.MULTILINE)
 _TAGS = re.compile(r"^tags:(.*)\n((?:[ \t]*-[ \t].*\n)*)", re.MULTILINE)
 """No two adjacent quantifiers match the same text, so matching takes linear time."""
@@ -29,7 +31,7 @@ def read(folder: Path, level: Classification) -> Reading:
     inside = [name for name in found if _is_ours(folder / name, root)]
     memories = [_memory(folder, name, level) for name in inside]
     kept = [memory for memory in memories if memory.content]
-    return Reading(checked(kept), _remarks(len(found) - len(inside), len(memories) - len(kept)))
+    return Reading(foreign(kept), _remarks(len(found) - len(inside), len(memories) - len(kept)))
 
 
 def _files(folder: Path) -> Iterator[str]:
@@ -55,8 +57,12 @@ def _fail(error: OSError) -> None:
 
 def _memory(folder: Path, name: str, level: Classification) -> MemoryItem:
     where = ascii(name)
+    with (folder / name).open("rb") as opened:
+        read = opened.read(_MAX_BYTES + 1)
+    if len(read) > _MAX_BYTES:
+        raise Unreadable(where, f"is larger than {_MAX_BYTES // 1024**2} MiB")
     try:
-        content = (folder / name).read_bytes().decode()
+        content = read.decode()
     except UnicodeDecodeError:
         raise Unreadable(where, "is not in UTF-8", "convert it: iconv -t UTF-8") from None
     return MemoryItem(where, level, key=name[: -len(_SUFFIX)], content=content, tags=tuple(_tags(content)))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from muniment import Classification
 from muniment.cli.transfer.fields import Fields, loaded
-from muniment.cli.transfer.items import MemoryItem, Reading, Unreadable, checked
+from muniment.cli.transfer.items import MemoryItem, Reading, Unreadable, foreign
 from muniment.cli.transfer.lines import numbered
 
 _TYPES = ("entity", "relation")  # a tuple: the value of a file that is looked up may be unhashable
@@ -43,7 +43,7 @@ def read(source: bytes, level: Classification) -> Reading:
     entities: dict[str, _Entity] = {}
     for where, line in numbered(source):
         _take(Fields(where, loaded(where, line)), entities)
-    return Reading(checked(_memories(entities, level)))
+    return Reading(foreign(_memories(entities, level)))
 
 
 def _take(fields: Fields, entities: dict[str, _Entity]) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from muniment import Classification
 from muniment.cli.transfer.fields import Fields, loaded
-from muniment.cli.transfer.items import PassageItem, Reading, Unreadable, checked, derived_id
+from muniment.cli.transfer.items import PassageItem, Reading, Unreadable, derived_id, foreign
 
 
 def is_document(value: object) -> bool:
@@ -36,7 +36,7 @@ def read(source: bytes, level: Classification, *, agent_id: str, from_agent: str
     own = _of_one_owner(found, from_agent)
     metadata = sum(map(_omitted, own))
     remarks = (f"memories whose metadata is omitted: {metadata}",) if metadata else ()
-    return Reading(checked(_passages(own, level, agent_id)), remarks)
+    return Reading(foreign(_passages(own, level, agent_id)), remarks)
 
 
 def _of_one_owner(found: Sequence[Fields], wanted: str | None) -> list[Fields]:

@@ -37,7 +37,7 @@ export type AuditEvent = Message<"muniment.v1.AuditEvent"> & {
   time?: Timestamp | undefined;
 
   /**
-   * The level of the event: the session's taint, or the level that a host's call affects.
+   * The level: the session's taint, the level that a host's call affects, or the ceiling of a refused key.
    *
    * @generated from field: muniment.v1.Classification classification = 3;
    */
