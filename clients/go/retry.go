@@ -10,9 +10,9 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
-	"google.golang.org/protobuf/types/descriptorpb"
 
 	munimentv1 "muniment.example/clients/go/gen/muniment/v1"
 )
@@ -25,13 +25,13 @@ const (
 	longestPause = 2 * time.Second
 )
 
-// mayRepeat reports whether a request may be sent again if it is unknown whether it was executed.
+// mayRepeat reports whether a request may be sent again if it is unknown whether it was executed: as the contract says
+// of its method.
 //
 // Never with an etag: if the first attempt was executed, the etag is stale.
 func mayRepeat(method string, request any) bool {
-	level := idempotencyOf(method)
-	if level == descriptorpb.MethodOptions_NO_SIDE_EFFECTS {
-		return true
+	if !mayBeRepeated(method) {
+		return false
 	}
 	switch request := request.(type) {
 	// What is added under an id of the caller's is added once.
@@ -44,17 +44,10 @@ func mayRepeat(method string, request any) bool {
 	// As for SaveMemory: not if any of the memories has an etag.
 	case *munimentv1.SaveMemoriesRequest:
 		return !slices.ContainsFunc(request.GetMemories(), hasEtag)
-	// Idempotent: twice does no more than once. But the second answer differs from the first (not found, or
-	// WRITE_LEVEL_MISMATCH, or the credential is gone), so whoever gets it after a silent repetition is told of a
-	// failure that was a success.
-	case *munimentv1.CloseSessionRequest, *munimentv1.DeleteAgentRequest, *munimentv1.DeleteBlockRequest,
-		*munimentv1.DeleteMemoryRequest, *munimentv1.DeleteNoteRequest, *munimentv1.DeletePassageRequest,
-		*munimentv1.DeleteSharedBlockRequest, *munimentv1.DetachBlockRequest:
-		return false
 	case interface{ GetEtag() string }:
-		return level == descriptorpb.MethodOptions_IDEMPOTENT && request.GetEtag() == ""
+		return request.GetEtag() == ""
 	}
-	return level == descriptorpb.MethodOptions_IDEMPOTENT
+	return true
 }
 
 func hasEtag(memory *munimentv1.SaveMemoryRequest) bool {
@@ -72,15 +65,16 @@ func onlyAdds(edits []*munimentv1.NoteEdit) bool {
 	return true
 }
 
-// idempotencyOf is what the contract says of a method such as /muniment.v1.MemoryService/GetMemory.
-func idempotencyOf(method string) descriptorpb.MethodOptions_IdempotencyLevel {
+// mayBeRepeated is what the contract says of a method such as /muniment.v1.MemoryService/GetMemory.
+func mayBeRepeated(method string) bool {
 	name := strings.ReplaceAll(strings.TrimPrefix(method, "/"), "/", ".")
-	found, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(name))
-	if err != nil {
-		return descriptorpb.MethodOptions_IDEMPOTENCY_UNKNOWN
+	found, _ := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(name))
+	declared, ok := found.(protoreflect.MethodDescriptor)
+	if !ok {
+		return false
 	}
-	options, _ := found.Options().(*descriptorpb.MethodOptions)
-	return options.GetIdempotencyLevel()
+	policy, _ := proto.GetExtension(declared.Options(), munimentv1.E_Policy).(*munimentv1.MethodPolicy)
+	return policy.GetMayBeRepeated()
 }
 
 // repeat makes an attempt until it succeeds, or another one is not allowed, or the deadline would pass in the pause.

@@ -38,10 +38,10 @@ _INTRODUCTION = """\
 `make proto` generates this page from the comments in [proto](../../proto/README.md): edit those.
 
 A **host** calls with a host key, a **session** with its token. Each method says who may call it, in which direction
-information flows (reads items, writes items, or control by hosts), and whether a call may be repeated: it has no side
-effects, or is idempotent, or see [what is retried](../../clients/README.md#what-is-retried). A request that breaks a
-rule of a field fails with INVALID_ARGUMENT `FIELD_INVALID`, before anything else happens. Strings without a rule about
-their form are limited further where their comment says so. A field that is not set has its default: empty, 0, false.
+information flows (reads items, writes items, or control by hosts), whether it is idempotent, and whether a call may be
+repeated ([what is retried](../../clients/README.md#what-is-retried) has the exceptions). A request that breaks a rule
+of a field fails with INVALID_ARGUMENT `FIELD_INVALID`, before anything else happens. Strings without a rule about their
+form are limited further where their comment says so. A field that is not set has its default: empty, 0, false.
 """
 _CALLERS = {1: "hosts", 2: "sessions"}
 _FLOWS = {1: "reads items", 2: "writes items", 3: "control"}
@@ -157,7 +157,8 @@ def _policy(contract: Contract, method: MethodDescriptorProto) -> str:
     policy = contract.option(method, "muniment.v1.policy")
     callers = " and ".join(_CALLERS[each] for each in policy.principals)
     idempotency = _IDEMPOTENCY[method.options.idempotency_level]
-    return f"For {callers} · {_FLOWS[policy.flow]} · {idempotency}"
+    repeated = "may be repeated" if policy.may_be_repeated else "not to be repeated"
+    return f"For {callers} · {_FLOWS[policy.flow]} · {idempotency} · {repeated}"
 
 
 def _request(contract: Contract, method: MethodDescriptorProto) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """Makes the two descriptor sets of the contract: descriptor_sets.py IMAGE API RULES.
 
-API is for other languages and for Java: the contract without its validation rules and policies, which only the server
-needs. RULES is for the server: everything. Both have the comments of the contract, which generators write into code.
-IMAGE is what `buf build` makes of the whole workspace.
+API is for other languages and for Java: the contract without its validation rules, which only the server needs. RULES
+is for the server: everything. Both have the comments of the contract, which generators write into code. IMAGE is what
+`buf build` makes of the whole workspace.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet, SourceCodeInfo
 
-_SERVER_ONLY = frozenset({"buf/validate/validate.proto", "muniment/v1/policy.proto"})
+_SERVER_ONLY = "buf/validate/validate.proto"
 _ERROR_DETAILS = frozenset({"google/rpc/error_details.proto", "google/rpc/status.proto"})
 """No file of the contract imports these, but every error is sent as one of their messages."""
 _WITHOUT_COMMENTS = ("buf/", "google/protobuf/")
@@ -20,15 +20,14 @@ _WITHOUT_COMMENTS = ("buf/", "google/protobuf/")
 
 
 def api(image: FileDescriptorSet) -> FileDescriptorSet:
-    """The contract, the error details, and what they import, without custom options.
+    """The contract, the error details, and what they import, without validation rules.
 
     `buf build` cannot omit types, hence this.
     """
     image = copied(image)
-    image.DiscardUnknownFields()  # custom options are unknown here
-    own = [file for file in image.file if _is_of_the_api(file.name)]
+    own = [file for file in image.file if file.name in _ERROR_DETAILS or file.name.startswith("muniment/")]
     for file in own:
-        _drop_imports(file)
+        _drop_rules(file)
     wanted = {file.name for file in own}.union(*(file.dependency for file in own))
     return FileDescriptorSet(file=[file for file in image.file if file.name in wanted])
 
@@ -45,12 +44,10 @@ def copied(image: FileDescriptorSet) -> FileDescriptorSet:
     return copy
 
 
-def _is_of_the_api(name: str) -> bool:
-    return name in _ERROR_DETAILS or (name.startswith("muniment/") and name not in _SERVER_ONLY)
-
-
-def _drop_imports(file: FileDescriptorProto) -> None:
-    kept = [name for name in file.dependency if name not in _SERVER_ONLY]
+def _drop_rules(file: FileDescriptorProto) -> None:
+    for message in file.message_type:
+        message.DiscardUnknownFields()  # the options of messages and fields; the policies of methods stay
+    kept = [name for name in file.dependency if name != _SERVER_ONLY]
     del file.dependency[:]
     file.dependency.extend(kept)
 

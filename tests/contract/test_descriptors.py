@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from pathlib import Path
 
-import pytest
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.descriptor_pb2 import MethodOptions
 
@@ -14,6 +13,7 @@ from muniment.v1 import classification_pb2, policy_pb2
 from muniment_server.monitor import policy
 from muniment_server.monitor.validation import load_pool
 from muniment_server.transport.server import SERVICES
+from tests.support.each import for_each
 
 PROTO = Path(__file__).parents[2] / "proto" / "muniment" / "v1"
 METHODS = [method for service in SERVICES for method in service.methods]
@@ -59,17 +59,17 @@ def levels_in(message, path=(), seen=()):
             yield from levels_in(field.message_type, here, (*seen, message.full_name))
 
 
-@pytest.mark.parametrize("method", METHODS, ids=NAMES)
+@for_each("method", METHODS)
 def test_every_method_says_whether_it_may_be_repeated(method):
     assert method.GetOptions().HasField("idempotency_level")
 
 
-@pytest.mark.parametrize("method", METHODS, ids=NAMES)
+@for_each("method", METHODS)
 def test_every_method_has_a_policy(method):
     assert list(policy.policies([method.containing_service])) != []
 
 
-@pytest.mark.parametrize("method", METHODS, ids=NAMES)
+@for_each("method", METHODS)
 def test_every_method_has_a_request_and_a_response_named_after_it(method):
     found = (method.input_type.full_name, method.output_type.full_name)
 
@@ -87,7 +87,7 @@ def test_no_two_methods_have_the_same_name():
     assert [name for name, times in Counter(NAMES).items() if times > 1] == []
 
 
-@pytest.mark.parametrize("method", FOR_SESSIONS, ids=[method.name for method in FOR_SESSIONS])
+@for_each("method", FOR_SESSIONS)
 def test_c47_no_request_of_a_session_names_a_level(method):
     assert list(levels_in(method.input_type)) == []
 
@@ -150,7 +150,7 @@ def test_enums_begin_with_unspecified():
     assert [name for name, enum in enums.items() if not enum.values_by_number[0].name.endswith("_UNSPECIFIED")] == []
 
 
-@pytest.mark.parametrize("message", messages(), ids=lambda message: message.name)
+@for_each("message", messages())
 def test_c60_what_must_not_be_logged_is_marked(message):
     """`debug_redact`: printing the message does not print the field."""
     unmarked = [

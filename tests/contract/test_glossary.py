@@ -6,18 +6,19 @@ import re
 
 import pytest
 
+from tests.support.each import for_each
 from tests.support.words import GLOSSARY, ROOT, files, findings, glossary, in_text
 
 _SCHEMA = ROOT / "service" / "muniment_server"
 
 
-@pytest.mark.parametrize("path", files(), ids=lambda path: path.relative_to(ROOT).as_posix())
+@for_each("path", files())
 def test_a_file_uses_no_retired_word(path):
     """The message has the lines. Words are retired, and excepted, in service/docs/glossary.md alone."""
     assert list(map(str, findings(path))) == []
 
 
-@pytest.mark.parametrize("name", sorted(glossary().carried))
+@for_each("name", sorted(glossary().carried))
 def test_a_name_that_is_excepted_is_one_of_the_schema(name):
     """So the list of exceptions shrinks with the schema."""
     migrations = list(_SCHEMA.rglob("migrations/*.sql"))
@@ -26,7 +27,7 @@ def test_a_name_that_is_excepted_is_one_of_the_schema(name):
     assert name in {path.name for path in migrations} or re.search(rf"\b{name}\b", schema.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("word", [word for word in glossary().retired if word.islower()])
+@for_each("word", [word for word in glossary().retired if word.islower()])
 def test_the_replacement_of_a_retired_word_is_in_the_glossary(word):
     assert any(term in glossary().terms or term in _UNDEFINED for term in _terms(glossary().retired[word]))
 

@@ -10,14 +10,15 @@ from typing import Any
 import grpc
 import pytest
 
-from muniment.v1 import policy_pb2
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import ItemId
 from muniment_server.domain.items import Version
 from muniment_server.items import paging
-from muniment_server.transport.server import SERVICES
+from muniment_server.monitor.policy import Flow
+from tests.rpcs import RPCS, World, observe
 from tests.support.invariants import broken_invariants
-from tests.support.services import Caller, Service
+from tests.support.methods import POLICIES, takes_etag
+from tests.support.services import Caller, Outcome, Service
 
 PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
 _EVERYTHING = """
@@ -34,7 +35,6 @@ SELECT (SELECT array_agg(agent::text ORDER BY agent::text) FROM vault.agent) AS 
 """
 
 _STALE = paging.etag(Version(ItemId(uuid.UUID(int=1)), 1))
-_OF_ITEMS = {"MemoryService", "NoteService", "BlockService", "PassageService", "PromptService"}
 At = Callable[[Classification], Caller]
 
 
@@ -52,108 +52,66 @@ def _state(service: Service, question: str) -> Any:
         return owner.execute(question.encode()).fetchone()
 
 
-_NOTE, _OTHER, _PASSAGE = (str(uuid.UUID(int=number, version=4)) for number in range(3))
-_WRITES: list[tuple[str, dict[str, Any]]] = [
-    ("SaveMemory", {"key": "plan", "content": "lost"}),
+_WORLD = World("plan")
+_NEW: list[tuple[str, dict[str, Any]]] = [
     ("SaveMemory", {"key": "new", "content": "lost"}),
-    ("SaveMemories", {"memories": [{"key": "new", "content": "lost"}, {"key": "plan", "content": "lost"}]}),
-    ("RenameMemory", {"key": "plan", "new_key": "renamed"}),
-    ("DeleteMemory", {"key": "plan"}),
-    ("DeleteMemories", {"tag": "all"}),
-    ("AddNote", {"note_id": _OTHER, "content": "lost"}),
-    ("UpdateNote", {"note_id": _NOTE, "content": "lost"}),
-    ("DeleteNote", {"note_id": _NOTE}),
-    ("EditNotes", {"edits": [{"add": {"content": "lost"}}, {"update": {"note_id": _NOTE, "content": "lost"}}]}),
-    ("EditNotes", {"edits": [{"delete": {"note_id": _NOTE}}]}),
-    ("UpdateBlock", {"label": "plan", "content": "lost"}),
+    ("EditNotes", {"edits": [{"add": {"content": "lost"}}, {"update": {"note_id": _WORLD.note, "content": "lost"}}]}),
+    ("EditNotes", {"edits": [{"delete": {"note_id": _WORLD.note}}]}),
     ("UpdateBlock", {"label": "new", "content": "lost"}),
-    ("EditBlock", {"label": "plan", "append": {"content": "lost"}}),
-    ("DeleteBlock", {"label": "plan"}),
-    ("StorePassage", {"content": "lost"}),
-    ("DeletePassage", {"passage_id": _PASSAGE}),
-    ("DeletePassages", {"tag": "all"}),
 ]
-"""Every write of a session, each with an effect but for the audit."""
+"""Other ways to write."""
 _REFUSED: list[tuple[str, dict[str, Any]]] = [
-    ("SaveMemory", {"key": "plan", "content": "lost", "etag": _STALE}),
     ("SaveMemories", {"memories": [{"key": "plan", "content": "lost", "etag": _STALE}]}),
-    ("RenameMemory", {"key": "plan", "new_key": "new", "etag": _STALE}),
     ("AddNote", {"content": "x" * 3000}),
-    ("UpdateNote", {"note_id": _NOTE, "content": "lost", "etag": _STALE}),
-    ("UpdateBlock", {"label": "plan", "content": "lost", "etag": _STALE}),
-    ("EditBlock", {"label": "plan", "append": {"content": "lost"}, "etag": _STALE}),
     ("ListAgents", {}),
 ]
-"""Refusals that are audited."""
-_READS: list[tuple[str, dict[str, Any]]] = [
-    ("GetMemory", {"key": "plan"}),
-    ("ListMemories", {}),
-    ("SearchMemories", {"query": "hidden plan"}),
-    ("ListNotes", {}),
-    ("SearchNotes", {"query": "hidden plan"}),
-    ("GetBlock", {"label": "plan"}),
-    ("ListBlocks", {}),
-    ("GetPassage", {"passage_id": _PASSAGE}),
-    ("ListPassages", {}),
-    ("SearchPassages", {"query": "hidden plan"}),
-    ("RenderPrompt", {}),
-]
-"""Every read of items."""
-_SHOW_NO_TEXT: set[str] = set()
-"""Those whose answers have no text of an item."""
+"""Refusals that are audited, beside stale etags."""
 
 
-def _fill(session: Caller, content: str) -> None:
-    session.save_memory(key="plan", content=content, tags=["all"])
-    session.add_note(note_id=_NOTE, content=content)
-    session.update_block(label="plan", content=content)
-    session.store_passage(passage_id=_PASSAGE, content=content, tags=["all"])
+def _of_items(flow: Flow) -> list[tuple[str, dict[str, Any]]]:
+    """A call of every method of sessions with this flow. Each write has an effect but for the audit."""
+    return [(rpc, RPCS[rpc].request(_WORLD)) for rpc, method in POLICIES.items() if method.flow is flow]
 
 
-def test_the_lists_below_name_every_write_and_read_of_items() -> None:
-    named = {rpc for rpc, _ in (*_WRITES, *_READS)} | {"ImportPassages"}
-    services = (service for service in SERVICES if service.name in _OF_ITEMS)
-    of_sessions = {
-        method.name
-        for service in services
-        for method in service.methods
-        if policy_pb2.PRINCIPAL_SESSION in method.GetOptions().Extensions[policy_pb2.policy].principals
-    }
+def _stale(writes: list[tuple[str, dict[str, Any]]]) -> list[tuple[str, dict[str, Any]]]:
+    return [(rpc, {**fields, "etag": _STALE}) for rpc, fields in writes if takes_etag(rpc)]
 
-    assert named == of_sessions, f"add a call to _WRITES or _READS above: {of_sessions - named}"
+
+def _not_internal(outcomes: list[tuple[str, Outcome]]) -> dict[str, Outcome]:
+    return {rpc: outcome for rpc, outcome in outcomes if outcome.code is not grpc.StatusCode.INTERNAL}
 
 
 @pytest.mark.parametrize("level", Classification)
 def test_a_write_without_its_audit_row_has_no_effect(level: Classification, service: Service, at: At) -> None:
-    session = at(level)
-    _fill(session, "kept")
+    """With it, each has one: see tests/test_rpcs.py."""
+    session, writes = at(level), _of_items(Flow.WRITE)
+    _WORLD.fill(session, "kept")
     before = _state(service, _EVERYTHING.replace("{level}", level.role))
     with _no_audit(service, level.role):
-        outcomes = [(rpc, session.observe(rpc, **fields)) for rpc, fields in (*_WRITES, *_REFUSED)]
-        outcomes.append(("ImportPassages", session.observe_import({"content": "lost"}, {"content": "lost, too"})))
+        calls = [*writes, *_NEW, *_stale(writes), *_REFUSED]
+        outcomes = [(rpc, observe(session, rpc, fields)) for rpc, fields in calls]
 
-    assert {rpc: outcome for rpc, outcome in outcomes if outcome.code is not grpc.StatusCode.INTERNAL} == {}
+    assert _not_internal(outcomes) == {}
     assert _state(service, _EVERYTHING.replace("{level}", level.role)) == before
     assert broken_invariants(service.database) == []
-    for rpc, fields in _WRITES:  # each would have had its effect
+    for rpc, fields in (*writes, *_NEW):  # each would have had its effect
         if not rpc.startswith("Delete") and "delete" not in repr(fields):
-            assert session.observe(rpc, **fields).code is grpc.StatusCode.OK
-    assert session.import_passages({"content": "after"}).stored_count == 1
+            assert observe(session, rpc, fields).code is grpc.StatusCode.OK, rpc
 
 
 @pytest.mark.parametrize("level", [CONFIDENTIAL, RESTRICTED])
 def test_an_audited_read_without_its_row_is_not_answered(level: Classification, service: Service, at: At) -> None:
-    session = at(level)
-    _fill(session, "the hidden plan")
+    """Every answer to a read of items has a text of one."""
+    session, reads = at(level), _of_items(Flow.READ)
+    _WORLD.fill(session, "the hidden plan")
     with _no_audit(service, level.role):
-        outcomes = [(rpc, session.observe(rpc, **fields)) for rpc, fields in _READS]
+        outcomes = [(rpc, observe(session, rpc, fields)) for rpc, fields in reads]
 
-    assert {rpc: outcome for rpc, outcome in outcomes if outcome.code is not grpc.StatusCode.INTERNAL} == {}
+    assert _not_internal(outcomes) == {}
     assert "hidden" not in repr(outcomes)
-    answers = {rpc: session.observe(rpc, **fields) for rpc, fields in _READS}
+    answers = {rpc: observe(session, rpc, fields) for rpc, fields in reads}
     assert {rpc: answer for rpc, answer in answers.items() if answer.code is not grpc.StatusCode.OK} == {}
-    textless = {rpc for rpc, answer in answers.items() if b"the hidden plan" not in answer.response}
-    assert textless == _SHOW_NO_TEXT, f"a read whose answer has no text of an item belongs in _SHOW_NO_TEXT: {textless}"
+    assert {rpc for rpc, answer in answers.items() if b"the hidden plan" not in answer.response} == set()
 
 
 def test_other_levels_are_unaffected(service: Service, at: At) -> None:

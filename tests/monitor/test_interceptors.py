@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 
 from muniment_server.domain.classification import Classification
-from muniment_server.domain.ids import RandomIds
+from muniment_server.domain.ids import AgentNumber, RandomIds, SessionId, TenantNumber
 from muniment_server.domain.items import PAGE_BYTES
+from muniment_server.domain.principals import SessionIdentity
 from muniment_server.monitor.authentication import Credentials
 from muniment_server.monitor.interceptors import (
     Authenticate,
@@ -28,7 +31,7 @@ from muniment_server.search.search import Searcher
 from muniment_server.transport import server
 from muniment_server.transport.dispatch import Dispatcher
 from muniment_server.transport.full_disk import RefuseWhenFull
-from muniment_server.transport.pools import _LONG, Limits
+from muniment_server.transport.pools import Limits, Pools
 from muniment_server.transport.rates import CountCalls
 from muniment_server.transport.server import Server
 
@@ -79,24 +82,21 @@ def test_every_method_of_the_contract_is_known_to_the_dispatcher(dispatcher):
     }
 
 
-LONG = {"SearchMemories", "SearchNotes", "SearchPassages", "RenderPrompt"}
-"""The calls that may take long, and so may not hold every thread."""
-
-
-def test_calls_that_may_take_long_run_on_threads_of_their_own():
-    differ = sorted(LONG ^ _LONG)
-
-    assert differ == [], (
-        f"{differ}: a call that may take long is in _LONG of transport/pools.py and in LONG of this module, no other is"
+def test_calls_that_may_take_long_run_on_threads_of_their_own(dispatcher):
+    """A search or a rendering must not hold every thread. No other call may hold those of searches."""
+    public = Classification.PUBLIC
+    pools, session = (
+        Pools.of(Limits()),
+        SessionIdentity(TenantNumber(1), SessionId(UUID(int=1)), public, AgentNumber(0), 1),
     )
+    of_sessions = {
+        method.name: pools.pool_for(session, method) for method in dispatcher._methods.values() if method.for_sessions
+    }
+    pools.stop()
 
-
-def test_searches_and_renderings_count_as_long():
-    methods = {method.name for service in server.SERVICES for method in service.methods}
-    forgotten = sorted(name for name in methods - _LONG if name.startswith(("Search", "Render")))
-
-    assert forgotten == [], f"add these to _LONG of transport/pools.py and to LONG of this module: {forgotten}"
-    assert methods >= _LONG, f"no RPC has these names, which transport/pools.py lists: {sorted(_LONG - methods)}"
+    assert {name for name, pool in of_sessions.items() if pool is pools.long} == {
+        name for name in of_sessions if name.startswith(("Search", "Render"))
+    }
 
 
 def test_c53_channelz_is_off_and_never_served():

@@ -6,7 +6,7 @@ import itertools
 from pathlib import Path
 
 import pytest
-from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto, MethodOptions
 from google.protobuf.descriptor_pool import DescriptorPool
 
 from muniment.v1 import classification_pb2, policy_pb2
@@ -31,13 +31,15 @@ _numbers = itertools.count(1)
 
 
 def table():
-    """Method, who may call it, which way information flows: one line each."""
+    """Method, who may call it, which way information flows, and what else is declared of it: one line each."""
     for service in SERVICES:
         for method in service.methods:
             declared = policy._declared(method)
             who = "+".join(policy_pb2.Principal.Name(each).removeprefix("PRINCIPAL_") for each in declared.principals)
             flow = policy_pb2.Flow.Name(declared.flow).removeprefix("FLOW_")
-            yield f"{service.name + '/' + method.name:32} {who:13} {flow}"
+            marks = [name for name in ("may_be_repeated", "runs_long", "stores_text") if getattr(declared, name)]
+            others = " ".join([*marks, declared.memory_operation])
+            yield f"{service.name + '/' + method.name:32} {who:13} {flow:8} {others}".rstrip()
 
 
 def made_up(*, principals=(), flow=0, declared=True, level=False, streams=False):
@@ -69,12 +71,25 @@ def made_up(*, principals=(), flow=0, declared=True, level=False, streams=False)
 
 
 def test_the_policy_is_what_was_agreed():
-    """A change of who may call what shows as a change of `policies.txt`."""
+    """A change of who may call what, or of what else a policy says, shows as a change of `policies.txt`."""
     agreed, declared = TABLE.read_text("utf-8").splitlines(), list(table())
 
     assert agreed == declared, "\n".join(
         ["tests/monitor/policies.txt differs from the contract. If the change is meant, make its lines:", *declared]
     )
+
+
+def test_what_may_be_repeated_agrees_with_the_idempotency():
+    """A method may be idempotent and yet not be repeated: its second answer differs. Ids make these two repeatable."""
+    methods = {method.name: method for service in SERVICES for method in service.methods}
+    levels = {name: method.GetOptions().idempotency_level for name, method in methods.items()}
+    repeated = {name for name, method in methods.items() if policy._declared(method).may_be_repeated}
+
+    assert {name for name, level in levels.items() if level == MethodOptions.NO_SIDE_EFFECTS} <= repeated
+    assert {name for name in repeated if levels[name] == MethodOptions.IDEMPOTENCY_UNKNOWN} == {
+        "StorePassage",
+        "EditNotes",
+    }
 
 
 def test_a_service_with_a_complete_policy_is_accepted():

@@ -13,13 +13,14 @@ from muniment_server.admin.operator import connect_operator
 from muniment_server.domain.errors import Unavailable
 from muniment_server.postgres import citus, roles
 from muniment_server.postgres.driver_errors import domain_error
+from tests.support.each import for_each
 from tests.support.named_queries import EMBEDDER, ERASER, ERASING, OPERATORS, SERVED, named
 
 _VIEWS = ("deleted", "erasable", "erasing")
 _CHANGED = re.compile(r"\b(?:DELETE FROM|INSERT INTO|UPDATE) (\S+) AS")
 
 
-@pytest.mark.parametrize("query", named(SERVED, ERASER), ids=str)
+@for_each("query", named(SERVED, ERASER))
 def test_no_query_changes_rows_through_a_view_there(query):
     changed = _CHANGED.findall(citus.for_cluster(query.text))
 
@@ -28,13 +29,13 @@ def test_no_query_changes_rows_through_a_view_there(query):
         assert {"session", "conversation", "agent"}.isdisjoint(changed)
 
 
-@pytest.mark.parametrize("query", [each for each in named(ERASER) if "DELETE" in each.text], ids=str)
+@for_each("query", [each for each in named(ERASER) if "DELETE" in each.text])
 def test_the_eraser_names_the_agent_of_the_rows_that_it_deletes(query):
     """Where a row is, is not known to be the same row on another shard."""
     assert "(erased.tenant, erased.agent) = (%(tenant)s, %(agent)s)" in query.text
 
 
-@pytest.mark.parametrize("query", named(SERVED, ERASER, EMBEDDER, OPERATORS), ids=str)
+@for_each("query", named(SERVED, ERASER, EMBEDDER, OPERATORS))
 def test_no_subquery_without_from_asks_for_the_time(query):
     """Citus refuses it in a query of several shards, such as those of the embedder."""
     assert _clocks_without_from(query.text) == []
@@ -67,7 +68,7 @@ def _clocks_without_from(text):
     return found
 
 
-@pytest.mark.parametrize("query", named(OPERATORS), ids=str)
+@for_each("query", named(OPERATORS))
 def test_no_query_of_operators_asks_a_node_who_has_logged_in(query):
     """A worker would answer with the owner, as whom the coordinator has logged in there."""
     assert "session_user" not in query.text

@@ -13,6 +13,7 @@ import pytest
 
 from muniment_server.monitor.queries import AUDIT_FILES, HOST_FILES, SESSION_FILES
 from muniment_server.postgres import citus
+from tests.support.each import for_each
 from tests.support.named_queries import numbered, once
 from tests.support.query_lint import common_table_expressions, main_statement
 
@@ -52,7 +53,7 @@ def _is_inlined(name: str, text: str) -> bool:
 SERVED = once(SESSION_FILES, HOST_FILES, AUDIT_FILES)
 
 
-@pytest.mark.parametrize("query", SERVED, ids=str)
+@for_each("query", SERVED)
 def test_every_step_of_a_call_runs_where_the_tenant_is(query):
     assert bool(steps_without_home(citus.for_cluster(query.text))) == (query.name in ELSEWHERE)
 
@@ -60,14 +61,14 @@ def test_every_step_of_a_call_runs_where_the_tenant_is(query):
 AT_HOME = [query for query in SERVED if re.search(r"\bJOIN home\b", query.text)]
 
 
-@pytest.mark.parametrize("query", AT_HOME, ids=str)
+@for_each("query", AT_HOME)
 def test_a_step_that_runs_anywhere_is_found(query):
     spoiled = query.text.replace("home.tenant", "%(tenant)s").replace(" CROSS JOIN home", "")
 
     assert steps_without_home(citus.for_cluster(spoiled)) != set()
 
 
-@pytest.mark.parametrize("query", AT_HOME, ids=str)
+@for_each("query", AT_HOME)
 @pytest.mark.parametrize("rewritten", [str, lambda text: numbered(text).decode()], ids=["by name", "by number"])
 def test_on_a_cluster_home_is_a_row_of_a_table(query, rewritten):
     text = rewritten(query.text)

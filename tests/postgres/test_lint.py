@@ -10,6 +10,7 @@ import pytest
 import muniment_server
 from muniment_server.monitor.queries import HOST_FILES, SESSION_FILES
 from muniment_server.postgres import queries
+from tests.support.each import for_each
 from tests.support.named_queries import EMBEDDER, FILES, RELATIONS, SCOPE, SERVED, once
 from tests.support.query_lint import main_statement, problems, problems_of_hosts, problems_of_sessions, selects
 
@@ -64,7 +65,7 @@ BAD = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("query", SERVED_ONCE, ids=str)
+@for_each("query", SERVED_ONCE)
 def test_a_query_keeps_to_the_rules(query):
     assert list(problems(query.text)) == []
 
@@ -74,7 +75,7 @@ def test_a_text_that_breaks_a_rule_is_found(text):
     assert [found for found in problems(text) if BAD[text] in found] != []
 
 
-@pytest.mark.parametrize("query", SERVED_ONCE, ids=str)
+@for_each("query", SERVED_ONCE)
 def test_c03_a_query_that_forgot_its_tenant_is_found(query):
     """Each rule is one predicate away from being broken: taking any one of them away shows."""
     predicate = ".tenant = %(tenant)s"
@@ -88,7 +89,7 @@ def test_c03_a_query_that_forgot_its_tenant_is_found(query):
     assert silent == []
 
 
-@pytest.mark.parametrize("query", HOSTS, ids=str)
+@for_each("query", HOSTS)
 def test_a_query_of_hosts_finds_no_agent_above_the_ceiling(query):
     """Taking any one of the predicates away shows."""
     assert list(problems_of_hosts(query.text)) == []
@@ -102,7 +103,7 @@ def test_a_query_of_hosts_finds_no_agent_above_the_ceiling(query):
 _AGENT = re.compile(r"\b\w+\.agent(?= (?:=|IS NOT DISTINCT FROM) \(SELECT session)|(?<=\()\w+\.agent(?=, [^)]*\) = )")
 
 
-@pytest.mark.parametrize("query", [*SESSIONS, *once({SCOPE: RELATIONS[SCOPE]})], ids=str)
+@for_each("query", [*SESSIONS, *once({SCOPE: RELATIONS[SCOPE]})])
 def test_c03_a_query_of_a_session_reads_the_items_of_its_agent_only(query):
     """Taking any one of the predicates away shows."""
     assert list(problems_of_sessions(query.text)) == []
@@ -113,7 +114,7 @@ def test_c03_a_query_of_a_session_reads_the_items_of_its_agent_only(query):
     assert [text for text in spoiled if not list(problems_of_sessions(text))] == []
 
 
-@pytest.mark.parametrize("query", SESSIONS, ids=str)
+@for_each("query", SESSIONS)
 def test_c03_every_query_of_a_session_passes_the_session_predicate(query):
     """By the literal predicate: any function on the column would lock every open session of the level."""
     assert query.text.startswith(f"WITH session AS MATERIALIZED ({PREDICATE}")
@@ -122,13 +123,13 @@ def test_c03_every_query_of_a_session_passes_the_session_predicate(query):
     )
 
 
-@pytest.mark.parametrize("relation", once(RELATIONS), ids=str)
+@for_each("relation", once(RELATIONS))
 def test_a_relation_alone_keeps_to_the_rules(relation):
     """In front of a query, its name hides the view that it reads."""
     assert list(problems(relation.text.replace("SELECT session.agent FROM session", "SELECT 1"))) == []
 
 
-@pytest.mark.parametrize("relation", once(RELATIONS), ids=str)
+@for_each("relation", once(RELATIONS))
 def test_a_relation_reads_a_view_and_the_session_only(relation):
     """The name of a relation in front of it would hide the view, and with it another plan."""
     names = list(queries.load(*relation.file))
@@ -150,7 +151,7 @@ def test_what_passes_no_predicate_names_no_level_and_changes_vectors_only():
     assert [name for name, text in texts.items() if "DELETE" in text] == ["drop_lists"]
 
 
-@pytest.mark.parametrize("query", once(FILES), ids=str)
+@for_each("query", once(FILES))
 def test_a_select_that_locks_is_for_one_tenant(query):
     """Citus locks no rows of several tenants."""
     locking = re.compile(r"\bFOR (?:NO KEY )?UPDATE|\bFOR (?:KEY )?SHARE")
@@ -161,7 +162,7 @@ def test_a_select_that_locks_is_for_one_tenant(query):
     assert [select for select in locks if not is_held.search(select)] == []
 
 
-@pytest.mark.parametrize("query", SESSIONS, ids=str)
+@for_each("query", SESSIONS)
 def test_c01_a_query_on_items_names_no_level(query):
     """The same text serves every level, by the search path of its role."""
     assert "muniment_" not in query.text

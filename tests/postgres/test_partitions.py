@@ -15,6 +15,7 @@ from psycopg import sql
 from muniment_server.postgres import migrate, roles
 from muniment_server.postgres.pool import operator_conninfo
 from tests.support.databases import Database
+from tests.support.each import for_each
 from tests.support.named_queries import LITERALS, PATH_OF, SERVED, Named, filled, named, parameters
 
 NAME = "partitioned"
@@ -88,7 +89,7 @@ def test_every_table_but_two_is_partitioned(partitioned):
 PARTITIONED = [query for query in named(SERVED) if query.name not in ONLY_WHOLE]
 
 
-@pytest.mark.parametrize("query", PARTITIONED, ids=str)
+@for_each("query", PARTITIONED)
 def test_a_query_touches_one_partition(partitioned, query):
     plan = plan_of(partitioned, query)
     if query.role == roles.ERASER:  # its views look the erasure of the tenant up: where is known when it runs
@@ -102,7 +103,7 @@ def test_a_query_touches_one_partition(partitioned, query):
 SPOILED = [query for query in PARTITIONED if query.role in ("muniment_internal", roles.CONTROL)]
 
 
-@pytest.mark.parametrize("query", SPOILED, ids=str)
+@for_each("query", SPOILED)
 def test_a_query_that_forgot_its_tenant_touches_several(partitioned, query):
     """The test above can fail."""
     spoiled = re.sub(r"(\w+)\.tenant = %\(tenant\)s", r"\1.tenant IS NOT NULL", query.text)

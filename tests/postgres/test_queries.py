@@ -7,10 +7,10 @@ from importlib import resources
 from pathlib import Path
 
 import psycopg
-import pytest
 
 import muniment_server
 from muniment_server.postgres import queries
+from tests.support.each import for_each
 from tests.support.named_queries import (
     EMBEDDER,
     ERASER,
@@ -48,7 +48,7 @@ def test_every_file_of_queries_is_known_to_these_tests():
     assert found - NO_QUERIES == known, "name a new query file in monitor/queries.py, or tests/support/named_queries.py"
 
 
-@pytest.mark.parametrize("query", named(SERVED, RELATIONS, UNSCOPED, EMBEDDER, ERASER, SEALER), ids=str)
+@for_each("query", named(SERVED, RELATIONS, UNSCOPED, EMBEDDER, ERASER, SEALER))
 def test_a_query_prepares_as_its_role_without_declared_types(migrated, query):
     with migrated.connect(query.role) as connection:
         connection.execute(f"SET search_path = {PATH_OF.get(query.role, query.role)}".encode())
@@ -57,7 +57,7 @@ def test_a_query_prepares_as_its_role_without_declared_types(migrated, query):
         assert result.error_message.decode() == ""
 
 
-@pytest.mark.parametrize("query", [each for each in named(OPERATORS) if not each.text.startswith("LOCK")], ids=str)
+@for_each("query", [each for each in named(OPERATORS) if not each.text.startswith("LOCK")])
 def test_a_query_of_operators_prepares_in_the_place_of_the_owner(migrated, query):
     """On a level's path where it reads items."""
     with migrated.as_owner() as connection:
@@ -66,13 +66,13 @@ def test_a_query_of_operators_prepares_in_the_place_of_the_owner(migrated, query
         assert connection.pgconn.prepare(b"it", numbered(query.text), None).error_message.decode() == ""
 
 
-@pytest.mark.parametrize("query", once(FILES), ids=str)
+@for_each("query", once(FILES))
 def test_psycopg_caches_how_it_rewrote_the_query(query):
     """Above 4,096 characters it parses the text for every call."""
     assert len(query.text) <= 4096 or query.name in LONG
 
 
-@pytest.mark.parametrize("file", FILES, ids=".".join)
+@for_each("file", FILES)
 def test_every_query_has_a_comment_or_a_name_that_says_what_it_does(file):
     package, name = file
     text = resources.files(package).joinpath(name).read_text("utf-8")

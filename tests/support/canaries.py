@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import uuid
 
+from tests.rpcs import RPCS, World, observe
 from tests.support.answers import CONFIDENTIAL, LEVELS, PUBLIC, RESTRICTED, in_future
+from tests.support.methods import FOR_HOSTS, FOR_SESSIONS, takes_etag
 from tests.support.services import failure_of
 
 MEMORY, USER = 1, 2
@@ -31,6 +33,7 @@ def postgres_log(postgres):
 def use_everything(service, canary):
     """Every call with the canary wherever text goes in, those that succeed and those that fail."""
     host = service.host()
+    use_rows(service, host, canary)
     for level in LEVELS:
         session = service.session(level)
         etag = session.save_memory(key=canary, content=canary, tags=[canary], expire_time=in_future(days=1)).memory.etag
@@ -63,8 +66,40 @@ def use_everything(service, canary):
     use_sharing(service, host, canary)
 
 
+def use_rows(service, host, canary):
+    """Every row of tests/rpcs.py, at each level: as it is, a second time, and with texts that are refused."""
+    World(canary).fill_agents(host)
+    sessions = {level: service.session(level, agent_id=canary) for level in LEVELS}
+    for level, session in sessions.items():
+        world = World(canary, session.session_id, level)
+        world.fill(session, canary)
+        for rpc in [rpc for rpc in RPCS if rpc not in FOR_HOSTS and rpc != "CloseSession"]:
+            use_row(session, rpc, RPCS[rpc].request(world), canary)
+    for rpc in [rpc for rpc in RPCS if rpc not in FOR_SESSIONS]:
+        use_row(host, rpc, RPCS[rpc].request(World(canary, sessions[PUBLIC].session_id)), canary)
+
+
+def use_row(caller, rpc, fields, canary):
+    """One call, and others like it."""
+    observe(caller, rpc, fields)
+    observe(caller, rpc, fields)
+    for end in ("\0", "\n", "x" * 9_000):
+        observe(caller, rpc, longer(fields, end))
+    if takes_etag(rpc):
+        observe(caller, rpc, fields | {"etag": canary})
+
+
+def longer(value, end):
+    """The same with *end* after each text."""
+    if isinstance(value, dict):
+        return {name: longer(each, end) for name, each in value.items()}
+    if isinstance(value, list):
+        return [longer(each, end) for each in value]
+    return value + end if isinstance(value, str) else value
+
+
 def use_many(session, canary):
-    """Many at once, and renames."""
+    """Many at once."""
     one = {"key": canary, "content": canary, "tags": [canary]}
     session.save_memories(memories=[one, {**one, "key": canary + "2"}])
     failure_of(session.save_memories, memories=[one, one])
@@ -73,10 +108,6 @@ def use_many(session, canary):
     session.list_memories(key_prefix=canary[:-1])
     failure_of(session.list_memories, key_prefix=canary + "\n")
     session.search_memories(query=canary, key_prefix=canary)
-    failure_of(session.rename_memory, key=canary, new_key=canary + "2")
-    failure_of(session.rename_memory, key=canary, new_key=canary)
-    failure_of(session.rename_memory, key=canary + "never", new_key=canary + "\n")
-    session.rename_memory(key=canary, new_key=canary + " renamed")
     session.delete_memories(tag=canary)
     failure_of(session.delete_memories, tag=canary * 9)
     for _ in range(2):

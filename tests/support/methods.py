@@ -1,21 +1,17 @@
-"""The methods of the contract, and who may call them."""
+"""The methods of the contract, and who may call them. monitor/policies.txt states it a second time."""
 
 from __future__ import annotations
 
+from muniment_server.monitor.policy import policies
 from muniment_server.transport.server import SERVICES
 
-METHODS = sorted(method.name for service in SERVICES for method in service.methods)
-FOR_HOSTS = {
-    "CreateAgent", "GetAgent", "ListAgents", "UpdateAgent", "DeleteAgent", "EraseItems", "OpenSession", "ListSessions",
-    "RaiseTaint", "ResetSession", "ListAuditEvents", "GetAuditCheckpoint", "CreateSharedBlock", "DeleteSharedBlock",
-    "AttachBlock", "DetachBlock", "ListBlockConsumers", "UndeleteItem",
-}  # fmt: skip
-FOR_SESSIONS = {
-    "SaveMemory", "SaveMemories", "GetMemory", "ListMemories", "SearchMemories", "DeleteMemory", "DeleteMemories",
-    "RenameMemory",
-    "AddNote", "UpdateNote", "DeleteNote", "SearchNotes", "ListNotes", "EditNotes",
-    "ListBlocks", "GetBlock", "UpdateBlock", "EditBlock", "DeleteBlock",
-    "StorePassage", "ImportPassages", "GetPassage", "ListPassages", "SearchPassages", "DeletePassage",
-    "DeletePassages",
-    "RenderPrompt",
-}  # fmt: skip
+POLICIES = {method.name: method for method in policies(SERVICES).values()}
+METHODS = sorted(POLICIES)
+FOR_HOSTS = {name for name, method in POLICIES.items() if not method.for_sessions}
+FOR_SESSIONS = {name for name, method in POLICIES.items() if not method.for_hosts}
+
+
+def takes_etag(rpc: str) -> bool:
+    """Whether the request of *rpc* may name the version that it changes."""
+    (method,) = (method for service in SERVICES for method in service.methods if method.name == rpc)
+    return "etag" in method.input_type.fields_by_name

@@ -8,28 +8,6 @@ import pytest
 
 from tests.support.canaries import break_everything, new_canary, postgres_log, use_everything
 from tests.support.methods import METHODS
-from tests.support.services import Caller
-
-
-def test_every_method_is_called_with_the_canary(service, monkeypatch):
-    called = set()
-
-    def noted(self, rpc, **fields):
-        called.add(rpc)
-        return call(self, rpc, **fields)
-
-    def imported(self, *passages):
-        called.add("ImportPassages")
-        return import_passages(self, *passages)
-
-    call, import_passages = Caller.call, Caller.import_passages
-    monkeypatch.setattr(Caller, "call", noted)
-    monkeypatch.setattr(Caller, "import_passages", imported)
-    use_everything(service, new_canary())
-
-    assert called == set(METHODS), (
-        f"call with the canary, in use_everything() or in what it uses: {set(METHODS) - called}"
-    )
 
 
 @pytest.fixture

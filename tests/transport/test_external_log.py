@@ -23,13 +23,17 @@ from muniment_server.domain.ids import TenantNumber
 from muniment_server.monitor.queries import HOST_QUERIES
 from muniment_server.postgres import roles
 from muniment_server.postgres.pool import operator_conninfo
+from tests import rpcs
+from tests.rpcs import RPCS, World
 from tests.support.answers import LEVELS, PUBLIC, RESTRICTED, in_future, invalid, refusal
 from tests.support.canaries import new_canary, postgres_log, use_everything
 from tests.support.concurrency import in_background, locked, together, wait_until_blocked
 from tests.support.databases import cloned, unpinned_postgres
-from tests.support.methods import METHODS
+from tests.support.methods import POLICIES
 from tests.support.services import serving
 
+WRITES = ("SaveMemory", "AddNote", "UpdateBlock", "StorePassage")
+"""A write of each kind of item."""
 PAST = {"seconds": 1}
 LATE = 0.15
 """A deadline that passes while a statement waits. Seconds."""
@@ -87,77 +91,21 @@ def attempt(call, **fields):
         call(**fields)
 
 
-def session_calls(session, word, name):
-    """A good request of each method for sessions. *word* is a text, *name* a UUID."""
-    about = {"tags": [word], "thread": word, "author": word}
-    return {
-        "SaveMemory": {"key": word, "content": word, "tags": [word], "expire_time": in_future(days=1)},
-        "GetMemory": {"key": word},
-        "ListMemories": {"tag": word},
-        "SearchMemories": {"query": word, "tags": [word]},
-        "DeleteMemory": {"key": word},
-        "SaveMemories": {"memories": [{"key": word, "content": word, "tags": [word]}, {"key": name, "content": word}]},
-        "RenameMemory": {"key": word, "new_key": f"{word} anew"},
-        "DeleteMemories": {"tag": word},
-        "AddNote": {"content": word, "note_id": name},
-        "UpdateNote": {"content": word, "note_id": name},
-        "DeleteNote": {"note_id": name},
-        "EditNotes": {"edits": [{"add": {"content": word, "note_id": name}}]},
-        "ListNotes": {"tier": 1},
-        "SearchNotes": {"query": word},
-        "UpdateBlock": {"label": word, "content": word},
-        "EditBlock": {"label": word, "append": {"content": word}},
-        "GetBlock": {"label": word},
-        "ListBlocks": {},
-        "DeleteBlock": {"label": word},
-        "StorePassage": {"content": word, "passage_id": name, **about},
-        "GetPassage": {"passage_id": name},
-        "ListPassages": {"tags": [word], "thread": word},
-        "SearchPassages": {"query": word, "tags": [word], "thread": word},
-        "DeletePassage": {"passage_id": name},
-        "DeletePassages": {"thread": word},
-        "RenderPrompt": {},
-        "GetSession": {},
-    }
-
-
-def host_calls(session, word):
-    """A good request of each method for hosts; those that end what the others need come last."""
-    shared = {"owner_agent_id": word, "label": word}
-    return {
-        "CreateAgent": {"agent_id": word, "display_name": word, "initial_blocks": [{"label": word, "content": word}]},
-        "GetAgent": {"agent_id": word},
-        "ListAgents": {},
-        "UpdateAgent": {"agent_id": word, "display_name": word},
-        "OpenSession": {"agent_id": word, "conversation_id": word, "taint": PUBLIC},
-        "ListSessions": {"agent_id": word},
-        "ListAuditEvents": {"agent_id": word},
-        "GetAuditCheckpoint": {"classification": PUBLIC},
-        "CreateSharedBlock": {"content": word, **shared},
-        "AttachBlock": {"agent_id": "alice", **shared},
-        "ListBlockConsumers": shared,
-        "DetachBlock": {"agent_id": "alice", **shared},
-        "DeleteSharedBlock": shared,
-        "RaiseTaint": {"session_id": session.session_id, "taint": RESTRICTED, "reason": word},
-        "ResetSession": {"session_id": session.session_id, "reason": word},
-        "CloseSession": {"session_id": session.session_id},
-        "EraseItems": {"agent_id": word, "kind": 1, "name": word},
-        "UndeleteItem": {"agent_id": word, "kind": 1, "name": word, "classification": PUBLIC},
-        "DeleteAgent": {"agent_id": word},
-    }
-
-
-def be_late(service, word, name, lock):
+def be_late(service, word, lock):
     """Each method at each level, canceled while its statement waits for *lock*."""
     sessions = [service.session(level) for level in LEVELS]
     for session in sessions:
         session.list_memories()  # from now on the server remembers it, and need not look it up while all is locked
     host = service.host()
     calls = [
-        *((session, rpc, fields) for session in sessions for rpc, fields in session_calls(session, word, name).items()),
-        *((host, rpc, fields) for rpc, fields in host_calls(sessions[0], word).items()),
+        *(
+            (session, rpc)
+            for session in sessions
+            for rpc in RPCS
+            if POLICIES[rpc].for_sessions and rpc != "CloseSession"
+        ),
+        *((host, rpc) for rpc in RPCS if POLICIES[rpc].for_hosts),
     ]
-    imported = {"content": word, "passage_id": name, "tags": [word], "thread": word, "author": word}
     with (
         service.database.as_owner() as owner,
         owner.transaction(),
@@ -165,24 +113,24 @@ def be_late(service, word, name, lock):
     ):
         owner.execute("SET LOCAL idle_in_transaction_session_timeout = 0")  # it waits for all calls
         owner.execute(lock.encode())
-        for caller, rpc, fields in calls:
-            pool.submit(attempt, partial(caller.call, rpc, timeout=LATE, **fields))
-        for session in sessions:
-            pool.submit(attempt, partial(session.import_passages, imported, timeout=LATE))
+        for caller, rpc in calls:
+            world = World(word, caller.session_id or sessions[0].session_id)
+            pool.submit(attempt, partial(rpcs.call, caller, rpc, RPCS[rpc].request(world), timeout=LATE))
 
 
-def be_late_with_writes(service, session, word, name):
+def be_late_with_writes(service, session, word):
     """Writes that are canceled while they wait for their session's lock."""
     with locked(service, session):
-        for rpc in ("SaveMemory", "AddNote", "UpdateBlock", "StorePassage"):
-            attempt(partial(session.call, rpc, timeout=LATE, **session_calls(session, word, name)[rpc]))
+        for rpc in WRITES:
+            attempt(partial(session.call, rpc, timeout=LATE, **RPCS[rpc].request(World(word))))
 
 
-def meet(service, word, name):
+def meet(service, word):
     """What is unique, made by several at once, and with other contents."""
     host = service.host()
     opening = {"agent_id": word, "conversation_id": word}
-    together(*[partial(attempt, host.create_agent, **host_calls(host, word)["CreateAgent"])] * 3)
+    world = World(word)
+    together(*[partial(attempt, host.create_agent, **RPCS["CreateAgent"].request(world) | {"agent_id": word})] * 3)
     together(*[partial(attempt, host.open_session, taint=level, **opening) for level in LEVELS])
     together(
         *[partial(attempt, host.create_shared_block, owner_agent_id=word, label=f"{word}{n // 2}") for n in range(4)]
@@ -191,31 +139,36 @@ def meet(service, word, name):
     assert not host.list_block_consumers(owner_agent_id=word, label=f"{word}0").agent_ids
     for level in LEVELS:
         one, other = service.session(level, agent_id=word), service.session(level, agent_id=word)
-        for rpc in ("SaveMemory", "AddNote", "UpdateBlock", "StorePassage"):
-            made = [session_calls(one, word, name)[rpc] | {"content": f"{word} {n}"} for n in range(4)]
+        for rpc in WRITES:
+            made = [RPCS[rpc].request(world) | {"content": f"{word} {n}"} for n in range(4)]
             together(*[partial(attempt, partial(who.call, rpc), **made[n]) for n, who in enumerate([one, other] * 2)])
-        several = [{"content": f"{word} {n}", "passage_id": str(uuid.uuid5(uuid.UUID(name), str(n)))} for n in range(9)]
+        several = [
+            {"content": f"{word} {n}", "passage_id": str(uuid.uuid5(uuid.UUID(world.new), str(n)))} for n in range(9)
+        ]
         together(
             partial(attempt, partial(one.import_passages, *several)),
             partial(attempt, partial(other.import_passages, *several[::-1])),
         )
 
 
-def meet_the_end(service, word, name):
+def meet_the_end(service, word):
     """Calls for an agent that is being deleted, each of which would write a row without an owner."""
     host, shared = service.host(), {"owner_agent_id": word, "label": word}
     for n in range(6):
         attempt(host.create_agent, agent_id=word)
         attempt(host.create_shared_block, **shared)
         session = service.session(LEVELS[n % len(LEVELS)], agent_id=word)
-        calls = session_calls(session, f"{word}-{n}", name)
+        world = World(f"{word}-{n}")
         together(
             partial(attempt, host.delete_agent, agent_id=word),
             partial(attempt, host.open_session, agent_id=word, conversation_id=word, taint=PUBLIC),
             partial(attempt, host.attach_block, agent_id="alice", **shared),
             partial(attempt, host.create_shared_block, owner_agent_id=word, label=word + "-late"),
             partial(attempt, host.reset_session, session_id=session.session_id),
-            *[partial(attempt, partial(session.call, rpc), **calls[rpc]) for rpc in ("SaveMemory", "StorePassage")],
+            *[
+                partial(attempt, partial(session.call, rpc), **RPCS[rpc].request(world))
+                for rpc in ("SaveMemory", "StorePassage")
+            ],
         )
 
 
@@ -251,15 +204,6 @@ def test_the_settings_are_the_defaults(external):
     }
 
 
-def test_every_method_is_late():
-    class Session:
-        session_id = ""
-
-    listed = {*session_calls(Session, "", ""), *host_calls(Session, ""), "ImportPassages"}
-
-    assert listed == set(METHODS), f"add it to session_calls or host_calls above: {listed ^ set(METHODS)}"
-
-
 def test_c63_a_violated_constraint_is_logged_with_its_row(service, said):
     """What this module is about: it would be found."""
     word = new_canary()
@@ -278,20 +222,20 @@ def test_c63_a_violated_constraint_is_logged_with_its_row(service, said):
 
 @pytest.mark.proof
 def test_c63_no_call_makes_a_postgres_with_default_settings_log_what_callers_choose(service, said):
-    word, name = new_canary(), str(uuid.uuid4())
+    word = new_canary()
     use_everything(service, word)
-    meet(service, word + "-met", name)
-    meet_the_end(service, word + "-end", name)
-    be_late_with_writes(service, service.session(RESTRICTED), word, name)
-    be_late(service, word, name, LOCK_ALL)
-    be_late(service, word, name, LOCK_INDEX)
+    meet(service, word + "-met")
+    meet_the_end(service, word + "-end")
+    be_late_with_writes(service, service.session(RESTRICTED), word)
+    be_late(service, word, LOCK_ALL)
+    be_late(service, word, LOCK_INDEX)
     deadlock(service, service.session(RESTRICTED), word)
     log = said()
 
     assert log.count("ERROR:  canceling statement") > 50
     assert "STATEMENT:  WITH session AS" in log
     assert "ERROR:  deadlock detected" in log
-    assert [line for line in log.splitlines() if word in line or name in line] == []
+    assert [line for line in log.splitlines() if any(name in line for name in World(word).names())] == []
     assert {line.partition("ERROR:  ")[2] for line in log.splitlines() if "ERROR:  " in line} <= ERRORS
 
 

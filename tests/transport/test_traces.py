@@ -13,10 +13,11 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode, format_span_id, format_trace_id
 
+from muniment_server.monitor.policy import Flow, policies
 from muniment_server.telemetry import otlp
-from muniment_server.telemetry.memory_operations import OPERATIONS
 from muniment_server.telemetry.otlp import OpenTelemetryTracer
 from muniment_server.transport.call_log import REQUEST_ID
+from muniment_server.transport.server import SERVICES
 from tests.support.answers import LEVELS, PUBLIC, RESTRICTED
 from tests.support.canaries import break_everything, new_canary, use_everything
 from tests.support.concurrency import in_background
@@ -198,17 +199,16 @@ def test_a_method_that_the_contract_lacks_is_not_named_by_its_caller(service, tr
     assert "CANARY" not in everything(traces.spans())
 
 
-def test_every_method_has_its_memory_operation_in_the_table_or_none():
-    differ = sorted(OPERATIONS.keys() ^ set(METHODS))
+def test_the_memory_operations_of_the_contract_are_those_of_the_conventions():
+    """Every write of a session is one. policies.txt says which."""
+    operations = {method.name: method.declared.memory_operation for method in policies(SERVICES).values()}
+    writes = {method.name for method in policies(SERVICES).values() if method.flow is Flow.WRITE}
 
-    assert differ == [], (
-        f"OPERATIONS of telemetry/memory_operations.py and the contract differ in {differ}: give a new RPC its memory "
-        "operation there, or None, and remove what the contract no longer has"
-    )
-    assert set(OPERATIONS.values()) == {
-        None, "create_memory_store", "delete_memory_store",
+    assert set(operations.values()) == {
+        "", "create_memory_store", "delete_memory_store",
         "search_memory", "create_memory", "update_memory", "upsert_memory", "delete_memory",
     }  # fmt: skip
+    assert {name for name in writes if not operations[name]} == set()
 
 
 def test_a_call_continues_the_trace_of_its_caller(service, traces):

@@ -21,10 +21,8 @@ pub(crate) fn pauses() -> impl Iterator<Item = Duration> + Send {
 
 /// The request of a method that takes one message. Each method has a request of its own.
 pub(crate) trait UnaryRequest: Any + Clone {
-    /// The method.
-    const METHOD: &'static str;
-    /// What the contract says of doing it twice.
-    const IDEMPOTENCY: Idempotency;
+    /// Whether the contract lets a client send it again: the `may_be_repeated` of the method's policy.
+    const MAY_BE_REPEATED: bool;
 
     /// The version that is to be changed, if just that one is. Empty: any.
     fn etag(&self) -> &str {
@@ -32,55 +30,31 @@ pub(crate) trait UnaryRequest: Any + Clone {
     }
 }
 
-/// `google.protobuf.MethodOptions.IdempotencyLevel`.
-pub(crate) enum Idempotency {
-    Unknown,
-    NoSideEffects,
-    Idempotent,
-}
-
-/// Idempotent: twice does no more than once. But the second answer differs from the first (not found, or
-/// `WRITE_LEVEL_MISMATCH`, or the credential is gone, and `revealed` is lost), so whoever gets it after a
-/// silent repetition is told of a failure that was a success.
-const SECOND_ANSWER_DIFFERS: [&str; 8] = [
-    "CloseSession",
-    "DeleteAgent",
-    "DeleteBlock",
-    "DeleteMemory",
-    "DeleteNote",
-    "DeletePassage",
-    "DeleteSharedBlock",
-    "DetachBlock",
-];
-
 /// Whether *request* may be sent again when nobody knows what became of it.
 ///
 /// With an etag never: if the first attempt did arrive, the second is stale.
 pub(crate) fn may_repeat<R: UnaryRequest>(request: &R) -> bool {
-    is_safe_by_content(request).unwrap_or(match R::IDEMPOTENCY {
-        Idempotency::NoSideEffects => true,
-        Idempotency::Idempotent => request.etag().is_empty() && !SECOND_ANSWER_DIFFERS.contains(&R::METHOD),
-        Idempotency::Unknown => false,
-    })
+    R::MAY_BE_REPEATED && request.etag().is_empty() && does_the_same_again(request)
 }
 
 /// Memories are saved again if none has an etag. An item with an id from the caller is added only once. The same holds
 /// for several notes, if all edits add one. With other edits, a retry could add a note that the first attempt did not,
-/// because a later edit changed a duplicate. None: the content does not decide.
-fn is_safe_by_content(request: &dyn Any) -> Option<bool> {
+/// because a later edit changed a duplicate.
+fn does_the_same_again(request: &dyn Any) -> bool {
     if let Some(save) = request.downcast_ref::<SaveMemoriesRequest>() {
-        return Some(save.memories.iter().all(|memory| memory.etag.is_empty()));
+        return save.memories.iter().all(|memory| memory.etag.is_empty());
     }
     if let Some(note) = request.downcast_ref::<AddNoteRequest>() {
-        return Some(!note.note_id.is_empty());
+        return !note.note_id.is_empty();
     }
     if let Some(passage) = request.downcast_ref::<StorePassageRequest>() {
-        return Some(!passage.passage_id.is_empty());
+        return !passage.passage_id.is_empty();
     }
-    let edits = request.downcast_ref::<EditNotesRequest>()?;
+    let Some(edits) = request.downcast_ref::<EditNotesRequest>() else {
+        return true;
+    };
     let mut each = edits.edits.iter().map(|edit| edit.edit.as_ref());
-    let added_once = each.all(|edit| matches!(edit, Some(Edit::Add(note)) if !note.note_id.is_empty()));
-    Some(edits.validate_only || added_once)
+    edits.validate_only || each.all(|edit| matches!(edit, Some(Edit::Add(note)) if !note.note_id.is_empty()))
 }
 
 #[cfg(test)]
@@ -117,7 +91,6 @@ mod tests {
         assert!(!may_repeat(&v1::CreateAgentRequest::default()));
         assert!(!may_repeat(&v1::OpenSessionRequest::default()));
         assert!(!may_repeat(&v1::EditBlockRequest::default()));
-        assert!(!may_repeat(&v1::RenameMemoryRequest::default()));
         assert!(!may_repeat(&v1::DeleteMemoriesRequest::default()));
     }
 

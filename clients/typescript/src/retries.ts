@@ -1,42 +1,25 @@
 // Which calls may be sent again, and when.
 
-import { type DescMethod, isMessage, type Message } from "@bufbuild/protobuf";
-import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
+import { type DescMethod, getOption, isMessage, type Message } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import type { MunimentError } from "./errors.js";
-import { AgentService } from "./gen/muniment/v1/agent_service_pb.js";
-import { BlockService } from "./gen/muniment/v1/block_service_pb.js";
-import { MemoryService, SaveMemoriesRequestSchema } from "./gen/muniment/v1/memory_service_pb.js";
-import { AddNoteRequestSchema, EditNotesRequestSchema, NoteService } from "./gen/muniment/v1/note_service_pb.js";
-import { PassageService, StorePassageRequestSchema } from "./gen/muniment/v1/passage_service_pb.js";
-import { SessionService } from "./gen/muniment/v1/session_service_pb.js";
+import { SaveMemoriesRequestSchema } from "./gen/muniment/v1/memory_service_pb.js";
+import { AddNoteRequestSchema, EditNotesRequestSchema } from "./gen/muniment/v1/note_service_pb.js";
+import { StorePassageRequestSchema } from "./gen/muniment/v1/passage_service_pb.js";
+import { policy } from "./gen/muniment/v1/policy_pb.js";
 
 const PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 2_000;
 
-// Idempotent: twice does no more than once. But the second answer differs from the first (not found, or
-// WRITE_LEVEL_MISMATCH, or the credential is gone, and `revealed` is lost), so whoever gets it after a
-// silent repetition is told of a failure that was a success.
-const SECOND_ANSWER_DIFFERS: ReadonlySet<DescMethod> = new Set<DescMethod>([
-  SessionService.method.closeSession,
-  AgentService.method.deleteAgent,
-  BlockService.method.deleteBlock,
-  MemoryService.method.deleteMemory,
-  NoteService.method.deleteNote,
-  PassageService.method.deletePassage,
-  BlockService.method.deleteSharedBlock,
-  BlockService.method.detachBlock,
-]);
-
 /**
- * Whether a request may be sent again when nobody knows what became of it.
+ * Whether a request may be sent again when nobody knows what became of it: as the contract says of its method.
  *
  * What is added under an id of the caller's is added once. With an etag never: if the first attempt did arrive, the
  * second is stale.
  */
 export function mayRepeat(method: DescMethod, request: Message): boolean {
-  if (method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS) {
-    return true;
+  if (!getOption(method, policy).mayBeRepeated || ("etag" in request && request.etag !== "")) {
+    return false;
   }
   if (isMessage(request, AddNoteRequestSchema)) {
     return request.noteId !== "";
@@ -51,10 +34,7 @@ export function mayRepeat(method: DescMethod, request: Message): boolean {
     // A note whose content is there already is not added, but would be the second time if a later edit changes that one.
     return request.validateOnly || request.edits.every(({ edit }) => edit.case === "add" && edit.value.noteId !== "");
   }
-  if (method.idempotency !== MethodOptions_IdempotencyLevel.IDEMPOTENT || SECOND_ANSWER_DIFFERS.has(method)) {
-    return false;
-  }
-  return !("etag" in request && request.etag !== "");
+  return true;
 }
 
 /** Whether the same call may succeed a little later: after UNAVAILABLE, or overload that names a time. */

@@ -27,7 +27,6 @@ async function served(answer: (context: HandlerContext) => unknown = () => {}, p
         saveMemory: reply("save"),
         deleteMemory: reply("delete"),
         saveMemories: reply("save many"),
-        renameMemory: reply("rename"),
         deleteMemories: reply("delete many"),
       }),
     path,
@@ -134,7 +133,6 @@ test("a read that meets UNAVAILABLE, or is broken off by the server, is made aga
     ["saveMemory", ["save", "save"]],
     ["deleteMemory", ["delete"]],
     ["saveMemories", ["save many", "save many"]],
-    ["renameMemory", ["rename"]],
     ["deleteMemories", ["delete many"]],
   ] as const) {
     for (const code of [Code.Unavailable, Code.Canceled]) {

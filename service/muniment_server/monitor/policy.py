@@ -45,6 +45,8 @@ class Method:
     for_sessions: bool
     request_type: str
     """The full name of the request message."""
+    declared: policy_pb2.MethodPolicy
+    """The whole option. What the monitor enforces is in the fields above; others read from it what they need."""
     takes_stream: bool = False
     """Whether the caller sends a stream of requests."""
 
@@ -57,7 +59,7 @@ class Method:
     @classmethod
     def outside_the_contract(cls, name: str, *, for_sessions: bool) -> Method:
         """A stand-in for calls that the contract does not define, so that they pass the same interceptors."""
-        return cls("", "", name, Flow.CONTROL, for_hosts=True, for_sessions=for_sessions, request_type="")
+        return cls("", "", name, Flow.CONTROL, True, for_sessions, request_type="", declared=policy_pb2.MethodPolicy())
 
 
 def policies(services: Iterable[ServiceDescriptor]) -> Mapping[str, Method]:
@@ -80,6 +82,7 @@ def _method(method: MethodDescriptor) -> Method:
         for_hosts=policy_pb2.PRINCIPAL_HOST in declared.principals,
         for_sessions=policy_pb2.PRINCIPAL_SESSION in declared.principals,
         request_type=method.input_type.full_name,
+        declared=declared,
         takes_stream=method.client_streaming,
     )
 
@@ -102,15 +105,12 @@ def _gaps(method: MethodDescriptor) -> Iterator[str]:
         yield "a session could name a level"
 
 
-def names_level(message: Descriptor, seen: frozenset[str] = frozenset()) -> bool:
-    """Whether *message* has a field of type Classification, at any depth."""
-    if message.full_name in seen:
+def names_level(message: Descriptor | None, seen: frozenset[str] = frozenset()) -> bool:
+    """Whether *message* has a field of type Classification, at any depth. None has no fields."""
+    if message is None or message.full_name in seen:
         return False
-    return any(
-        is_level(field)
-        or (field.message_type is not None and names_level(field.message_type, seen | {message.full_name}))
-        for field in message.fields
-    )
+    seen |= {message.full_name}
+    return any(is_level(field) or names_level(field.message_type, seen) for field in message.fields)
 
 
 def is_level(field: FieldDescriptor) -> bool:

@@ -24,7 +24,6 @@ from opentelemetry.trace import Span, SpanKind, StatusCode, format_trace_id, set
 from opentelemetry.trace import Tracer as SpanTracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from muniment_server.telemetry.memory_operations import OPERATIONS
 from muniment_server.telemetry.traces import CallTrace
 
 _LOG = logging.getLogger("muniment.traces")
@@ -55,7 +54,14 @@ class OpenTelemetryTracer:
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL + 1)  # it logs what the collector answers
 
     def begin(
-        self, path: str, name: str, traceparent: str | None, *, seconds: float, fields: Mapping[str, object]
+        self,
+        path: str,
+        name: str,
+        traceparent: str | None,
+        *,
+        operation: str,
+        seconds: float,
+        fields: Mapping[str, object],
     ) -> CallTrace | None:
         """See `traces.Tracer`."""
         chance = self._ids.generate_trace_id()
@@ -69,7 +75,7 @@ class OpenTelemetryTracer:
             {"rpc.system.name": "grpc", "rpc.method": method, **_attributes(fields)},
             start_time=time.time_ns() - int(seconds * 1e9),
         )
-        return _CallTrace(self._tracer, call, OPERATIONS.get(name), _store(fields))
+        return _CallTrace(self._tracer, call, operation, _store(fields))
 
     def stop(self) -> None:
         """See `traces.Tracer`. What a slow collector has not taken by then is lost."""
@@ -84,10 +90,10 @@ class _CallTrace:
 
     __slots__ = ("_call", "_operation")
 
-    def __init__(self, tracer: SpanTracer, call: Span, operation: str | None, store: str | None) -> None:
+    def __init__(self, tracer: SpanTracer, call: Span, operation: str, store: str | None) -> None:
         self._call = call
         self._operation: Span | None = None
-        if operation is not None:
+        if operation:
             attributes = {"gen_ai.operation.name": operation}
             if store is not None:
                 attributes["gen_ai.memory.store.id"] = store

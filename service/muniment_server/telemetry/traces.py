@@ -26,12 +26,20 @@ class Tracer(Protocol):
     """Makes the traces of one process."""
 
     def begin(
-        self, path: str, name: str, traceparent: str | None, *, seconds: float, fields: Mapping[str, object]
+        self,
+        path: str,
+        name: str,
+        traceparent: str | None,
+        *,
+        operation: str,
+        seconds: float,
+        fields: Mapping[str, object],
     ) -> CallTrace | None:
         """Begin the trace of a call that arrived *seconds* ago, with the *fields* of its line in the log.
 
         *path* and *name* are those of the method; *path* is empty outside the contract. *traceparent* is what the
-        caller sent, which may be malformed. None if the call is not sampled.
+        caller sent, which may be malformed. *operation* is the memory operation of the method, or empty. None if the
+        call is not sampled.
         """
         ...
 

@@ -131,6 +131,7 @@ class CallRecord:
                 self.method.path,
                 self.method.name,
                 _traceparent(metadata),
+                operation=self.method.declared.memory_operation,
                 seconds=time.monotonic() - self.begun,
                 fields={"request_id": self.request_id, **_identity(self.principal)},
             )

@@ -14,11 +14,6 @@ from muniment_server.domain.errors import StorageFull
 from muniment_server.monitor.call import Call, Proceed
 from muniment_server.postgres.disk import Disk
 
-STORES_TEXT = frozenset({
-    "AddNote", "CreateAgent", "CreateSharedBlock", "EditBlock", "EditNotes", "ImportPassages", "RenameMemory",
-    "SaveMemories", "SaveMemory", "StorePassage", "UndeleteItem", "UpdateBlock", "UpdateNote",
-})  # fmt: skip
-
 
 class RefuseWhenFull:
     """The interceptor in front of the servicers."""
@@ -27,7 +22,7 @@ class RefuseWhenFull:
         self._disk = disk
 
     def __call__(self, call: Call, proceed: Proceed) -> Message:
-        if call.method.name not in STORES_TEXT:
+        if not call.method.declared.stores_text:
             return proceed(call)
         self._require_room()
         if call.method.takes_stream:

@@ -16,8 +16,6 @@ from muniment_server.postgres.driver_errors import location_of
 from muniment_server.transport.shares import Claim, Shares
 
 _LOG = logging.getLogger("muniment.server")
-_LONG = frozenset({"SearchMemories", "SearchNotes", "SearchPassages", "RenderPrompt"})
-"""Calls that may take long. They run on threads of their own, so that they cannot occupy all."""
 _LONG_CALLS_PER_THREAD = 128
 _ERASURES = 64
 """Calls that erase, of which one runs. Each gives way before a batch."""
@@ -175,4 +173,4 @@ class Pools:
         """The pool for a call of *principal* that has no thread of its own."""
         if isinstance(principal, HostIdentity):
             return self.hosts
-        return self.long if method.name in _LONG else self.calls
+        return self.long if method.declared.runs_long else self.calls

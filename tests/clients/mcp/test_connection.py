@@ -11,8 +11,9 @@ import pytest
 
 from muniment.mcp import session_of
 from tests.clients.mcp.conftest import talking, talking_over_stdio
-from tests.clients.python.scripted import TOKEN, ScriptedServer, serve
+from tests.clients.python.scripted import ScriptedServer, serve
 from tests.support.certificates import make
+from tests.support.examples import TOKEN
 
 WITHOUT_OPENSSL = pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make certificates with")
 

@@ -29,8 +29,9 @@ from muniment.mcp.log import BriefHandler
 from tests.clients.mcp.conftest import COMMAND
 from tests.clients.mcp.over_http import HEADERS, Endpoint, call_of, serving, serving_alone, talking_over_http
 from tests.clients.mcp.tools import TOOLS
-from tests.clients.python.scripted import TOKEN, ScriptedServer, error_info, retry_info, serve, status
+from tests.clients.python.scripted import ScriptedServer, error_info, retry_info, serve, status
 from tests.support.certificates import make
+from tests.support.examples import TOKEN
 
 PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
 CANARY = "canary-in-a-content"

@@ -13,7 +13,9 @@ import muniment
 from muniment import Classification, MemorySettings
 from muniment.v1.memory_service_pb2 import ListMemoriesResponse
 from tests.clients.mcp.conftest import talking
-from tests.clients.python.scripted import ANSWERS, TOKEN, ScriptedServer, error_info, serve, status
+from tests.clients.python.scripted import ScriptedServer, error_info, serve, status
+from tests.rpcs import RPCS
+from tests.support.examples import TOKEN
 
 pytestmark = pytest.mark.anyio
 
@@ -272,7 +274,7 @@ def scripted() -> Iterator[tuple[ScriptedServer, str]]:
 async def test_a_list_begins_again_when_the_taint_is_raised_between_two_pages(scripted):
     server, address = scripted
     first = ListMemoriesResponse()
-    first.CopyFrom(ANSWERS["ListMemories"])
+    first.CopyFrom(RPCS["ListMemories"].answer)
     first.next_page_token = "second"
     server.script("ListMemories", first, status(grpc.StatusCode.ABORTED, error_info("TAINT_CHANGED")))
 

@@ -12,7 +12,8 @@ import pytest
 import muniment
 from muniment import HostClient, SessionClient, aio
 from tests.clients.python.blocking import made_blocking
-from tests.clients.python.scripted import HOST_KEY, TOKEN, ScriptedServer, serve
+from tests.clients.python.scripted import ScriptedServer, serve
+from tests.support.examples import HOST_KEY, TOKEN
 
 
 @dataclass(frozen=True)

@@ -16,235 +16,20 @@ from google.protobuf.any_pb2 import Any as Packed
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
-from google.protobuf.timestamp_pb2 import Timestamp
 from google.rpc.error_details_pb2 import BadRequest, ErrorInfo, RetryInfo
 from google.rpc.status_pb2 import Status
 from grpc_status import rpc_status
 
-from muniment.v1 import (
-    agent_pb2,
-    agent_service_pb2,
-    audit_pb2,
-    audit_service_pb2,
-    block_pb2,
-    block_service_pb2,
-    classification_pb2,
-    memory_pb2,
-    memory_service_pb2,
-    note_pb2,
-    note_service_pb2,
-    passage_pb2,
-    passage_service_pb2,
-    prompt_pb2,
-    prompt_service_pb2,
-    session_pb2,
-    session_service_pb2,
-)
+from muniment.retries import CONTRACT
+from muniment.v1 import classification_pb2, note_pb2
+from tests.rpcs import RPCS
+from tests.support.examples import NOTE_ID, USAGE
 
-CONTRACT = (
-    agent_service_pb2,
-    audit_service_pb2,
-    block_service_pb2,
-    memory_service_pb2,
-    note_service_pb2,
-    passage_service_pb2,
-    prompt_service_pb2,
-    session_service_pb2,
-)
 METHODS = {
     method.name: method
     for module in CONTRACT
     for service in module.DESCRIPTOR.services_by_name.values()
     for method in service.methods
-}
-
-NOON = Timestamp(seconds=1_760_000_000)
-NOTE_ID = "5d0c4a0e-4f52-4d7b-9a53-6c2f6f6f2d10"
-PASSAGE_ID = "c7a1b1de-0f3c-4f0a-8f0e-2f1f0a7c9e55"
-SESSION_ID = "9b2d0a52-52ac-4cf4-a3e0-0f9a0f0a5f11"
-HOST_KEY = "mun_h_1_a-host-key"
-TOKEN = "mun_s_1_a-session-token"
-
-AGENT = agent_pb2.Agent(
-    agent_id="ada",
-    display_name="Ada",
-    language="en",
-    memory_settings=agent_pb2.MemorySettings(memory_enabled=True, memory_char_limit=0),
-    create_time=NOON,
-    update_time=NOON,
-)
-SESSION = session_pb2.Session(
-    session_id=SESSION_ID,
-    agent_id="ada",
-    conversation_id="talk",
-    taint=classification_pb2.CLASSIFICATION_INTERNAL,
-    create_time=NOON,
-    expire_time=NOON,
-)
-MEMORY = memory_pb2.Memory(
-    key="tea",
-    content="Assam, no sugar",
-    tags=["taste"],
-    classification=classification_pb2.CLASSIFICATION_PUBLIC,
-    etag="item-1",
-    create_time=NOON,
-    update_time=NOON,
-)
-NOTE = note_pb2.Note(
-    note_id=NOTE_ID,
-    tier=note_pb2.TIER_MEMORY,
-    content="Ada travels by night train only",
-    classification=classification_pb2.CLASSIFICATION_PUBLIC,
-    etag="item-1",
-    create_time=NOON,
-    update_time=NOON,
-)
-USAGE = note_pb2.Usage(tier=note_pb2.TIER_MEMORY, used_chars=31, limit_chars=2200, percent=1)
-BLOCK = block_pb2.Block(
-    owner_agent_id="ada",
-    label="personality",
-    content="Dry humor, no jargon.",
-    classification=classification_pb2.CLASSIFICATION_PUBLIC,
-    etag="item-1",
-    create_time=NOON,
-    update_time=NOON,
-)
-PASSAGE = passage_pb2.Passage(
-    passage_id=PASSAGE_ID,
-    content="Booked the sleeper to Vienna.",
-    tags=["travel"],
-    thread="trip",
-    author="Ada",
-    event_time=NOON,
-    classification=classification_pb2.CLASSIFICATION_PUBLIC,
-    create_time=NOON,
-)
-RULER = "═" * 48
-PROMPT = f"""\
-### personality
-Dry humor, no jargon.
-Never before nine.
-
-{RULER}
-MEMORY (agent notes) [1% — 31/2,200 chars]
-{RULER}
-Ada travels by night train only"""
-AUDIT_EVENT = audit_pb2.AuditEvent(
-    event_id="e1",
-    time=NOON,
-    classification=classification_pb2.CLASSIFICATION_PUBLIC,
-    agent_id="ada",
-    method="SaveMemory",
-    outcome="OK",
-    kind=audit_pb2.ITEM_KIND_MEMORY,
-    item_id="i1",
-    revision=1,
-)
-
-ANSWERS: Mapping[str, Any] = {
-    "CreateAgent": agent_service_pb2.CreateAgentResponse(agent=AGENT),
-    "GetAgent": agent_service_pb2.GetAgentResponse(agent=AGENT),
-    "ListAgents": agent_service_pb2.ListAgentsResponse(agents=[AGENT]),
-    "UpdateAgent": agent_service_pb2.UpdateAgentResponse(agent=AGENT),
-    "DeleteAgent": agent_service_pb2.DeleteAgentResponse(),
-    "EraseItems": agent_service_pb2.EraseItemsResponse(),
-    "UndeleteItem": agent_service_pb2.UndeleteItemResponse(),
-    "OpenSession": session_service_pb2.OpenSessionResponse(session=SESSION, token=TOKEN),
-    "GetSession": session_service_pb2.GetSessionResponse(session=SESSION),
-    "ListSessions": session_service_pb2.ListSessionsResponse(sessions=[SESSION]),
-    "RaiseTaint": session_service_pb2.RaiseTaintResponse(session=SESSION),
-    "ResetSession": session_service_pb2.ResetSessionResponse(session=SESSION, token=TOKEN),
-    "CloseSession": session_service_pb2.CloseSessionResponse(),
-    "SaveMemory": memory_service_pb2.SaveMemoryResponse(memory=MEMORY),
-    "SaveMemories": memory_service_pb2.SaveMemoriesResponse(
-        memories=[MEMORY], classification=classification_pb2.CLASSIFICATION_PUBLIC
-    ),
-    "DeleteMemories": memory_service_pb2.DeleteMemoriesResponse(deleted_count=2, more=True),
-    "RenameMemory": memory_service_pb2.RenameMemoryResponse(
-        memory=MEMORY, revealed=classification_pb2.CLASSIFICATION_PUBLIC
-    ),
-    "GetMemory": memory_service_pb2.GetMemoryResponse(memory=MEMORY),
-    "ListMemories": memory_service_pb2.ListMemoriesResponse(
-        memories=[MEMORY], classification=classification_pb2.CLASSIFICATION_PUBLIC
-    ),
-    "SearchMemories": memory_service_pb2.SearchMemoriesResponse(
-        results=[memory_service_pb2.MemoryResult(memory=MEMORY, score=1.5, snippet="Assam, no sugar")],
-        classification=classification_pb2.CLASSIFICATION_PUBLIC,
-        semantic=True,
-        reranked=True,
-    ),
-    "DeleteMemory": memory_service_pb2.DeleteMemoryResponse(),
-    "AddNote": note_service_pb2.AddNoteResponse(note=NOTE, usage=USAGE),
-    "UpdateNote": note_service_pb2.UpdateNoteResponse(note=NOTE, usage=USAGE),
-    "DeleteNote": note_service_pb2.DeleteNoteResponse(usage=USAGE),
-    "SearchNotes": note_service_pb2.SearchNotesResponse(
-        results=[note_service_pb2.NoteResult(note=NOTE, score=1.5, snippet="night train")],
-        usage=USAGE,
-        classification=classification_pb2.CLASSIFICATION_PUBLIC,
-        semantic=True,
-        reranked=True,
-    ),
-    "ListNotes": note_service_pb2.ListNotesResponse(
-        notes=[NOTE], usage=USAGE, classification=classification_pb2.CLASSIFICATION_PUBLIC
-    ),
-    "EditNotes": note_service_pb2.EditNotesResponse(
-        notes=[NOTE], usage=USAGE, classification=classification_pb2.CLASSIFICATION_PUBLIC
-    ),
-    "ListBlocks": block_service_pb2.ListBlocksResponse(
-        blocks=[BLOCK], classification=classification_pb2.CLASSIFICATION_PUBLIC
-    ),
-    "GetBlock": block_service_pb2.GetBlockResponse(block=BLOCK),
-    "UpdateBlock": block_service_pb2.UpdateBlockResponse(block=BLOCK),
-    "EditBlock": block_service_pb2.EditBlockResponse(block=BLOCK),
-    "DeleteBlock": block_service_pb2.DeleteBlockResponse(),
-    "CreateSharedBlock": block_service_pb2.CreateSharedBlockResponse(),
-    "DeleteSharedBlock": block_service_pb2.DeleteSharedBlockResponse(),
-    "AttachBlock": block_service_pb2.AttachBlockResponse(),
-    "DetachBlock": block_service_pb2.DetachBlockResponse(),
-    "ListBlockConsumers": block_service_pb2.ListBlockConsumersResponse(agent_ids=["bob", "cleo"]),
-    "StorePassage": passage_service_pb2.StorePassageResponse(passage=PASSAGE),
-    "ImportPassages": passage_service_pb2.ImportPassagesResponse(stored_count=2, existing_count=1),
-    "GetPassage": passage_service_pb2.GetPassageResponse(passage=PASSAGE),
-    "ListPassages": passage_service_pb2.ListPassagesResponse(
-        passages=[PASSAGE], classification=classification_pb2.CLASSIFICATION_PUBLIC
-    ),
-    "SearchPassages": passage_service_pb2.SearchPassagesResponse(
-        results=[passage_service_pb2.PassageResult(passage=PASSAGE, score=1.5, snippet="sleeper to Vienna")],
-        classification=classification_pb2.CLASSIFICATION_PUBLIC,
-        semantic=True,
-        reranked=True,
-    ),
-    "DeletePassage": passage_service_pb2.DeletePassageResponse(),
-    "DeletePassages": passage_service_pb2.DeletePassagesResponse(deleted_count=3),
-    "RenderPrompt": prompt_service_pb2.RenderPromptResponse(
-        text=PROMPT,
-        sections=[
-            prompt_pb2.PromptSection(
-                kind=prompt_pb2.PROMPT_SECTION_KIND_BLOCK,
-                label="personality",
-                owner_agent_id="ada",
-                classification=classification_pb2.CLASSIFICATION_PUBLIC,
-            ),
-            prompt_pb2.PromptSection(
-                kind=prompt_pb2.PROMPT_SECTION_KIND_MEMORY,
-                note_ids=[NOTE_ID],
-                classification=classification_pb2.CLASSIFICATION_PUBLIC,
-            ),
-        ],
-        usage=[USAGE, note_pb2.Usage(tier=note_pb2.TIER_USER, limit_chars=1375)],
-        classification=classification_pb2.CLASSIFICATION_PUBLIC,
-        etag="hash-of-the-prompt",
-    ),
-    "ListAuditEvents": audit_service_pb2.ListAuditEventsResponse(audit_events=[AUDIT_EVENT]),
-    "GetAuditCheckpoint": audit_service_pb2.GetAuditCheckpointResponse(
-        checkpoint=audit_pb2.AuditCheckpoint(
-            classification=classification_pb2.CLASSIFICATION_PUBLIC,
-            seal_number=2,
-            event_count=5,
-            head_hash="ab",
-            time=NOON,
-        )
-    ),
 }
 
 
@@ -345,7 +130,7 @@ class ScriptedServer(grpc.GenericRpcHandler):
 
     def _answer(self, method: str, context: grpc.ServicerContext) -> Message:
         with self._lock:
-            scripted = self._script[method].popleft() if self._script[method] else ANSWERS[method]
+            scripted = self._script[method].popleft() if self._script[method] else RPCS[method].answer
             trailers = (("request-id", request_id(next(self._numbers))),) if self.numbers_answers else ()
         if isinstance(scripted, Status):
             refusal = rpc_status.to_status(scripted)

@@ -21,7 +21,8 @@ from muniment import Classification, NewPassage, aio
 from muniment._channel import CONNECTIONS
 from muniment.v1 import memory_service_pb2
 from muniment.v1.classification_pb2 import CLASSIFICATION_PUBLIC
-from tests.clients.python.scripted import HOST_KEY, MEMORY, SESSION_ID, TOKEN, ScriptedServer, error_info, status
+from tests.clients.python.scripted import ScriptedServer, error_info, status
+from tests.support.examples import HOST_KEY, MEMORY, SESSION_ID, TOKEN
 
 ROOT = Path(__file__).parents[3]
 RAISED = status(grpc.StatusCode.ABORTED, error_info("TAINT_CHANGED"))

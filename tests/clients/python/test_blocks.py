@@ -12,7 +12,8 @@ import muniment
 from muniment import Classification, SessionClient
 from muniment.v1 import block_service_pb2 as pb
 from muniment.v1.classification_pb2 import CLASSIFICATION_CONFIDENTIAL, CLASSIFICATION_INTERNAL, CLASSIFICATION_PUBLIC
-from tests.clients.python.scripted import BLOCK, error_info, status
+from tests.clients.python.scripted import error_info, status
+from tests.support.examples import BLOCK
 
 NOON = datetime.fromtimestamp(1_760_000_000, UTC)
 PERSONALITY = muniment.Block(

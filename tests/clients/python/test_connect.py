@@ -14,7 +14,8 @@ import pytest
 import muniment
 from muniment import TLS, HostClient, SessionClient
 from muniment._channel import is_local
-from tests.clients.python.scripted import HOST_KEY, TOKEN, ScriptedServer, serve
+from tests.clients.python.scripted import ScriptedServer, serve
+from tests.support.examples import HOST_KEY, TOKEN
 
 LOCAL = [
     "127.0.0.1:50051",

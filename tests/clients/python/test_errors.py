@@ -16,16 +16,8 @@ from muniment import Classification, SessionClient, Tier, errors
 from muniment._status import CLOSED_HERE, error_of
 from muniment.v1 import passage_pb2
 from muniment.v1.error_pb2 import ErrorReason
-from tests.clients.python.scripted import (
-    NOTE_ID,
-    TOKEN,
-    ScriptedServer,
-    bad_request,
-    error_info,
-    over_budget,
-    retry_info,
-    status,
-)
+from tests.clients.python.scripted import ScriptedServer, bad_request, error_info, over_budget, retry_info, status
+from tests.support.examples import NOTE_ID, TOKEN
 
 REASONS = [name.removeprefix("ERROR_REASON_") for name, number in ErrorReason.items() if number]
 CODES = [code for code in grpc.StatusCode if code is not grpc.StatusCode.OK]

@@ -10,14 +10,7 @@ import pytest
 from muniment import Classification, ItemKind, MemorySettings
 from muniment.v1 import agent_pb2, agent_service_pb2, audit_service_pb2, session_service_pb2
 from muniment.v1.classification_pb2 import CLASSIFICATION_RESTRICTED
-from tests.clients.python.scripted import (
-    AGENT,
-    AUDIT_EVENT,
-    HOST_KEY,
-    SESSION,
-    SESSION_ID,
-    TOKEN,
-)
+from tests.support.examples import AGENT, AUDIT_EVENT, HOST_KEY, SESSION, SESSION_ID, TOKEN
 
 NOON = datetime.fromtimestamp(1_760_000_000, UTC)
 

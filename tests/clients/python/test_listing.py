@@ -10,7 +10,9 @@ import pytest
 
 from muniment import HostClient, SessionClient, TaintChanged
 from muniment._listing import undisturbed
-from tests.clients.python.scripted import ANSWERS, SESSION_ID, error_info, status
+from tests.clients.python.scripted import error_info, status
+from tests.rpcs import RPCS
+from tests.support.examples import SESSION_ID
 
 RAISED = status(grpc.StatusCode.ABORTED, error_info("TAINT_CHANGED"))
 
@@ -29,8 +31,8 @@ LISTS: dict[str, Callable[[HostClient, SessionClient], Any]] = {
 
 def begun(method: str) -> Any:
     """The first page of a list that has a second one."""
-    page = type(ANSWERS[method])()
-    page.CopyFrom(ANSWERS[method])
+    page = type(RPCS[method].answer)()
+    page.CopyFrom(RPCS[method].answer)
     page.next_page_token = "second"
     return page
 
@@ -48,13 +50,13 @@ def raised(times: int):
 
 
 def test_every_list_is_tested():
-    assert LISTS.keys() == {method for method in ANSWERS if method.startswith("List")}
+    assert LISTS.keys() == {method for method in RPCS if method.startswith("List")}
 
 
 @pytest.mark.parametrize("method", LISTS)
 def test_a_list_is_read_page_by_page_and_as_a_whole(server, host, session, method):
     each_page = len(list(LISTS[method](host, session)))
-    server.script(method, begun(method), ANSWERS[method], begun(method), ANSWERS[method])
+    server.script(method, begun(method), RPCS[method].answer, begun(method), RPCS[method].answer)
 
     assert len(list(LISTS[method](host, session))) == 2 * each_page
     assert len(LISTS[method](host, session).all()) == 2 * each_page

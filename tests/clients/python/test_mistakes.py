@@ -15,8 +15,9 @@ import pytest
 import muniment
 from muniment import TLS, NewPassage, TLSMismatch, aio
 from muniment.errors import REMEDIES
-from tests.clients.python.scripted import TOKEN, ScriptedServer, error_info, serve, status
+from tests.clients.python.scripted import ScriptedServer, error_info, serve, status
 from tests.support.certificates import make
+from tests.support.examples import TOKEN
 
 WITHOUT_A_PORT = "has no port: give HOST:PORT, such as 127.0.0.1:50051, or unix:PATH"
 

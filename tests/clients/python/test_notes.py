@@ -13,7 +13,8 @@ from muniment import AddNote, Classification, DeleteNote, Tier, UpdateNote, Usag
 from muniment.v1 import note_service_pb2
 from muniment.v1.classification_pb2 import CLASSIFICATION_CONFIDENTIAL, CLASSIFICATION_INTERNAL, CLASSIFICATION_PUBLIC
 from muniment.v1.note_pb2 import TIER_MEMORY, TIER_USER
-from tests.clients.python.scripted import NOTE, NOTE_ID, USAGE, error_info, status
+from tests.clients.python.scripted import error_info, status
+from tests.support.examples import NOTE, NOTE_ID, USAGE
 
 NOON = datetime.fromtimestamp(1_760_000_000, UTC)
 TRAINS = "Ada travels by night train only"

@@ -19,8 +19,9 @@ from muniment.v1 import passage_service_pb2 as pb
 from muniment.v1.classification_pb2 import CLASSIFICATION_CONFIDENTIAL, CLASSIFICATION_INTERNAL, CLASSIFICATION_PUBLIC
 from muniment.v1.passage_pb2 import ImportProgress
 from muniment.v1.tag_match_pb2 import TAG_MATCH_ALL, TAG_MATCH_ANY
-from tests.clients.python.scripted import NOON as STAMP
-from tests.clients.python.scripted import PASSAGE, PASSAGE_ID, TOKEN, error_info, status
+from tests.clients.python.scripted import error_info, status
+from tests.support.examples import NOON as STAMP
+from tests.support.examples import PASSAGE, PASSAGE_ID, TOKEN
 
 NOON = datetime.fromtimestamp(1_760_000_000, UTC)
 VIENNA = "Booked the sleeper to Vienna."

@@ -11,8 +11,8 @@ import pytest
 import muniment
 from muniment import NewPassage
 from muniment._channel import CONNECTIONS
-from tests.clients.python.scripted import TOKEN
 from tests.support.commands import wait_until
+from tests.support.examples import TOKEN
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 8])

@@ -9,7 +9,7 @@ from muniment import Classification, PromptSection, PromptSectionKind, Tier, Usa
 from muniment.v1 import prompt_service_pb2 as pb
 from muniment.v1.classification_pb2 import CLASSIFICATION_PUBLIC
 from muniment.v1.prompt_pb2 import PROMPT_SECTION_KIND_BLOCK, PROMPT_SECTION_KIND_USER_PROFILE
-from tests.clients.python.scripted import NOTE_ID, PROMPT
+from tests.support.examples import NOTE_ID, PROMPT
 
 
 def test_a_prompt_is_what_was_sent(session):

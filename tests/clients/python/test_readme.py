@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import muniment
-from tests.clients.python.scripted import HOST_KEY, NOTE_ID, over_budget
+from tests.clients.python.scripted import over_budget
+from tests.support.examples import HOST_KEY, NOTE_ID
 
 README = Path(__file__).parents[3] / "clients/python/README.md"
 

@@ -11,7 +11,8 @@ import muniment
 from muniment import Details, NewPassage
 from muniment._shown import shown
 from muniment._status import BY_REASON
-from tests.clients.python.scripted import TOKEN, bad_request, error_info, request_id, status, unavailable
+from tests.clients.python.scripted import bad_request, error_info, request_id, status, unavailable
+from tests.support.examples import TOKEN
 
 NOT_FOUND = status(grpc.StatusCode.NOT_FOUND, error_info("MEMORY_NOT_FOUND"))
 

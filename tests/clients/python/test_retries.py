@@ -13,25 +13,15 @@ import pytest
 import muniment
 from muniment import (
     AddNote,
-    Classification,
     DeleteNote,
-    HostClient,
-    ItemKind,
-    NewMemory,
     NewPassage,
     SessionClient,
     UpdateNote,
 )
 from muniment.retries import FIRST_PAUSE, LONGEST_PAUSE, may_repeat, pauses, repeat
-from muniment.v1 import note_service_pb2, passage_service_pb2
+from muniment.v1 import note_service_pb2, passage_service_pb2, policy_pb2
 from tests.clients.python.scripted import (
-    ANSWERS,
-    HOST_KEY,
     METHODS,
-    NOTE_ID,
-    PASSAGE_ID,
-    SESSION_ID,
-    TOKEN,
     ScriptedServer,
     error_info,
     overloaded,
@@ -40,96 +30,35 @@ from tests.clients.python.scripted import (
     status,
     unavailable,
 )
+from tests.rpcs import RPCS
+from tests.support.examples import HOST_KEY, NOTE_ID, TOKEN
 from tests.support.ports import free_port
 
-CALLS: dict[str, Callable[[HostClient, SessionClient], object]] = {
-    "CreateAgent": lambda host, _: host.create_agent("ada"),
-    "GetAgent": lambda host, _: host.get_agent("ada"),
-    "ListAgents": lambda host, _: list(host.list_agents()),
-    "UpdateAgent": lambda host, _: host.update_agent("ada", display_name="Ada"),
-    "DeleteAgent": lambda host, _: host.delete_agent("ada"),
-    "EraseItems": lambda host, _: host.erase_items("ada", ItemKind.MEMORY, name="plan"),
-    "UndeleteItem": lambda host, _: host.undelete_item("ada", ItemKind.MEMORY, "plan", Classification.INTERNAL),
-    "OpenSession": lambda host, _: host.open_session("ada", Classification.PUBLIC),
-    "GetSession": lambda _, session: session.get_session(),
-    "ListSessions": lambda host, _: list(host.list_sessions("ada")),
-    "RaiseTaint": lambda host, _: host.raise_taint(SESSION_ID, Classification.INTERNAL),
-    "ResetSession": lambda host, _: host.reset_session(SESSION_ID),
-    "CloseSession": lambda _, session: session.close(),
-    "SaveMemory": lambda _, session: session.save_memory("tea", "Assam"),
-    "GetMemory": lambda _, session: session.get_memory("tea"),
-    "ListMemories": lambda _, session: list(session.list_memories()),
-    "SearchMemories": lambda _, session: session.search_memories("tea"),
-    "DeleteMemory": lambda _, session: session.delete_memory("tea"),
-    "SaveMemories": lambda _, session: session.save_memories([NewMemory("tea", "Assam"), NewMemory("milk", "no")]),
-    "DeleteMemories": lambda _, session: session.delete_memories("drinks"),
-    "RenameMemory": lambda _, session: session.rename_memory("tea", "chai"),
-    "AddNote": lambda _, session: session.add_note("night trains"),
-    "UpdateNote": lambda _, session: session.update_note(NOTE_ID, "night trains"),
-    "DeleteNote": lambda _, session: session.delete_note(NOTE_ID),
-    "SearchNotes": lambda _, session: session.search_notes("trains"),
-    "ListNotes": lambda _, session: list(session.list_notes()),
-    "EditNotes": lambda _, session: session.edit_notes([AddNote("night trains"), AddNote("Vienna")]),
-    "ListBlocks": lambda _, session: list(session.list_blocks()),
-    "GetBlock": lambda _, session: session.get_block("personality"),
-    "UpdateBlock": lambda _, session: session.update_block("personality", "dry"),
-    "EditBlock": lambda _, session: session.append_to_block("personality", "dry"),
-    "DeleteBlock": lambda _, session: session.delete_block("personality"),
-    "CreateSharedBlock": lambda host, _: host.create_shared_block("ada", "personality"),
-    "DeleteSharedBlock": lambda host, _: host.delete_shared_block("ada", "personality"),
-    "AttachBlock": lambda host, _: host.attach_block("ada", "personality", "bob"),
-    "DetachBlock": lambda host, _: host.detach_block("ada", "personality", "bob"),
-    "ListBlockConsumers": lambda host, _: list(host.list_block_consumers("ada", "personality")),
-    "StorePassage": lambda _, session: session.store_passage("booked"),
-    "ImportPassages": lambda _, session: session.import_passages([NewPassage("booked", passage_id=PASSAGE_ID)]),
-    "GetPassage": lambda _, session: session.get_passage(PASSAGE_ID),
-    "ListPassages": lambda _, session: list(session.list_passages()),
-    "SearchPassages": lambda _, session: session.search_passages("booked"),
-    "DeletePassage": lambda _, session: session.delete_passage(PASSAGE_ID),
-    "DeletePassages": lambda _, session: session.delete_passages(thread="trip"),
-    "RenderPrompt": lambda _, session: session.render_prompt(),
-    "ListAuditEvents": lambda host, _: list(host.list_audit_events()),
-    "GetAuditCheckpoint": lambda host, _: host.get_audit_checkpoint(Classification.PUBLIC),
+REPEATED = {
+    name for name, method in METHODS.items() if method.GetOptions().Extensions[policy_pb2.policy].may_be_repeated
 }
-"""One call of every method."""
-SENT_ONCE = {
-    *("CreateAgent", "OpenSession", "ResetSession", "CreateSharedBlock", "EditBlock", "ImportPassages", "UndeleteItem"),
-    *("DeleteAgent", "CloseSession", "DeleteMemory", "DeleteNote", "DeleteBlock", "DeletePassage"),
-    *("DeleteMemories", "DeletePassages", "DeleteSharedBlock", "DetachBlock", "RenameMemory"),
-}
-"""The methods whose calls change something more, or fail, the second time."""
 OK = grpc.StatusCode.OK
 PASSING_CODES = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.CANCELLED)
 PASSING = {"unavailable": unavailable(), "overloaded": overloaded(retry_info(0.001))}
 
 
-def test_every_method_is_decided_on():
-    undecided = set(METHODS) - set(CALLS)
-
-    assert undecided == set(), (
-        f"{undecided}: add a method to HostClient or SessionClient in clients/python, and a call of it to CALLS above. "
-        "If it is not safe to send the call twice, add it to SENT_ONCE"
-    )
-    assert ANSWERS.keys() == set(METHODS), f"add an answer to ANSWERS in scripted.py: {set(METHODS) - ANSWERS.keys()}"
-
-
 @pytest.mark.parametrize("refusal", PASSING)
-@pytest.mark.parametrize("method", sorted(set(CALLS) - SENT_ONCE))
+@pytest.mark.parametrize("method", sorted(REPEATED))
 def test_what_is_safe_is_sent_again(server, host, session, method, refusal):
     server.script(method, PASSING[refusal], PASSING[refusal])
 
-    CALLS[method](host, session)
+    RPCS[method].python(host, session)
 
     assert len(server.requests(method)) == 3
 
 
 @pytest.mark.parametrize("refusal", PASSING)
-@pytest.mark.parametrize("method", sorted(SENT_ONCE))
+@pytest.mark.parametrize("method", sorted(METHODS.keys() - REPEATED))
 def test_what_is_not_safe_is_sent_once(server, host, session, method, refusal):
     server.script(method, PASSING[refusal])
 
     with pytest.raises((muniment.Unavailable, muniment.Overloaded)):
-        CALLS[method](host, session)
+        RPCS[method].python(host, session)
 
     assert len(server.requests(method)) == 1
 
@@ -166,7 +95,7 @@ def test_what_the_server_says_is_not_taken_for_a_failed_connection(server, sessi
 def test_what_is_added_is_sent_again_under_the_same_id(server, host, session, method):
     server.script(method, unavailable())
 
-    CALLS[method](host, session)
+    RPCS[method].python(host, session)
 
     first, second = server.requests(method)
     assert first == second
@@ -260,7 +189,7 @@ def test_a_call_waits_for_a_server_that_is_not_there_yet(connect, method):
 
     with connect(address, host_key=HOST_KEY) as host, host.session(TOKEN) as session:
         back.start()
-        CALLS[method](host, session)
+        RPCS[method].python(host, session)
 
     assert len(scripted.requests(method)) == 1
     server[0][0].stop(None).wait()

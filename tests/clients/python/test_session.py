@@ -15,15 +15,8 @@ from muniment.v1.classification_pb2 import (
     CLASSIFICATION_INTERNAL,
     CLASSIFICATION_PUBLIC,
 )
-from tests.clients.python.scripted import (
-    MEMORY,
-    SESSION_ID,
-    TOKEN,
-    bad_request,
-    error_info,
-    status,
-    unavailable,
-)
+from tests.clients.python.scripted import bad_request, error_info, status, unavailable
+from tests.support.examples import MEMORY, SESSION_ID, TOKEN
 
 NOON = datetime.fromtimestamp(1_760_000_000, UTC)
 OVER = status(grpc.StatusCode.UNAUTHENTICATED, error_info("CREDENTIAL_INVALID"))

@@ -8,7 +8,7 @@ import pytest
 
 import muniment
 from muniment.settings import Settings, find_session_settings, find_settings
-from tests.clients.python.scripted import HOST_KEY, TOKEN
+from tests.support.examples import HOST_KEY, TOKEN
 
 
 @pytest.fixture

@@ -15,15 +15,8 @@ from muniment.v1.classification_pb2 import CLASSIFICATION_PUBLIC
 from muniment.v1.classification_pb2 import Classification as ContractLevel
 from muniment.v1.note_pb2 import Tier as ContractTier
 from muniment.v1.prompt_pb2 import PromptSectionKind as ContractKind
-from tests.clients.python.scripted import (
-    ANSWERS,
-    HOST_KEY,
-    MEMORY,
-    NOTE_ID,
-    PASSAGE_ID,
-    SESSION_ID,
-    TOKEN,
-)
+from tests.rpcs import RPCS
+from tests.support.examples import HOST_KEY, MEMORY, NOTE_ID, PASSAGE_ID, SESSION_ID, TOKEN
 
 SECRETS = (
     *("tea", "Assam", "taste", "next-page", TOKEN, HOST_KEY),
@@ -68,7 +61,7 @@ def shown(server, host, session):
         ),
     )
     for method in ("ListNotes", "ListBlocks", "ListPassages"):
-        answer = copy.deepcopy(ANSWERS[method])
+        answer = copy.deepcopy(RPCS[method].answer)
         answer.next_page_token = "next-page"
         server.script(method, answer)
     return [
@@ -126,7 +119,7 @@ def test_an_unknown_level_is_never_taken_for_a_known_one(server, session):
     """Fail closed: a label that this client cannot compare must not pass for none."""
     for number in (0, 5):
         answer = memory_service_pb2.GetMemoryResponse()
-        answer.CopyFrom(ANSWERS["GetMemory"])
+        answer.CopyFrom(RPCS["GetMemory"].answer)
         answer.memory.classification = number  # type: ignore[assignment]  # a number of a later contract
         server.script("GetMemory", answer)
 
@@ -136,7 +129,7 @@ def test_an_unknown_level_is_never_taken_for_a_known_one(server, session):
 
 def test_an_unknown_kind_does_not_hide_an_audit_event(server, host):
     answer = audit_service_pb2.ListAuditEventsResponse()
-    answer.CopyFrom(ANSWERS["ListAuditEvents"])
+    answer.CopyFrom(RPCS["ListAuditEvents"].answer)
     answer.audit_events[0].kind = 99  # type: ignore[assignment]  # a number of a later contract
     server.script("ListAuditEvents", answer)
 
@@ -146,7 +139,7 @@ def test_an_unknown_kind_does_not_hide_an_audit_event(server, host):
 
 
 def test_an_unknown_kind_does_not_hide_a_prompt(server, session):
-    answer = copy.deepcopy(ANSWERS["RenderPrompt"])
+    answer = copy.deepcopy(RPCS["RenderPrompt"].answer)
     answer.sections[0].kind = 99
     server.script("RenderPrompt", answer)
 
@@ -155,7 +148,7 @@ def test_an_unknown_kind_does_not_hide_a_prompt(server, session):
 
 def test_an_unknown_level_of_a_section_hides_the_prompt(server, session):
     """Fail closed, as for memories."""
-    answer = copy.deepcopy(ANSWERS["RenderPrompt"])
+    answer = copy.deepcopy(RPCS["RenderPrompt"].answer)
     answer.sections[0].classification = 9
     server.script("RenderPrompt", answer)
 

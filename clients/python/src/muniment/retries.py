@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from google.protobuf.descriptor_pb2 import MethodOptions
 from google.protobuf.message import Message
 
 from muniment.errors import MunimentError, ResourceExhausted, Unavailable
@@ -23,6 +22,7 @@ from muniment.v1 import (
     memory_service_pb2,
     note_service_pb2,
     passage_service_pb2,
+    policy_pb2,
     prompt_service_pb2,
     session_service_pb2,
 )
@@ -46,24 +46,9 @@ METHODS = {
     for method in service.methods
 }
 
-# These methods are idempotent, but the second response differs from the first: not found, WRITE_LEVEL_MISMATCH, or an
-# invalid credential, and without `revealed`. After a silent retry, a caller would take a success for a failure.
-SECOND_ANSWER_DIFFERS = frozenset(
-    {
-        "CloseSession",
-        "DeleteAgent",
-        "DeleteBlock",
-        "DeleteMemory",
-        "DeleteNote",
-        "DeletePassage",
-        "DeleteSharedBlock",
-        "DetachBlock",
-    }
-)
-
-# Memories are saved again if none has an etag. An item with an id from the client is added only once. The same holds
-# for several notes, if all edits add one. With other edits, a retry could add a note that the first attempt did not,
-# because a later edit changed a duplicate.
+# What some requests need to be repeated. Memories are saved again if none has an etag. An item with an id from the
+# client is added only once. The same holds for several notes, if all edits add one. With other edits, a retry could add
+# a note that the first attempt did not, because a later edit changed a duplicate.
 SAFE_IF: dict[str, Callable[[Any], bool]] = {
     "AddNote": lambda request: bool(request.note_id),
     "SaveMemories": lambda request: not any(memory.etag for memory in request.memories),
@@ -102,19 +87,15 @@ def pauses() -> Iterator[float]:
 
 
 def may_repeat(request: Message) -> bool:
-    """Whether *request* may be retried if it is unknown whether it was executed.
+    """Whether *request* may be retried if it is unknown whether it was executed: as the contract says of its method.
 
     Never with an etag: if the first attempt was executed, the etag is stale.
     """
     method = METHODS[request.DESCRIPTOR.full_name]
-    level = method.GetOptions().idempotency_level
-    if level == MethodOptions.NO_SIDE_EFFECTS:
-        return True
-    if method.name in SAFE_IF:
-        return SAFE_IF[method.name](request)
-    if level != MethodOptions.IDEMPOTENT or method.name in SECOND_ANSWER_DIFFERS:
+    policy = method.GetOptions().Extensions[policy_pb2.policy]
+    if not policy.may_be_repeated or bool(getattr(request, "etag", "")):
         return False
-    return not getattr(request, "etag", "")
+    return method.name not in SAFE_IF or SAFE_IF[method.name](request)
 
 
 def may_help(error: MunimentError, *, safe: bool) -> bool:

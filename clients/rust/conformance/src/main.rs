@@ -4,10 +4,7 @@
 
 use std::{collections::HashMap, env, error::Error, fs, process::ExitCode};
 
-use muniment::{
-    Certificate, Client, ClientBuilder, ClientTlsConfig, Code,
-    v1::{OpenSessionResponse, ResetSessionResponse},
-};
+use muniment::{Certificate, Client, ClientBuilder, ClientTlsConfig, Code};
 use prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
 use serde_json::{Map, Value, json};
@@ -140,78 +137,33 @@ async fn send(
     messages: Vec<Vec<u8>>,
 ) -> Result<std::result::Result<Vec<u8>, muniment::Error>> {
     macro_rules! unary {
-        ($method:ident) => {
+        ($method:ident $response:ident) => {
             client.$method(decoded(&messages[0])).await.map(|response| response.encode_to_vec())
         };
     }
     macro_rules! stream {
-        ($method:ident) => {{
+        ($method:ident $response:ident) => {{
             let messages = tokio_stream::iter(messages).map(|each| decoded(&each));
             client.$method(messages).await.map(|response| response.encode_to_vec())
         }};
     }
-    Ok(match call {
-        "AgentService.CreateAgent" => unary!(create_agent),
-        "AgentService.GetAgent" => unary!(get_agent),
-        "AgentService.ListAgents" => unary!(list_agents),
-        "AgentService.UpdateAgent" => unary!(update_agent),
-        "AgentService.DeleteAgent" => unary!(delete_agent),
-        "AgentService.EraseItems" => unary!(erase_items),
-        "AgentService.UndeleteItem" => unary!(undelete_item),
-        "AuditService.ListAuditEvents" => unary!(list_audit_events),
-        "AuditService.GetAuditCheckpoint" => unary!(get_audit_checkpoint),
-        "BlockService.ListBlocks" => unary!(list_blocks),
-        "BlockService.GetBlock" => unary!(get_block),
-        "BlockService.UpdateBlock" => unary!(update_block),
-        "BlockService.EditBlock" => unary!(edit_block),
-        "BlockService.DeleteBlock" => unary!(delete_block),
-        "BlockService.CreateSharedBlock" => unary!(create_shared_block),
-        "BlockService.DeleteSharedBlock" => unary!(delete_shared_block),
-        "BlockService.AttachBlock" => unary!(attach_block),
-        "BlockService.DetachBlock" => unary!(detach_block),
-        "BlockService.ListBlockConsumers" => unary!(list_block_consumers),
-        "MemoryService.SaveMemory" => unary!(save_memory),
-        "MemoryService.GetMemory" => unary!(get_memory),
-        "MemoryService.ListMemories" => unary!(list_memories),
-        "MemoryService.SearchMemories" => unary!(search_memories),
-        "MemoryService.DeleteMemory" => unary!(delete_memory),
-        "MemoryService.SaveMemories" => unary!(save_memories),
-        "MemoryService.DeleteMemories" => unary!(delete_memories),
-        "MemoryService.RenameMemory" => unary!(rename_memory),
-        "NoteService.AddNote" => unary!(add_note),
-        "NoteService.UpdateNote" => unary!(update_note),
-        "NoteService.DeleteNote" => unary!(delete_note),
-        "NoteService.SearchNotes" => unary!(search_notes),
-        "NoteService.ListNotes" => unary!(list_notes),
-        "NoteService.EditNotes" => unary!(edit_notes),
-        "PassageService.StorePassage" => unary!(store_passage),
-        "PassageService.ImportPassages" => stream!(import_passages),
-        "PassageService.DeletePassages" => unary!(delete_passages),
-        "PassageService.GetPassage" => unary!(get_passage),
-        "PassageService.ListPassages" => unary!(list_passages),
-        "PassageService.SearchPassages" => unary!(search_passages),
-        "PassageService.DeletePassage" => unary!(delete_passage),
-        "PromptService.RenderPrompt" => unary!(render_prompt),
-        "SessionService.OpenSession" => {
-            let opened = client.open_session(decoded(&messages[0])).await;
-            opened.map(|opened| {
+    macro_rules! session {
+        ($method:ident $response:ident) => {
+            client.$method(decoded(&messages[0])).await.map(|opened| {
                 let (token, session) = (opened.token().into(), Some(opened.opened().clone()));
-                OpenSessionResponse { token, session }.encode_to_vec()
+                muniment::v1::$response { token, session }.encode_to_vec()
             })
-        }
-        "SessionService.GetSession" => unary!(get_session),
-        "SessionService.ListSessions" => unary!(list_sessions),
-        "SessionService.RaiseTaint" => unary!(raise_taint),
-        "SessionService.ResetSession" => {
-            let reset = client.reset_session(decoded(&messages[0])).await;
-            reset.map(|opened| {
-                let (token, session) = (opened.token().into(), Some(opened.opened().clone()));
-                ResetSessionResponse { token, session }.encode_to_vec()
-            })
-        }
-        "SessionService.CloseSession" => unary!(close_session),
-        _ => return Err(format!("{call}: not in this client").into()),
-    })
+        };
+    }
+    macro_rules! called {
+        ($($kind:ident $name:literal $method:ident $response:ident;)*) => {
+            match call {
+                $($name => $kind!($method $response),)*
+                _ => return Err(format!("{call}: not in this client").into()),
+            }
+        };
+    }
+    Ok(muniment::for_each_method!(called))
 }
 
 /// A message that was encoded from the same contract.

@@ -309,7 +309,7 @@ impl ItemKind {
         }
     }
 }
-/// The access policy of one method. The server enforces it on every call.
+/// What is known of one method. The server enforces `principals` and `flow` on every call.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct MethodPolicy {
     /// The kinds of caller that may call the method. All others get PERMISSION_DENIED.
@@ -318,6 +318,24 @@ pub struct MethodPolicy {
     /// The direction in which the method lets information flow.
     #[prost(enumeration = "Flow", tag = "2")]
     pub flow: i32,
+    /// Whether a client that does not know whether a call was executed may send it again: the second call changes nothing
+    /// more, and its answer is the same.
+    ///
+    /// Not with an etag, which the first call may have made stale. A call that adds items only if it gives each an id.
+    #[prost(bool, tag = "3")]
+    pub may_be_repeated: bool,
+    /// Whether calls may take long, as a search does. They run on threads of their own, so that they cannot occupy all.
+    #[prost(bool, tag = "4")]
+    pub runs_long: bool,
+    /// Whether a call stores text. Such calls are refused while the disk of the database is full.
+    #[prost(bool, tag = "5")]
+    pub stores_text: bool,
+    /// The memory operation in traces, as OpenTelemetry's conventions for generative AI name it.
+    ///
+    /// An item of any kind is a memory record there, and an agent a memory store. The default is none: the conventions
+    /// name no operation for methods that read by key or in order, nor for sessions, links of blocks and the audit log.
+    #[prost(string, tag = "6")]
+    pub memory_operation: ::prost::alloc::string::String,
 }
 impl ::prost::Name for MethodPolicy {
     const NAME: &'static str = "MethodPolicy";
@@ -895,32 +913,25 @@ impl crate::Client {
     }
 }
 impl crate::retries::UnaryRequest for CreateAgentRequest {
-    const METHOD: &'static str = "CreateAgent";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::Unknown;
+    const MAY_BE_REPEATED: bool = false;
 }
 impl crate::retries::UnaryRequest for GetAgentRequest {
-    const METHOD: &'static str = "GetAgent";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::NoSideEffects;
+    const MAY_BE_REPEATED: bool = true;
 }
 impl crate::retries::UnaryRequest for ListAgentsRequest {
-    const METHOD: &'static str = "ListAgents";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::NoSideEffects;
+    const MAY_BE_REPEATED: bool = true;
 }
 impl crate::retries::UnaryRequest for UpdateAgentRequest {
-    const METHOD: &'static str = "UpdateAgent";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::Idempotent;
+    const MAY_BE_REPEATED: bool = true;
 }
 impl crate::retries::UnaryRequest for DeleteAgentRequest {
-    const METHOD: &'static str = "DeleteAgent";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::Idempotent;
+    const MAY_BE_REPEATED: bool = false;
 }
 impl crate::retries::UnaryRequest for EraseItemsRequest {
-    const METHOD: &'static str = "EraseItems";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::Idempotent;
+    const MAY_BE_REPEATED: bool = true;
 }
 impl crate::retries::UnaryRequest for UndeleteItemRequest {
-    const METHOD: &'static str = "UndeleteItem";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::Unknown;
+    const MAY_BE_REPEATED: bool = false;
 }
 /// Generated client implementations.
 pub mod agent_service_client {
@@ -1371,12 +1382,10 @@ impl crate::Client {
     }
 }
 impl crate::retries::UnaryRequest for ListAuditEventsRequest {
-    const METHOD: &'static str = "ListAuditEvents";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::NoSideEffects;
+    const MAY_BE_REPEATED: bool = true;
 }
 impl crate::retries::UnaryRequest for GetAuditCheckpointRequest {
-    const METHOD: &'static str = "GetAuditCheckpoint";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::NoSideEffects;
+    const MAY_BE_REPEATED: bool = true;
 }
 /// Generated client implementations.
 pub mod audit_service_client {
@@ -2284,53 +2293,43 @@ impl crate::Client {
     }
 }
 impl crate::retries::UnaryRequest for ListBlocksRequest {
-    const METHOD: &'static str = "ListBlocks";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::NoSideEffects;
+    const MAY_BE_REPEATED: bool = true;
 }
 impl crate::retries::UnaryRequest for GetBlockRequest {
-    const METHOD: &'static str = "GetBlock";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::NoSideEffects;
+    const MAY_BE_REPEATED: bool = true;
 }
 impl crate::retries::UnaryRequest for UpdateBlockRequest {
-    const METHOD: &'static str = "UpdateBlock";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::Idempotent;
+    const MAY_BE_REPEATED: bool = true;
     fn etag(&self) -> &str {
         &self.etag
     }
 }
 impl crate::retries::UnaryRequest for EditBlockRequest {
-    const METHOD: &'static str = "EditBlock";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::Unknown;
+    const MAY_BE_REPEATED: bool = false;
     fn etag(&self) -> &str {
         &self.etag
     }
 }
 impl crate::retries::UnaryRequest for DeleteBlockRequest {
-    const METHOD: &'static str = "DeleteBlock";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::Idempotent;
+    const MAY_BE_REPEATED: bool = false;
     fn etag(&self) -> &str {
         &self.etag
     }
 }
 impl crate::retries::UnaryRequest for CreateSharedBlockRequest {
-    const METHOD: &'static str = "CreateSharedBlock";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::Unknown;
+    const MAY_BE_REPEATED: bool = false;
 }
 impl crate::retries::UnaryRequest for DeleteSharedBlockRequest {
-    const METHOD: &'static str = "DeleteSharedBlock";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::Idempotent;
+    const MAY_BE_REPEATED: bool = false;
 }
 impl crate::retries::UnaryRequest for AttachBlockRequest {
-    const METHOD: &'static str = "AttachBlock";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::Idempotent;
+    const MAY_BE_REPEATED: bool = true;
 }
 impl crate::retries::UnaryRequest for DetachBlockRequest {
-    const METHOD: &'static str = "DetachBlock";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::Idempotent;
+    const MAY_BE_REPEATED: bool = false;
 }
 impl crate::retries::UnaryRequest for ListBlockConsumersRequest {
-    const METHOD: &'static str = "ListBlockConsumers";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::NoSideEffects;
+    const MAY_BE_REPEATED: bool = true;
 }
 /// Generated client implementations.
 pub mod block_service_client {
@@ -3623,42 +3622,34 @@ impl crate::Client {
     }
 }
 impl crate::retries::UnaryRequest for SaveMemoryRequest {
-    const METHOD: &'static str = "SaveMemory";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::Idempotent;
+    const MAY_BE_REPEATED: bool = true;
     fn etag(&self) -> &str {
         &self.etag
     }
 }
 impl crate::retries::UnaryRequest for SaveMemoriesRequest {
-    const METHOD: &'static str = "SaveMemories";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::Idempotent;
+    const MAY_BE_REPEATED: bool = true;
 }
 impl crate::retries::UnaryRequest for GetMemoryRequest {
-    const METHOD: &'static str = "GetMemory";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::NoSideEffects;
+    const MAY_BE_REPEATED: bool = true;
 }
 impl crate::retries::UnaryRequest for ListMemoriesRequest {
-    const METHOD: &'static str = "ListMemories";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::NoSideEffects;
+    const MAY_BE_REPEATED: bool = true;
 }
 impl crate::retries::UnaryRequest for SearchMemoriesRequest {
-    const METHOD: &'static str = "SearchMemories";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::NoSideEffects;
+    const MAY_BE_REPEATED: bool = true;
 }
 impl crate::retries::UnaryRequest for DeleteMemoryRequest {
-    const METHOD: &'static str = "DeleteMemory";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::Idempotent;
+    const MAY_BE_REPEATED: bool = false;
     fn etag(&self) -> &str {
         &self.etag
     }
 }
 impl crate::retries::UnaryRequest for DeleteMemoriesRequest {
-    const METHOD: &'static str = "DeleteMemories";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::Unknown;
+    const MAY_BE_REPEATED: bool = false;
 }
 impl crate::retries::UnaryRequest for RenameMemoryRequest {
-    const METHOD: &'static str = "RenameMemory";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::Unknown;
+    const MAY_BE_REPEATED: bool = false;
     fn etag(&self) -> &str {
         &self.etag
     }
@@ -4702,34 +4693,28 @@ impl crate::Client {
     }
 }
 impl crate::retries::UnaryRequest for AddNoteRequest {
-    const METHOD: &'static str = "AddNote";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::Idempotent;
+    const MAY_BE_REPEATED: bool = true;
 }
 impl crate::retries::UnaryRequest for UpdateNoteRequest {
-    const METHOD: &'static str = "UpdateNote";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::Idempotent;
+    const MAY_BE_REPEATED: bool = true;
     fn etag(&self) -> &str {
         &self.etag
     }
 }
 impl crate::retries::UnaryRequest for DeleteNoteRequest {
-    const METHOD: &'static str = "DeleteNote";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::Idempotent;
+    const MAY_BE_REPEATED: bool = false;
     fn etag(&self) -> &str {
         &self.etag
     }
 }
 impl crate::retries::UnaryRequest for SearchNotesRequest {
-    const METHOD: &'static str = "SearchNotes";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::NoSideEffects;
+    const MAY_BE_REPEATED: bool = true;
 }
 impl crate::retries::UnaryRequest for ListNotesRequest {
-    const METHOD: &'static str = "ListNotes";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::NoSideEffects;
+    const MAY_BE_REPEATED: bool = true;
 }
 impl crate::retries::UnaryRequest for EditNotesRequest {
-    const METHOD: &'static str = "EditNotes";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::Unknown;
+    const MAY_BE_REPEATED: bool = true;
 }
 /// Generated client implementations.
 pub mod note_service_client {
@@ -5590,28 +5575,22 @@ impl crate::Client {
     }
 }
 impl crate::retries::UnaryRequest for StorePassageRequest {
-    const METHOD: &'static str = "StorePassage";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::Unknown;
+    const MAY_BE_REPEATED: bool = true;
 }
 impl crate::retries::UnaryRequest for GetPassageRequest {
-    const METHOD: &'static str = "GetPassage";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::NoSideEffects;
+    const MAY_BE_REPEATED: bool = true;
 }
 impl crate::retries::UnaryRequest for ListPassagesRequest {
-    const METHOD: &'static str = "ListPassages";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::NoSideEffects;
+    const MAY_BE_REPEATED: bool = true;
 }
 impl crate::retries::UnaryRequest for SearchPassagesRequest {
-    const METHOD: &'static str = "SearchPassages";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::NoSideEffects;
+    const MAY_BE_REPEATED: bool = true;
 }
 impl crate::retries::UnaryRequest for DeletePassageRequest {
-    const METHOD: &'static str = "DeletePassage";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::Idempotent;
+    const MAY_BE_REPEATED: bool = false;
 }
 impl crate::retries::UnaryRequest for DeletePassagesRequest {
-    const METHOD: &'static str = "DeletePassages";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::Unknown;
+    const MAY_BE_REPEATED: bool = false;
 }
 /// Generated client implementations.
 pub mod passage_service_client {
@@ -6046,8 +6025,7 @@ impl crate::Client {
     }
 }
 impl crate::retries::UnaryRequest for RenderPromptRequest {
-    const METHOD: &'static str = "RenderPrompt";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::NoSideEffects;
+    const MAY_BE_REPEATED: bool = true;
 }
 /// Generated client implementations.
 pub mod prompt_service_client {
@@ -6590,28 +6568,22 @@ impl crate::Client {
     }
 }
 impl crate::retries::UnaryRequest for OpenSessionRequest {
-    const METHOD: &'static str = "OpenSession";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::Unknown;
+    const MAY_BE_REPEATED: bool = false;
 }
 impl crate::retries::UnaryRequest for GetSessionRequest {
-    const METHOD: &'static str = "GetSession";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::NoSideEffects;
+    const MAY_BE_REPEATED: bool = true;
 }
 impl crate::retries::UnaryRequest for ListSessionsRequest {
-    const METHOD: &'static str = "ListSessions";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::NoSideEffects;
+    const MAY_BE_REPEATED: bool = true;
 }
 impl crate::retries::UnaryRequest for RaiseTaintRequest {
-    const METHOD: &'static str = "RaiseTaint";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::Idempotent;
+    const MAY_BE_REPEATED: bool = true;
 }
 impl crate::retries::UnaryRequest for ResetSessionRequest {
-    const METHOD: &'static str = "ResetSession";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::Unknown;
+    const MAY_BE_REPEATED: bool = false;
 }
 impl crate::retries::UnaryRequest for CloseSessionRequest {
-    const METHOD: &'static str = "CloseSession";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::Idempotent;
+    const MAY_BE_REPEATED: bool = false;
 }
 /// Generated client implementations.
 pub mod session_service_client {
@@ -6863,6 +6835,59 @@ pub mod session_service_client {
             self.inner.unary(req, path, codec).await
         }
     }
+}
+#[doc(hidden)]
+#[macro_export]
+macro_rules! for_each_method {
+    ($callback:ident) => {
+        $callback ! { unary "AgentService.CreateAgent" create_agent CreateAgentResponse;
+        unary "AgentService.GetAgent" get_agent GetAgentResponse; unary
+        "AgentService.ListAgents" list_agents ListAgentsResponse; unary
+        "AgentService.UpdateAgent" update_agent UpdateAgentResponse; unary
+        "AgentService.DeleteAgent" delete_agent DeleteAgentResponse; unary
+        "AgentService.EraseItems" erase_items EraseItemsResponse; unary
+        "AgentService.UndeleteItem" undelete_item UndeleteItemResponse; unary
+        "AuditService.ListAuditEvents" list_audit_events ListAuditEventsResponse; unary
+        "AuditService.GetAuditCheckpoint" get_audit_checkpoint
+        GetAuditCheckpointResponse; unary "BlockService.ListBlocks" list_blocks
+        ListBlocksResponse; unary "BlockService.GetBlock" get_block GetBlockResponse;
+        unary "BlockService.UpdateBlock" update_block UpdateBlockResponse; unary
+        "BlockService.EditBlock" edit_block EditBlockResponse; unary
+        "BlockService.DeleteBlock" delete_block DeleteBlockResponse; unary
+        "BlockService.CreateSharedBlock" create_shared_block CreateSharedBlockResponse;
+        unary "BlockService.DeleteSharedBlock" delete_shared_block
+        DeleteSharedBlockResponse; unary "BlockService.AttachBlock" attach_block
+        AttachBlockResponse; unary "BlockService.DetachBlock" detach_block
+        DetachBlockResponse; unary "BlockService.ListBlockConsumers" list_block_consumers
+        ListBlockConsumersResponse; unary "MemoryService.SaveMemory" save_memory
+        SaveMemoryResponse; unary "MemoryService.SaveMemories" save_memories
+        SaveMemoriesResponse; unary "MemoryService.GetMemory" get_memory
+        GetMemoryResponse; unary "MemoryService.ListMemories" list_memories
+        ListMemoriesResponse; unary "MemoryService.SearchMemories" search_memories
+        SearchMemoriesResponse; unary "MemoryService.DeleteMemory" delete_memory
+        DeleteMemoryResponse; unary "MemoryService.DeleteMemories" delete_memories
+        DeleteMemoriesResponse; unary "MemoryService.RenameMemory" rename_memory
+        RenameMemoryResponse; unary "NoteService.AddNote" add_note AddNoteResponse; unary
+        "NoteService.UpdateNote" update_note UpdateNoteResponse; unary
+        "NoteService.DeleteNote" delete_note DeleteNoteResponse; unary
+        "NoteService.SearchNotes" search_notes SearchNotesResponse; unary
+        "NoteService.ListNotes" list_notes ListNotesResponse; unary
+        "NoteService.EditNotes" edit_notes EditNotesResponse; unary
+        "PassageService.StorePassage" store_passage StorePassageResponse; stream
+        "PassageService.ImportPassages" import_passages ImportPassagesResponse; unary
+        "PassageService.GetPassage" get_passage GetPassageResponse; unary
+        "PassageService.ListPassages" list_passages ListPassagesResponse; unary
+        "PassageService.SearchPassages" search_passages SearchPassagesResponse; unary
+        "PassageService.DeletePassage" delete_passage DeletePassageResponse; unary
+        "PassageService.DeletePassages" delete_passages DeletePassagesResponse; unary
+        "PromptService.RenderPrompt" render_prompt RenderPromptResponse; session
+        "SessionService.OpenSession" open_session OpenSessionResponse; unary
+        "SessionService.GetSession" get_session GetSessionResponse; unary
+        "SessionService.ListSessions" list_sessions ListSessionsResponse; unary
+        "SessionService.RaiseTaint" raise_taint RaiseTaintResponse; session
+        "SessionService.ResetSession" reset_session ResetSessionResponse; unary
+        "SessionService.CloseSession" close_session CloseSessionResponse; }
+    };
 }
 impl ::core::fmt::Debug for InitialBlock {
     fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {

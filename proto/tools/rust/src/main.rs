@@ -4,6 +4,7 @@
 //! * a `Debug` that leaves out what the contract marks `debug_redact`, which prost would print.
 
 mod methods;
+mod policies;
 mod redacted;
 
 use std::{
@@ -13,12 +14,9 @@ use std::{
 
 use prost::Message;
 use prost_build::{Config, Module, ServiceGenerator};
-use prost_types::{
-    FileDescriptorProto,
-    compiler::{
-        CodeGeneratorRequest, CodeGeneratorResponse,
-        code_generator_response::{Feature, File},
-    },
+use prost_types::compiler::{
+    CodeGeneratorRequest, CodeGeneratorResponse,
+    code_generator_response::{Feature, File},
 };
 
 use crate::{methods::Methods, redacted::RedactedMessage};
@@ -42,6 +40,7 @@ impl ServiceGenerator for Services {
 
     fn finalize_package(&mut self, package: &str, code: &mut String) {
         self.stubs.finalize_package(package, code);
+        self.methods.write_list(package, code);
         for message in self.redacted.iter().filter(|each| each.package == package) {
             message.write_debug(code);
         }
@@ -52,7 +51,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut encoded = Vec::new();
     stdin().read_to_end(&mut encoded)?;
     let request = CodeGeneratorRequest::decode(&*encoded)?;
-    let code = config(&request.proto_file, redacted::messages_of(&encoded)?);
+    let methods = Methods::of(&request.proto_file, policies::repeatable(&encoded)?);
+    let code = config(methods, redacted::messages_of(&encoded)?);
     let response = CodeGeneratorResponse {
         supported_features: Some(Feature::Proto3Optional as u64),
         file: files(request, code)?,
@@ -62,7 +62,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-fn config(files: &[FileDescriptorProto], redacted: Vec<RedactedMessage>) -> Config {
+fn config(methods: Methods, redacted: Vec<RedactedMessage>) -> Config {
     let mut config = Config::new();
     config.enable_type_names();
     config.skip_debug(redacted.iter().map(RedactedMessage::path));
@@ -74,7 +74,7 @@ fn config(files: &[FileDescriptorProto], redacted: Vec<RedactedMessage>) -> Conf
         stubs: tonic_prost_build::configure()
             .build_server(false)
             .service_generator(),
-        methods: Methods::of(files),
+        methods,
         redacted,
     }));
     config

@@ -8,22 +8,25 @@ use std::{
 use prost_build::{Method, Service};
 use prost_types::{
     DescriptorProto, FieldDescriptorProto, FileDescriptorProto, field_descriptor_proto::Label,
-    method_options::IdempotencyLevel,
 };
 
 /// Writes the methods of services.
 pub struct Methods {
     /// The messages, by full name, that have an etag.
     with_etag: HashSet<String>,
-    /// Those that hand out a session's token.
+    /// The requests that may be repeated.
+    repeatable: HashSet<String>,
+    /// The messages that hand out a session's token.
     with_token: HashSet<String>,
     /// Those that are pages of a list: the name and the type of what is listed.
     pages: HashMap<String, (String, String)>,
+    /// The methods that have been written, with their packages.
+    written: Vec<(String, String)>,
 }
 
 impl Methods {
-    /// For the services and messages of *files*.
-    pub fn of(files: &[FileDescriptorProto]) -> Self {
+    /// For the services and messages of *files*, of which the requests in *repeatable* may be repeated.
+    pub fn of(files: &[FileDescriptorProto], repeatable: HashSet<String>) -> Self {
         let (mut with_etag, mut with_token) = (HashSet::new(), HashSet::new());
         let mut pages = HashMap::new();
         for file in files {
@@ -43,13 +46,15 @@ impl Methods {
         }
         Self {
             with_etag,
+            repeatable,
             with_token,
             pages,
+            written: Vec::new(),
         }
     }
 
     /// Write the methods of *service*: of `Client`, and what its retries must know of each request.
-    pub fn write(&self, service: &Service, code: &mut String) {
+    pub fn write(&mut self, service: &Service, code: &mut String) {
         let stub = format!(
             "{}_client::{}Client",
             snake_case(&service.name),
@@ -72,6 +77,48 @@ impl Methods {
         code.push_str("}\n");
         for method in service.methods.iter().filter(|each| !each.client_streaming) {
             self.write_facts(method, code);
+        }
+        for method in &service.methods {
+            let kind = self.kind(method);
+            let line = format!(
+                "{kind} \"{}.{}\" {} {};",
+                service.name, method.proto_name, method.name, method.output_type
+            );
+            self.written.push((service.package.clone(), line));
+        }
+    }
+
+    /// Write a macro that calls another one with every method of *package*: its kind, its name in the contract, its name
+    /// here, and its response.
+    pub fn write_list(&self, package: &str, code: &mut String) {
+        let own = self.written.iter().filter(|(of, _)| of == package);
+        let lines: Vec<&str> = own.map(|(_, line)| line.as_str()).collect();
+        if lines.is_empty() {
+            return;
+        }
+        write!(
+            code,
+            "#[doc(hidden)]
+#[macro_export]
+macro_rules! for_each_method {{
+    ($callback:ident) => {{
+        $callback! {{ {} }}
+    }};
+}}
+",
+            lines.join(" ")
+        )
+        .unwrap();
+    }
+
+    /// How it is called: with one message, with several, or for a session and its token.
+    fn kind(&self, method: &Method) -> &'static str {
+        if method.client_streaming {
+            "stream"
+        } else if self.with_token.contains(&method.output_proto_type) {
+            "session"
+        } else {
+            "unary"
         }
     }
 
@@ -118,17 +165,11 @@ impl Methods {
         write!(
             code,
             "impl crate::retries::UnaryRequest for {input} {{
-    const METHOD: &'static str = \"{name}\";
-    const IDEMPOTENCY: crate::retries::Idempotency = crate::retries::Idempotency::{level};
+    const MAY_BE_REPEATED: bool = {repeatable};
 {etag}}}
 ",
             input = method.input_type,
-            name = method.proto_name,
-            level = match method.options.idempotency_level() {
-                IdempotencyLevel::IdempotencyUnknown => "Unknown",
-                IdempotencyLevel::NoSideEffects => "NoSideEffects",
-                IdempotencyLevel::Idempotent => "Idempotent",
-            },
+            repeatable = self.repeatable.contains(&method.input_proto_type),
         )
         .unwrap();
     }

@@ -291,12 +291,12 @@ const file_muniment_v1_audit_service_proto_rawDesc = "" +
 	"\x1aGetAuditCheckpointResponse\x12<\n" +
 	"\n" +
 	"checkpoint\x18\x01 \x01(\v2\x1c.muniment.v1.AuditCheckpointR\n" +
-	"checkpoint2\xef\x01\n" +
-	"\fAuditService\x12j\n" +
-	"\x0fListAuditEvents\x12#.muniment.v1.ListAuditEventsRequest\x1a$.muniment.v1.ListAuditEventsResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x01\x10\x03\x90\x02\x01\x12s\n" +
-	"\x12GetAuditCheckpoint\x12&.muniment.v1.GetAuditCheckpointRequest\x1a'.muniment.v1.GetAuditCheckpointResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x01\x10\x03\x90\x02\x01BG\n" +
+	"checkpoint2\xf3\x01\n" +
+	"\fAuditService\x12l\n" +
+	"\x0fListAuditEvents\x12#.muniment.v1.ListAuditEventsRequest\x1a$.muniment.v1.ListAuditEventsResponse\"\x0e\xc2\xc1\x18\a\n" +
+	"\x01\x01\x10\x03\x18\x01\x90\x02\x01\x12u\n" +
+	"\x12GetAuditCheckpoint\x12&.muniment.v1.GetAuditCheckpointRequest\x1a'.muniment.v1.GetAuditCheckpointResponse\"\x0e\xc2\xc1\x18\a\n" +
+	"\x01\x01\x10\x03\x18\x01\x90\x02\x01BG\n" +
 	"\vmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (

@@ -1394,29 +1394,29 @@ const file_muniment_v1_block_service_proto_rawDesc = "" +
 	"page_token\x18\x04 \x01(\tR\tpageToken\"a\n" +
 	"\x1aListBlockConsumersResponse\x12\x1b\n" +
 	"\tagent_ids\x18\x01 \x03(\tR\bagentIds\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken2\xf5\a\n" +
-	"\fBlockService\x12[\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken2\xc2\b\n" +
+	"\fBlockService\x12]\n" +
 	"\n" +
-	"ListBlocks\x12\x1e.muniment.v1.ListBlocksRequest\x1a\x1f.muniment.v1.ListBlocksResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x02\x10\x01\x90\x02\x01\x12U\n" +
-	"\bGetBlock\x12\x1c.muniment.v1.GetBlockRequest\x1a\x1d.muniment.v1.GetBlockResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x02\x10\x01\x90\x02\x01\x12^\n" +
-	"\vUpdateBlock\x12\x1f.muniment.v1.UpdateBlockRequest\x1a .muniment.v1.UpdateBlockResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x02\x10\x02\x90\x02\x02\x12X\n" +
-	"\tEditBlock\x12\x1d.muniment.v1.EditBlockRequest\x1a\x1e.muniment.v1.EditBlockResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x02\x10\x02\x90\x02\x00\x12^\n" +
-	"\vDeleteBlock\x12\x1f.muniment.v1.DeleteBlockRequest\x1a .muniment.v1.DeleteBlockResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x02\x10\x02\x90\x02\x02\x12p\n" +
-	"\x11CreateSharedBlock\x12%.muniment.v1.CreateSharedBlockRequest\x1a&.muniment.v1.CreateSharedBlockResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x01\x10\x03\x90\x02\x00\x12p\n" +
+	"ListBlocks\x12\x1e.muniment.v1.ListBlocksRequest\x1a\x1f.muniment.v1.ListBlocksResponse\"\x0e\xc2\xc1\x18\a\n" +
+	"\x01\x02\x10\x01\x18\x01\x90\x02\x01\x12W\n" +
+	"\bGetBlock\x12\x1c.muniment.v1.GetBlockRequest\x1a\x1d.muniment.v1.GetBlockResponse\"\x0e\xc2\xc1\x18\a\n" +
+	"\x01\x02\x10\x01\x18\x01\x90\x02\x01\x12q\n" +
+	"\vUpdateBlock\x12\x1f.muniment.v1.UpdateBlockRequest\x1a .muniment.v1.UpdateBlockResponse\"\x1f\xc2\xc1\x18\x18\n" +
+	"\x01\x02\x10\x02\x18\x01(\x012\rupsert_memory\x90\x02\x02\x12i\n" +
+	"\tEditBlock\x12\x1d.muniment.v1.EditBlockRequest\x1a\x1e.muniment.v1.EditBlockResponse\"\x1d\xc2\xc1\x18\x16\n" +
+	"\x01\x02\x10\x02(\x012\rupdate_memory\x90\x02\x00\x12m\n" +
+	"\vDeleteBlock\x12\x1f.muniment.v1.DeleteBlockRequest\x1a .muniment.v1.DeleteBlockResponse\"\x1b\xc2\xc1\x18\x14\n" +
+	"\x01\x02\x10\x022\rdelete_memory\x90\x02\x02\x12\x81\x01\n" +
+	"\x11CreateSharedBlock\x12%.muniment.v1.CreateSharedBlockRequest\x1a&.muniment.v1.CreateSharedBlockResponse\"\x1d\xc2\xc1\x18\x16\n" +
+	"\x01\x01\x10\x03(\x012\rcreate_memory\x90\x02\x00\x12p\n" +
 	"\x11DeleteSharedBlock\x12%.muniment.v1.DeleteSharedBlockRequest\x1a&.muniment.v1.DeleteSharedBlockResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x01\x10\x03\x90\x02\x02\x12^\n" +
-	"\vAttachBlock\x12\x1f.muniment.v1.AttachBlockRequest\x1a .muniment.v1.AttachBlockResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x01\x10\x03\x90\x02\x02\x12^\n" +
+	"\x01\x01\x10\x03\x90\x02\x02\x12`\n" +
+	"\vAttachBlock\x12\x1f.muniment.v1.AttachBlockRequest\x1a .muniment.v1.AttachBlockResponse\"\x0e\xc2\xc1\x18\a\n" +
+	"\x01\x01\x10\x03\x18\x01\x90\x02\x02\x12^\n" +
 	"\vDetachBlock\x12\x1f.muniment.v1.DetachBlockRequest\x1a .muniment.v1.DetachBlockResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x01\x10\x03\x90\x02\x02\x12s\n" +
-	"\x12ListBlockConsumers\x12&.muniment.v1.ListBlockConsumersRequest\x1a'.muniment.v1.ListBlockConsumersResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x01\x10\x03\x90\x02\x01BG\n" +
+	"\x01\x01\x10\x03\x90\x02\x02\x12u\n" +
+	"\x12ListBlockConsumers\x12&.muniment.v1.ListBlockConsumersRequest\x1a'.muniment.v1.ListBlockConsumersResponse\"\x0e\xc2\xc1\x18\a\n" +
+	"\x01\x01\x10\x03\x18\x01\x90\x02\x01BG\n" +
 	"\vmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (

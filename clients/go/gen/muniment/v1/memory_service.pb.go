@@ -1115,25 +1115,25 @@ const file_muniment_v1_memory_service_proto_rawDesc = "" +
 	"\x04etag\x18\x03 \x01(\tR\x04etag\"|\n" +
 	"\x14RenameMemoryResponse\x12+\n" +
 	"\x06memory\x18\x01 \x01(\v2\x13.muniment.v1.MemoryR\x06memory\x127\n" +
-	"\brevealed\x18\x02 \x01(\x0e2\x1b.muniment.v1.ClassificationR\brevealed2\xa4\x06\n" +
-	"\rMemoryService\x12[\n" +
+	"\brevealed\x18\x02 \x01(\x0e2\x1b.muniment.v1.ClassificationR\brevealed2\x90\a\n" +
+	"\rMemoryService\x12n\n" +
 	"\n" +
-	"SaveMemory\x12\x1e.muniment.v1.SaveMemoryRequest\x1a\x1f.muniment.v1.SaveMemoryResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x02\x10\x02\x90\x02\x02\x12a\n" +
-	"\fSaveMemories\x12 .muniment.v1.SaveMemoriesRequest\x1a!.muniment.v1.SaveMemoriesResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x02\x10\x02\x90\x02\x02\x12X\n" +
-	"\tGetMemory\x12\x1d.muniment.v1.GetMemoryRequest\x1a\x1e.muniment.v1.GetMemoryResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x02\x10\x01\x90\x02\x01\x12a\n" +
-	"\fListMemories\x12 .muniment.v1.ListMemoriesRequest\x1a!.muniment.v1.ListMemoriesResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x02\x10\x01\x90\x02\x01\x12g\n" +
-	"\x0eSearchMemories\x12\".muniment.v1.SearchMemoriesRequest\x1a#.muniment.v1.SearchMemoriesResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x02\x10\x01\x90\x02\x01\x12a\n" +
-	"\fDeleteMemory\x12 .muniment.v1.DeleteMemoryRequest\x1a!.muniment.v1.DeleteMemoryResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x02\x10\x02\x90\x02\x02\x12g\n" +
-	"\x0eDeleteMemories\x12\".muniment.v1.DeleteMemoriesRequest\x1a#.muniment.v1.DeleteMemoriesResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x02\x10\x02\x90\x02\x00\x12a\n" +
-	"\fRenameMemory\x12 .muniment.v1.RenameMemoryRequest\x1a!.muniment.v1.RenameMemoryResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x02\x10\x02\x90\x02\x00BG\n" +
+	"SaveMemory\x12\x1e.muniment.v1.SaveMemoryRequest\x1a\x1f.muniment.v1.SaveMemoryResponse\"\x1f\xc2\xc1\x18\x18\n" +
+	"\x01\x02\x10\x02\x18\x01(\x012\rupsert_memory\x90\x02\x02\x12t\n" +
+	"\fSaveMemories\x12 .muniment.v1.SaveMemoriesRequest\x1a!.muniment.v1.SaveMemoriesResponse\"\x1f\xc2\xc1\x18\x18\n" +
+	"\x01\x02\x10\x02\x18\x01(\x012\rupsert_memory\x90\x02\x02\x12Z\n" +
+	"\tGetMemory\x12\x1d.muniment.v1.GetMemoryRequest\x1a\x1e.muniment.v1.GetMemoryResponse\"\x0e\xc2\xc1\x18\a\n" +
+	"\x01\x02\x10\x01\x18\x01\x90\x02\x01\x12c\n" +
+	"\fListMemories\x12 .muniment.v1.ListMemoriesRequest\x1a!.muniment.v1.ListMemoriesResponse\"\x0e\xc2\xc1\x18\a\n" +
+	"\x01\x02\x10\x01\x18\x01\x90\x02\x01\x12z\n" +
+	"\x0eSearchMemories\x12\".muniment.v1.SearchMemoriesRequest\x1a#.muniment.v1.SearchMemoriesResponse\"\x1f\xc2\xc1\x18\x18\n" +
+	"\x01\x02\x10\x01\x18\x01 \x012\rsearch_memory\x90\x02\x01\x12p\n" +
+	"\fDeleteMemory\x12 .muniment.v1.DeleteMemoryRequest\x1a!.muniment.v1.DeleteMemoryResponse\"\x1b\xc2\xc1\x18\x14\n" +
+	"\x01\x02\x10\x022\rdelete_memory\x90\x02\x02\x12v\n" +
+	"\x0eDeleteMemories\x12\".muniment.v1.DeleteMemoriesRequest\x1a#.muniment.v1.DeleteMemoriesResponse\"\x1b\xc2\xc1\x18\x14\n" +
+	"\x01\x02\x10\x022\rdelete_memory\x90\x02\x00\x12r\n" +
+	"\fRenameMemory\x12 .muniment.v1.RenameMemoryRequest\x1a!.muniment.v1.RenameMemoryResponse\"\x1d\xc2\xc1\x18\x16\n" +
+	"\x01\x02\x10\x02(\x012\rupdate_memory\x90\x02\x00BG\n" +
 	"\vmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (

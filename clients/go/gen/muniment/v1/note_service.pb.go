@@ -1224,22 +1224,22 @@ const file_muniment_v1_note_service_proto_rawDesc = "" +
 	"\x11EditNotesResponse\x12'\n" +
 	"\x05notes\x18\x01 \x03(\v2\x11.muniment.v1.NoteR\x05notes\x12(\n" +
 	"\x05usage\x18\x02 \x01(\v2\x12.muniment.v1.UsageR\x05usage\x12C\n" +
-	"\x0eclassification\x18\x03 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification2\xaf\x04\n" +
-	"\vNoteService\x12R\n" +
-	"\aAddNote\x12\x1b.muniment.v1.AddNoteRequest\x1a\x1c.muniment.v1.AddNoteResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x02\x10\x02\x90\x02\x02\x12[\n" +
+	"\x0eclassification\x18\x03 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification2\x8c\x05\n" +
+	"\vNoteService\x12e\n" +
+	"\aAddNote\x12\x1b.muniment.v1.AddNoteRequest\x1a\x1c.muniment.v1.AddNoteResponse\"\x1f\xc2\xc1\x18\x18\n" +
+	"\x01\x02\x10\x02\x18\x01(\x012\rcreate_memory\x90\x02\x02\x12n\n" +
 	"\n" +
-	"UpdateNote\x12\x1e.muniment.v1.UpdateNoteRequest\x1a\x1f.muniment.v1.UpdateNoteResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x02\x10\x02\x90\x02\x02\x12[\n" +
+	"UpdateNote\x12\x1e.muniment.v1.UpdateNoteRequest\x1a\x1f.muniment.v1.UpdateNoteResponse\"\x1f\xc2\xc1\x18\x18\n" +
+	"\x01\x02\x10\x02\x18\x01(\x012\rupdate_memory\x90\x02\x02\x12j\n" +
 	"\n" +
-	"DeleteNote\x12\x1e.muniment.v1.DeleteNoteRequest\x1a\x1f.muniment.v1.DeleteNoteResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x02\x10\x02\x90\x02\x02\x12^\n" +
-	"\vSearchNotes\x12\x1f.muniment.v1.SearchNotesRequest\x1a .muniment.v1.SearchNotesResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x02\x10\x01\x90\x02\x01\x12X\n" +
-	"\tListNotes\x12\x1d.muniment.v1.ListNotesRequest\x1a\x1e.muniment.v1.ListNotesResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x02\x10\x01\x90\x02\x01\x12X\n" +
-	"\tEditNotes\x12\x1d.muniment.v1.EditNotesRequest\x1a\x1e.muniment.v1.EditNotesResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x02\x10\x02\x90\x02\x00BG\n" +
+	"DeleteNote\x12\x1e.muniment.v1.DeleteNoteRequest\x1a\x1f.muniment.v1.DeleteNoteResponse\"\x1b\xc2\xc1\x18\x14\n" +
+	"\x01\x02\x10\x022\rdelete_memory\x90\x02\x02\x12q\n" +
+	"\vSearchNotes\x12\x1f.muniment.v1.SearchNotesRequest\x1a .muniment.v1.SearchNotesResponse\"\x1f\xc2\xc1\x18\x18\n" +
+	"\x01\x02\x10\x01\x18\x01 \x012\rsearch_memory\x90\x02\x01\x12Z\n" +
+	"\tListNotes\x12\x1d.muniment.v1.ListNotesRequest\x1a\x1e.muniment.v1.ListNotesResponse\"\x0e\xc2\xc1\x18\a\n" +
+	"\x01\x02\x10\x01\x18\x01\x90\x02\x01\x12k\n" +
+	"\tEditNotes\x12\x1d.muniment.v1.EditNotesRequest\x1a\x1e.muniment.v1.EditNotesResponse\"\x1f\xc2\xc1\x18\x18\n" +
+	"\x01\x02\x10\x02\x18\x01(\x012\rupdate_memory\x90\x02\x00BG\n" +
 	"\vmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (

@@ -1073,23 +1073,23 @@ const file_muniment_v1_passage_service_proto_rawDesc = "" +
 	"\x06thread\x18\x02 \x01(\tB\x03\x80\x01\x01R\x06thread\"Q\n" +
 	"\x16DeletePassagesResponse\x12#\n" +
 	"\rdeleted_count\x18\x01 \x01(\x05R\fdeletedCount\x12\x12\n" +
-	"\x04more\x18\x02 \x01(\bR\x04more2\xd6\x05\n" +
-	"\x0ePassageService\x12a\n" +
-	"\fStorePassage\x12 .muniment.v1.StorePassageRequest\x1a!.muniment.v1.StorePassageResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x02\x10\x02\x90\x02\x00\x12i\n" +
-	"\x0eImportPassages\x12\".muniment.v1.ImportPassagesRequest\x1a#.muniment.v1.ImportPassagesResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x02\x10\x02\x90\x02\x00(\x01\x12[\n" +
+	"\x04more\x18\x02 \x01(\bR\x04more2\xaf\x06\n" +
+	"\x0ePassageService\x12t\n" +
+	"\fStorePassage\x12 .muniment.v1.StorePassageRequest\x1a!.muniment.v1.StorePassageResponse\"\x1f\xc2\xc1\x18\x18\n" +
+	"\x01\x02\x10\x02\x18\x01(\x012\rcreate_memory\x90\x02\x00\x12z\n" +
+	"\x0eImportPassages\x12\".muniment.v1.ImportPassagesRequest\x1a#.muniment.v1.ImportPassagesResponse\"\x1d\xc2\xc1\x18\x16\n" +
+	"\x01\x02\x10\x02(\x012\rcreate_memory\x90\x02\x00(\x01\x12]\n" +
 	"\n" +
-	"GetPassage\x12\x1e.muniment.v1.GetPassageRequest\x1a\x1f.muniment.v1.GetPassageResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x02\x10\x01\x90\x02\x01\x12a\n" +
-	"\fListPassages\x12 .muniment.v1.ListPassagesRequest\x1a!.muniment.v1.ListPassagesResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x02\x10\x01\x90\x02\x01\x12g\n" +
-	"\x0eSearchPassages\x12\".muniment.v1.SearchPassagesRequest\x1a#.muniment.v1.SearchPassagesResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x02\x10\x01\x90\x02\x01\x12d\n" +
-	"\rDeletePassage\x12!.muniment.v1.DeletePassageRequest\x1a\".muniment.v1.DeletePassageResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x02\x10\x02\x90\x02\x02\x12g\n" +
-	"\x0eDeletePassages\x12\".muniment.v1.DeletePassagesRequest\x1a#.muniment.v1.DeletePassagesResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x02\x10\x02\x90\x02\x00BG\n" +
+	"GetPassage\x12\x1e.muniment.v1.GetPassageRequest\x1a\x1f.muniment.v1.GetPassageResponse\"\x0e\xc2\xc1\x18\a\n" +
+	"\x01\x02\x10\x01\x18\x01\x90\x02\x01\x12c\n" +
+	"\fListPassages\x12 .muniment.v1.ListPassagesRequest\x1a!.muniment.v1.ListPassagesResponse\"\x0e\xc2\xc1\x18\a\n" +
+	"\x01\x02\x10\x01\x18\x01\x90\x02\x01\x12z\n" +
+	"\x0eSearchPassages\x12\".muniment.v1.SearchPassagesRequest\x1a#.muniment.v1.SearchPassagesResponse\"\x1f\xc2\xc1\x18\x18\n" +
+	"\x01\x02\x10\x01\x18\x01 \x012\rsearch_memory\x90\x02\x01\x12s\n" +
+	"\rDeletePassage\x12!.muniment.v1.DeletePassageRequest\x1a\".muniment.v1.DeletePassageResponse\"\x1b\xc2\xc1\x18\x14\n" +
+	"\x01\x02\x10\x022\rdelete_memory\x90\x02\x02\x12v\n" +
+	"\x0eDeletePassages\x12\".muniment.v1.DeletePassagesRequest\x1a#.muniment.v1.DeletePassagesResponse\"\x1b\xc2\xc1\x18\x14\n" +
+	"\x01\x02\x10\x022\rdelete_memory\x90\x02\x00BG\n" +
 	"\vmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (

@@ -132,15 +132,29 @@ func (Flow) EnumDescriptor() ([]byte, []int) {
 	return file_muniment_v1_policy_proto_rawDescGZIP(), []int{1}
 }
 
-// The access policy of one method. The server enforces it on every call.
+// What is known of one method. The server enforces `principals` and `flow` on every call.
 type MethodPolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The kinds of caller that may call the method. All others get PERMISSION_DENIED.
 	Principals []Principal `protobuf:"varint,1,rep,packed,name=principals,proto3,enum=muniment.v1.Principal" json:"principals,omitempty"`
 	// The direction in which the method lets information flow.
-	Flow          Flow `protobuf:"varint,2,opt,name=flow,proto3,enum=muniment.v1.Flow" json:"flow,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Flow Flow `protobuf:"varint,2,opt,name=flow,proto3,enum=muniment.v1.Flow" json:"flow,omitempty"`
+	// Whether a client that does not know whether a call was executed may send it again: the second call changes nothing
+	// more, and its answer is the same.
+	//
+	// Not with an etag, which the first call may have made stale. A call that adds items only if it gives each an id.
+	MayBeRepeated bool `protobuf:"varint,3,opt,name=may_be_repeated,json=mayBeRepeated,proto3" json:"may_be_repeated,omitempty"`
+	// Whether calls may take long, as a search does. They run on threads of their own, so that they cannot occupy all.
+	RunsLong bool `protobuf:"varint,4,opt,name=runs_long,json=runsLong,proto3" json:"runs_long,omitempty"`
+	// Whether a call stores text. Such calls are refused while the disk of the database is full.
+	StoresText bool `protobuf:"varint,5,opt,name=stores_text,json=storesText,proto3" json:"stores_text,omitempty"`
+	// The memory operation in traces, as OpenTelemetry's conventions for generative AI name it.
+	//
+	// An item of any kind is a memory record there, and an agent a memory store. The default is none: the conventions
+	// name no operation for methods that read by key or in order, nor for sessions, links of blocks and the audit log.
+	MemoryOperation string `protobuf:"bytes,6,opt,name=memory_operation,json=memoryOperation,proto3" json:"memory_operation,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *MethodPolicy) Reset() {
@@ -187,6 +201,34 @@ func (x *MethodPolicy) GetFlow() Flow {
 	return Flow_FLOW_UNSPECIFIED
 }
 
+func (x *MethodPolicy) GetMayBeRepeated() bool {
+	if x != nil {
+		return x.MayBeRepeated
+	}
+	return false
+}
+
+func (x *MethodPolicy) GetRunsLong() bool {
+	if x != nil {
+		return x.RunsLong
+	}
+	return false
+}
+
+func (x *MethodPolicy) GetStoresText() bool {
+	if x != nil {
+		return x.StoresText
+	}
+	return false
+}
+
+func (x *MethodPolicy) GetMemoryOperation() string {
+	if x != nil {
+		return x.MemoryOperation
+	}
+	return ""
+}
+
 var file_muniment_v1_policy_proto_extTypes = []protoimpl.ExtensionInfo{
 	{
 		ExtendedType:  (*descriptorpb.MethodOptions)(nil),
@@ -200,7 +242,7 @@ var file_muniment_v1_policy_proto_extTypes = []protoimpl.ExtensionInfo{
 
 // Extension fields to descriptorpb.MethodOptions.
 var (
-	// Who may call a method, and in which direction it lets information flow.
+	// Who may call a method, in which direction it lets information flow, and what else server and clients must know of it.
 	//
 	// A method without a policy stops the server from starting.
 	//
@@ -212,12 +254,17 @@ var File_muniment_v1_policy_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_policy_proto_rawDesc = "" +
 	"\n" +
-	"\x18muniment/v1/policy.proto\x12\vmuniment.v1\x1a google/protobuf/descriptor.proto\"m\n" +
+	"\x18muniment/v1/policy.proto\x12\vmuniment.v1\x1a google/protobuf/descriptor.proto\"\xfe\x01\n" +
 	"\fMethodPolicy\x126\n" +
 	"\n" +
 	"principals\x18\x01 \x03(\x0e2\x16.muniment.v1.PrincipalR\n" +
 	"principals\x12%\n" +
-	"\x04flow\x18\x02 \x01(\x0e2\x11.muniment.v1.FlowR\x04flow*Q\n" +
+	"\x04flow\x18\x02 \x01(\x0e2\x11.muniment.v1.FlowR\x04flow\x12&\n" +
+	"\x0fmay_be_repeated\x18\x03 \x01(\bR\rmayBeRepeated\x12\x1b\n" +
+	"\truns_long\x18\x04 \x01(\bR\brunsLong\x12\x1f\n" +
+	"\vstores_text\x18\x05 \x01(\bR\n" +
+	"storesText\x12)\n" +
+	"\x10memory_operation\x18\x06 \x01(\tR\x0fmemoryOperation*Q\n" +
 	"\tPrincipal\x12\x19\n" +
 	"\x15PRINCIPAL_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0ePRINCIPAL_HOST\x10\x01\x12\x15\n" +

@@ -198,10 +198,10 @@ const file_muniment_v1_prompt_service_proto_rawDesc = "" +
 	"\x05usage\x18\x03 \x03(\v2\x12.muniment.v1.UsageR\x05usage\x12C\n" +
 	"\x0eclassification\x18\x04 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\x12\x12\n" +
 	"\x04etag\x18\x05 \x01(\tR\x04etag\x12!\n" +
-	"\fnot_modified\x18\x06 \x01(\bR\vnotModified2r\n" +
-	"\rPromptService\x12a\n" +
-	"\fRenderPrompt\x12 .muniment.v1.RenderPromptRequest\x1a!.muniment.v1.RenderPromptResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x02\x10\x01\x90\x02\x01BG\n" +
+	"\fnot_modified\x18\x06 \x01(\bR\vnotModified2v\n" +
+	"\rPromptService\x12e\n" +
+	"\fRenderPrompt\x12 .muniment.v1.RenderPromptRequest\x1a!.muniment.v1.RenderPromptResponse\"\x10\xc2\xc1\x18\t\n" +
+	"\x01\x02\x10\x01\x18\x01 \x01\x90\x02\x01BG\n" +
 	"\vmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (

@@ -729,18 +729,18 @@ const file_muniment_v1_session_service_proto_rawDesc = "" +
 	"\x13CloseSessionRequest\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\"\x16\n" +
-	"\x14CloseSessionResponse2\xd5\x04\n" +
+	"\x14CloseSessionResponse2\xdb\x04\n" +
 	"\x0eSessionService\x12^\n" +
 	"\vOpenSession\x12\x1f.muniment.v1.OpenSessionRequest\x1a .muniment.v1.OpenSessionResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x01\x10\x03\x90\x02\x00\x12\\\n" +
+	"\x01\x01\x10\x03\x90\x02\x00\x12^\n" +
 	"\n" +
-	"GetSession\x12\x1e.muniment.v1.GetSessionRequest\x1a\x1f.muniment.v1.GetSessionResponse\"\r\xc2\xc1\x18\x06\n" +
-	"\x02\x01\x02\x10\x03\x90\x02\x01\x12a\n" +
-	"\fListSessions\x12 .muniment.v1.ListSessionsRequest\x1a!.muniment.v1.ListSessionsResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x01\x10\x03\x90\x02\x01\x12[\n" +
+	"GetSession\x12\x1e.muniment.v1.GetSessionRequest\x1a\x1f.muniment.v1.GetSessionResponse\"\x0f\xc2\xc1\x18\b\n" +
+	"\x02\x01\x02\x10\x03\x18\x01\x90\x02\x01\x12c\n" +
+	"\fListSessions\x12 .muniment.v1.ListSessionsRequest\x1a!.muniment.v1.ListSessionsResponse\"\x0e\xc2\xc1\x18\a\n" +
+	"\x01\x01\x10\x03\x18\x01\x90\x02\x01\x12]\n" +
 	"\n" +
-	"RaiseTaint\x12\x1e.muniment.v1.RaiseTaintRequest\x1a\x1f.muniment.v1.RaiseTaintResponse\"\f\xc2\xc1\x18\x05\n" +
-	"\x01\x01\x10\x03\x90\x02\x02\x12a\n" +
+	"RaiseTaint\x12\x1e.muniment.v1.RaiseTaintRequest\x1a\x1f.muniment.v1.RaiseTaintResponse\"\x0e\xc2\xc1\x18\a\n" +
+	"\x01\x01\x10\x03\x18\x01\x90\x02\x02\x12a\n" +
 	"\fResetSession\x12 .muniment.v1.ResetSessionRequest\x1a!.muniment.v1.ResetSessionResponse\"\f\xc2\xc1\x18\x05\n" +
 	"\x01\x01\x10\x03\x90\x02\x00\x12b\n" +
 	"\fCloseSession\x12 .muniment.v1.CloseSessionRequest\x1a!.muniment.v1.CloseSessionResponse\"\r\xc2\xc1\x18\x06\n" +

@@ -73,14 +73,34 @@ FLOW_CONTROL: Flow.ValueType  # 3
 
 @typing.final
 class MethodPolicy(message.Message):
-    """The access policy of one method. The server enforces it on every call."""
+    """What is known of one method. The server enforces `principals` and `flow` on every call."""
 
     DESCRIPTOR: descriptor.Descriptor
 
     PRINCIPALS_FIELD_NUMBER: builtins.int
     FLOW_FIELD_NUMBER: builtins.int
+    MAY_BE_REPEATED_FIELD_NUMBER: builtins.int
+    RUNS_LONG_FIELD_NUMBER: builtins.int
+    STORES_TEXT_FIELD_NUMBER: builtins.int
+    MEMORY_OPERATION_FIELD_NUMBER: builtins.int
     flow: Flow.ValueType
     """The direction in which the method lets information flow."""
+    may_be_repeated: builtins.bool
+    """Whether a client that does not know whether a call was executed may send it again: the second call changes nothing
+    more, and its answer is the same.
+
+    Not with an etag, which the first call may have made stale. A call that adds items only if it gives each an id.
+    """
+    runs_long: builtins.bool
+    """Whether calls may take long, as a search does. They run on threads of their own, so that they cannot occupy all."""
+    stores_text: builtins.bool
+    """Whether a call stores text. Such calls are refused while the disk of the database is full."""
+    memory_operation: builtins.str
+    """The memory operation in traces, as OpenTelemetry's conventions for generative AI name it.
+
+    An item of any kind is a memory record there, and an agent a memory store. The default is none: the conventions
+    name no operation for methods that read by key or in order, nor for sessions, links of blocks and the audit log.
+    """
     @builtins.property
     def principals(self) -> containers.RepeatedScalarFieldContainer[Principal.ValueType]:
         """The kinds of caller that may call the method. All others get PERMISSION_DENIED."""
@@ -90,16 +110,20 @@ class MethodPolicy(message.Message):
         *,
         principals: abc.Iterable[Principal.ValueType] | None = ...,
         flow: Flow.ValueType = ...,
+        may_be_repeated: builtins.bool = ...,
+        runs_long: builtins.bool = ...,
+        stores_text: builtins.bool = ...,
+        memory_operation: builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["flow", b"flow", "principals", b"principals"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["flow", b"flow", "may_be_repeated", b"may_be_repeated", "memory_operation", b"memory_operation", "principals", b"principals", "runs_long", b"runs_long", "stores_text", b"stores_text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 POLICY_FIELD_NUMBER: builtins.int
 policy: extension_dict._ExtensionFieldDescriptor[descriptor_pb2.MethodOptions, MethodPolicy]
-"""Who may call a method, and in which direction it lets information flow.
+"""Who may call a method, in which direction it lets information flow, and what else server and clients must know of it.
 
 A method without a policy stops the server from starting.
 """

@@ -4,11 +4,12 @@ import com.google.protobuf.Descriptors.FieldDescriptor;
 import com.google.protobuf.Message;
 import io.grpc.MethodDescriptor;
 import io.grpc.Status.Code;
+import io.grpc.protobuf.ProtoMethodDescriptorSupplier;
 import java.time.Duration;
-import java.util.Set;
 import java.util.concurrent.ThreadLocalRandom;
 import muniment.v1.AddNoteRequest;
 import muniment.v1.EditNotesRequest;
+import muniment.v1.Policy;
 import muniment.v1.SaveMemoriesRequest;
 import muniment.v1.StorePassageRequest;
 
@@ -19,21 +20,6 @@ import muniment.v1.StorePassageRequest;
  * here, from what the contract says about each method.
  */
 final class Repetition {
-  /**
-   * Idempotent, but the second answer differs from the first (not found, or the credential is
-   * gone), so whoever gets it after a silent repetition is told of a failure that was a success.
-   */
-  private static final Set<String> SECOND_ANSWER_DIFFERS =
-      Set.of(
-          "CloseSession",
-          "DeleteAgent",
-          "DeleteBlock",
-          "DeleteMemory",
-          "DeleteNote",
-          "DeletePassage",
-          "DeleteSharedBlock",
-          "DetachBlock");
-
   private static final double FIRST_PAUSE = 0.1;
   private static final double LONGEST_PAUSE = 2;
 
@@ -41,9 +27,17 @@ final class Repetition {
 
   /** Whether a request may be sent again if it is unknown whether it was executed. */
   static boolean isSafe(MethodDescriptor<?, ?> method, Message request) {
-    if (method.isSafe()) {
-      return true;
-    }
+    return mayBeRepeated(method) && !hasEtag(request) && doesTheSameAgain(request);
+  }
+
+  /** Whether the contract lets a client send requests of this method again. */
+  private static boolean mayBeRepeated(MethodDescriptor<?, ?> method) {
+    return method.getSchemaDescriptor() instanceof ProtoMethodDescriptorSupplier schema
+        && schema.getMethodDescriptor().getOptions().getExtension(Policy.policy).getMayBeRepeated();
+  }
+
+  /** What the contract cannot say of a method, because it depends on the request. */
+  private static boolean doesTheSameAgain(Message request) {
     // What is added under an id of the client's is added once.
     if (request instanceof AddNoteRequest note) {
       return !note.getNoteId().isEmpty();
@@ -57,9 +51,7 @@ final class Repetition {
     if (request instanceof EditNotesRequest edits) {
       return edits.getValidateOnly() || onlyAddsUnderIds(edits);
     }
-    return method.isIdempotent()
-        && !SECOND_ANSWER_DIFFERS.contains(method.getBareMethodName())
-        && !hasEtag(request);
+    return true;
   }
 
   /**

@@ -214,7 +214,6 @@ class CallsTest {
         test -> test.session.deleteMemory(r -> r.setKey("tea")),
         test -> test.session.saveMemory(r -> r.setKey("tea").setContent("Assam").setEtag("e")),
         test -> test.session.deleteMemories(r -> r.setTag("drinks")),
-        test -> test.session.renameMemory(r -> r.setKey("tea").setNewKey("chai")),
         test -> test.session.saveMemories(r -> r.addMemoriesBuilder().setKey("tea").setEtag("e")),
         test -> test.session.deletePassages(r -> r.setThread("trip")),
         test -> test.session.editBlock(r -> r.setLabel("persona")),

@@ -12,10 +12,10 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file muniment/v1/policy.proto.
  */
 export const file_muniment_v1_policy: GenFile = /*@__PURE__*/
-  fileDesc("ChhtdW5pbWVudC92MS9wb2xpY3kucHJvdG8SC211bmltZW50LnYxIlsKDE1ldGhvZFBvbGljeRIqCgpwcmluY2lwYWxzGAEgAygOMhYubXVuaW1lbnQudjEuUHJpbmNpcGFsEh8KBGZsb3cYAiABKA4yES5tdW5pbWVudC52MS5GbG93KlEKCVByaW5jaXBhbBIZChVQUklOQ0lQQUxfVU5TUEVDSUZJRUQQABISCg5QUklOQ0lQQUxfSE9TVBABEhUKEVBSSU5DSVBBTF9TRVNTSU9OEAIqTQoERmxvdxIUChBGTE9XX1VOU1BFQ0lGSUVEEAASDQoJRkxPV19SRUFEEAESDgoKRkxPV19XUklURRACEhAKDEZMT1dfQ09OVFJPTBADOlMKBnBvbGljeRIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGJiIAyABKAsyGS5tdW5pbWVudC52MS5NZXRob2RQb2xpY3lSBnBvbGljeUJHCgttdW5pbWVudC52MVABWjZtdW5pbWVudC5leGFtcGxlL2NsaWVudHMvZ28vZ2VuL211bmltZW50L3YxO211bmltZW50djFiBnByb3RvMw", [file_google_protobuf_descriptor]);
+  fileDesc("ChhtdW5pbWVudC92MS9wb2xpY3kucHJvdG8SC211bmltZW50LnYxIrYBCgxNZXRob2RQb2xpY3kSKgoKcHJpbmNpcGFscxgBIAMoDjIWLm11bmltZW50LnYxLlByaW5jaXBhbBIfCgRmbG93GAIgASgOMhEubXVuaW1lbnQudjEuRmxvdxIXCg9tYXlfYmVfcmVwZWF0ZWQYAyABKAgSEQoJcnVuc19sb25nGAQgASgIEhMKC3N0b3Jlc190ZXh0GAUgASgIEhgKEG1lbW9yeV9vcGVyYXRpb24YBiABKAkqUQoJUHJpbmNpcGFsEhkKFVBSSU5DSVBBTF9VTlNQRUNJRklFRBAAEhIKDlBSSU5DSVBBTF9IT1NUEAESFQoRUFJJTkNJUEFMX1NFU1NJT04QAipNCgRGbG93EhQKEEZMT1dfVU5TUEVDSUZJRUQQABINCglGTE9XX1JFQUQQARIOCgpGTE9XX1dSSVRFEAISEAoMRkxPV19DT05UUk9MEAM6UwoGcG9saWN5Eh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYmIgDIAEoCzIZLm11bmltZW50LnYxLk1ldGhvZFBvbGljeVIGcG9saWN5QkcKC211bmltZW50LnYxUAFaNm11bmltZW50LmV4YW1wbGUvY2xpZW50cy9nby9nZW4vbXVuaW1lbnQvdjE7bXVuaW1lbnR2MWIGcHJvdG8z", [file_google_protobuf_descriptor]);
 
 /**
- * The access policy of one method. The server enforces it on every call.
+ * What is known of one method. The server enforces `principals` and `flow` on every call.
  *
  * @generated from message muniment.v1.MethodPolicy
  */
@@ -33,6 +33,40 @@ export type MethodPolicy = Message<"muniment.v1.MethodPolicy"> & {
    * @generated from field: muniment.v1.Flow flow = 2;
    */
   flow: Flow;
+
+  /**
+   * Whether a client that does not know whether a call was executed may send it again: the second call changes nothing
+   * more, and its answer is the same.
+   *
+   * Not with an etag, which the first call may have made stale. A call that adds items only if it gives each an id.
+   *
+   * @generated from field: bool may_be_repeated = 3;
+   */
+  mayBeRepeated: boolean;
+
+  /**
+   * Whether calls may take long, as a search does. They run on threads of their own, so that they cannot occupy all.
+   *
+   * @generated from field: bool runs_long = 4;
+   */
+  runsLong: boolean;
+
+  /**
+   * Whether a call stores text. Such calls are refused while the disk of the database is full.
+   *
+   * @generated from field: bool stores_text = 5;
+   */
+  storesText: boolean;
+
+  /**
+   * The memory operation in traces, as OpenTelemetry's conventions for generative AI name it.
+   *
+   * An item of any kind is a memory record there, and an agent a memory store. The default is none: the conventions
+   * name no operation for methods that read by key or in order, nor for sessions, links of blocks and the audit log.
+   *
+   * @generated from field: string memory_operation = 6;
+   */
+  memoryOperation: string;
 };
 
 /**
@@ -118,7 +152,7 @@ export const FlowSchema: GenEnum<Flow> = /*@__PURE__*/
   enumDesc(file_muniment_v1_policy, 1);
 
 /**
- * Who may call a method, and in which direction it lets information flow.
+ * Who may call a method, in which direction it lets information flow, and what else server and clients must know of it.
  *
  * A method without a policy stops the server from starting.
  *

@@ -1,0 +1,593 @@
+"""What the tests know of each RPC: one row each. No other file lists all of them, but for monitor/policies.txt.
+
+tests/test_rpcs.py plays every row. Who may call an RPC, and what else its policy says, is in the contract.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from muniment import (
+    AddNote,
+    Classification,
+    HostClient,
+    ItemKind,
+    NewMemory,
+    NewPassage,
+    SessionClient,
+)
+from muniment.v1 import (
+    agent_service_pb2,
+    audit_pb2,
+    audit_service_pb2,
+    block_service_pb2,
+    classification_pb2,
+    memory_service_pb2,
+    note_pb2,
+    note_service_pb2,
+    passage_service_pb2,
+    prompt_pb2,
+    prompt_service_pb2,
+    session_service_pb2,
+)
+from tests.support.answers import in_future
+from tests.support.examples import (
+    AGENT,
+    AUDIT_EVENT,
+    BLOCK,
+    MEMORY,
+    NOON,
+    NOTE,
+    NOTE_ID,
+    PASSAGE,
+    PASSAGE_ID,
+    PROMPT,
+    SESSION,
+    SESSION_ID,
+    TOKEN,
+    USAGE,
+)
+from tests.support.services import Caller, Outcome
+
+
+@dataclass(frozen=True)
+class World:
+    """What requests name: items and agents that `fill` makes, and others that do not exist yet."""
+
+    word: str
+    """A text that is nowhere else: the id of the agent, the key of a memory, the label of a block, a tag, a thread."""
+    session: str = ""
+    """The id of a session."""
+    level: int = 1
+    """The taint of that session."""
+
+    @property
+    def text(self) -> str:
+        """What requests write."""
+        return f"{self.word} anew"
+
+    @property
+    def other(self) -> str:
+        """An agent that no block is attached to."""
+        return f"{self.word}-other"
+
+    @property
+    def consumer(self) -> str:
+        """An agent that the shared block is attached to."""
+        return f"{self.word}-consumer"
+
+    @property
+    def deleted(self) -> str:
+        """The key of a memory that was deleted."""
+        return f"{self.word} deleted"
+
+    @property
+    def shared(self) -> dict[str, Any]:
+        """The shared block."""
+        return {"owner_agent_id": self.word, "label": f"{self.word}-shared"}
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What is known of a passage."""
+        return {"tags": [self.word], "thread": self.word, "author": self.word}
+
+    @cached_property
+    def note(self) -> str:
+        return self._id("note")
+
+    @cached_property
+    def passage(self) -> str:
+        return self._id("passage")
+
+    @cached_property
+    def new(self) -> str:
+        """The id of what is added."""
+        return self._id("new")
+
+    def names(self) -> tuple[str, ...]:
+        """All that the requests contain of which nothing may be logged."""
+        return (self.word, self.note, self.passage, self.new)
+
+    def _id(self, name: str) -> str:
+        return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{self.word} {name}"))
+
+    def fill(self, session: Caller, content: str) -> None:
+        """Make the items of a session."""
+        session.save_memory(key=self.deleted, content=content)
+        session.delete_memory(key=self.deleted)
+        session.save_memory(key=self.word, content=content, tags=[self.word])
+        session.add_note(note_id=self.note, content=content)
+        session.update_block(label=self.word, content=content)
+        session.store_passage(passage_id=self.passage, content=content, **self.about)
+
+    def fill_agents(self, host: Caller) -> None:
+        """Make the agents and the shared block."""
+        for agent_id in (self.word, self.other, self.consumer):
+            host.create_agent(agent_id=agent_id)
+        host.create_shared_block(**self.shared)
+        host.attach_block(**self.shared, agent_id=self.consumer)
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """OK and the reasons of refusals that any run of two worlds must compare at least once."""
+
+    everywhere: tuple[str, ...]
+    """By hosts; by sessions at each level below RESTRICTED, where only OK is a must."""
+    somewhere: tuple[str, ...] = ()
+    """By anybody."""
+    above_public: tuple[str, ...] = ()
+    """By sessions at INTERNAL and at CONFIDENTIAL."""
+
+
+@dataclass(frozen=True)
+class Rpc:
+    """One row."""
+
+    changes: str
+    """The table of the database that a call changes, beside the audit. Empty: none."""
+    request: Callable[[World], dict[str, Any]]
+    """The fields of a good request, with the word wherever a text goes in."""
+    answer: Any
+    """A good answer: a message, with an example in each field that clients show."""
+    python: Callable[[HostClient, SessionClient], object]
+    """A call of the Python client."""
+    outcomes: Outcomes
+    """What runs of tests/noninterference compare."""
+
+
+RPCS: Mapping[str, Rpc] = {
+    "CreateAgent": Rpc(
+        changes="agent",
+        request=lambda w: {
+            "agent_id": f"{w.word}-new",
+            "display_name": w.word,
+            "initial_blocks": [{"label": w.word, "content": w.word}],
+        },
+        answer=agent_service_pb2.CreateAgentResponse(agent=AGENT),
+        python=lambda host, _: host.create_agent("ada"),
+        outcomes=Outcomes(("OK", "AGENT_EXISTS", "CEILING_EXCEEDED", "FIELD_INVALID")),
+    ),
+    "GetAgent": Rpc(
+        changes="",
+        request=lambda w: {"agent_id": w.word},
+        answer=agent_service_pb2.GetAgentResponse(agent=AGENT),
+        python=lambda host, _: host.get_agent("ada"),
+        outcomes=Outcomes(("OK", "AGENT_NOT_FOUND", "FIELD_INVALID")),
+    ),
+    "ListAgents": Rpc(
+        changes="",
+        request=lambda _: {},
+        answer=agent_service_pb2.ListAgentsResponse(agents=[AGENT]),
+        python=lambda host, _: list(host.list_agents()),
+        outcomes=Outcomes(("OK", "PAGE_TOKEN_INVALID")),
+    ),
+    "UpdateAgent": Rpc(
+        changes="agent",
+        request=lambda w: {"agent_id": w.word, "display_name": w.word},
+        answer=agent_service_pb2.UpdateAgentResponse(agent=AGENT),
+        python=lambda host, _: host.update_agent("ada", display_name="Ada"),
+        outcomes=Outcomes(("OK", "AGENT_NOT_FOUND")),
+    ),
+    "DeleteAgent": Rpc(
+        changes="agent",
+        request=lambda w: {"agent_id": w.other},
+        answer=agent_service_pb2.DeleteAgentResponse(),
+        python=lambda host, _: host.delete_agent("ada"),
+        outcomes=Outcomes(("OK",)),
+    ),
+    "EraseItems": Rpc(
+        changes="item",
+        request=lambda w: {"agent_id": w.word, "kind": 1, "name": w.word},
+        answer=agent_service_pb2.EraseItemsResponse(),
+        python=lambda host, _: host.erase_items("ada", ItemKind.MEMORY, name="plan"),
+        outcomes=Outcomes(("OK",)),
+    ),
+    "UndeleteItem": Rpc(
+        changes="item",
+        request=lambda w: {"agent_id": w.word, "kind": 1, "name": w.deleted, "classification": w.level},
+        answer=agent_service_pb2.UndeleteItemResponse(),
+        python=lambda host, _: host.undelete_item("ada", ItemKind.MEMORY, "plan", Classification.INTERNAL),
+        outcomes=Outcomes(
+            ("OK", "ITEM_EXISTS", "MEMORY_NOT_FOUND", "CEILING_EXCEEDED", "AGENT_NOT_FOUND", "FIELD_INVALID")
+        ),
+    ),
+    "OpenSession": Rpc(
+        changes="session",
+        request=lambda w: {"agent_id": w.word, "conversation_id": w.word, "taint": w.level},
+        answer=session_service_pb2.OpenSessionResponse(session=SESSION, token=TOKEN),
+        python=lambda host, _: host.open_session("ada", Classification.PUBLIC),
+        outcomes=Outcomes(
+            (
+                "OK",
+                "AGENT_NOT_FOUND",
+                "CEILING_EXCEEDED",
+                "AGENT_CEILING_EXCEEDED",
+                "CONVERSATION_TAINTED",
+                "FIELD_INVALID",
+            )
+        ),
+    ),
+    "GetSession": Rpc(
+        changes="",
+        request=lambda w: {"session_id": w.session},
+        answer=session_service_pb2.GetSessionResponse(session=SESSION),
+        python=lambda _, session: session.get_session(),
+        outcomes=Outcomes(("OK", "SESSION_NOT_FOUND")),
+    ),
+    "ListSessions": Rpc(
+        changes="",
+        request=lambda w: {"agent_id": w.word},
+        answer=session_service_pb2.ListSessionsResponse(sessions=[SESSION]),
+        python=lambda host, _: list(host.list_sessions("ada")),
+        outcomes=Outcomes(("OK", "AGENT_NOT_FOUND", "FIELD_INVALID")),
+    ),
+    "RaiseTaint": Rpc(
+        changes="conversation",
+        request=lambda w: {"session_id": w.session, "taint": 4, "reason": w.word},
+        answer=session_service_pb2.RaiseTaintResponse(session=SESSION),
+        python=lambda host, _: host.raise_taint(SESSION_ID, Classification.INTERNAL),
+        outcomes=Outcomes(
+            ("OK", "SESSION_NOT_FOUND", "CEILING_EXCEEDED", "AGENT_CEILING_EXCEEDED", "FIELD_INVALID"),
+            somewhere=("PRINCIPAL_NOT_ALLOWED",),
+        ),
+    ),
+    "ResetSession": Rpc(
+        changes="session",
+        request=lambda w: {"session_id": w.session, "reason": w.word},
+        answer=session_service_pb2.ResetSessionResponse(session=SESSION, token=TOKEN),
+        python=lambda host, _: host.reset_session(SESSION_ID),
+        outcomes=Outcomes(("OK", "SESSION_NOT_FOUND")),
+    ),
+    "CloseSession": Rpc(
+        changes="session",
+        request=lambda w: {"session_id": w.session},
+        answer=session_service_pb2.CloseSessionResponse(),
+        python=lambda _, session: session.close(),
+        outcomes=Outcomes(("OK", "SESSION_NOT_FOUND")),
+    ),
+    "SaveMemory": Rpc(
+        changes="item",
+        request=lambda w: {"key": w.word, "content": w.text, "tags": [w.word], "expire_time": in_future(days=1)},
+        answer=memory_service_pb2.SaveMemoryResponse(memory=MEMORY),
+        python=lambda _, session: session.save_memory("tea", "Assam"),
+        outcomes=Outcomes(("OK", "ETAG_STALE", "FIELD_INVALID")),
+    ),
+    "SaveMemories": Rpc(
+        changes="item",
+        request=lambda w: {"memories": [{"key": key, "content": w.text, "tags": [w.word]} for key in (w.word, w.new)]},
+        answer=memory_service_pb2.SaveMemoriesResponse(
+            memories=[MEMORY], classification=classification_pb2.CLASSIFICATION_PUBLIC
+        ),
+        python=lambda _, session: session.save_memories([NewMemory("tea", "Assam"), NewMemory("milk", "no")]),
+        outcomes=Outcomes(("OK", "FIELD_INVALID"), somewhere=("ETAG_STALE",)),
+    ),
+    "GetMemory": Rpc(
+        changes="",
+        request=lambda w: {"key": w.word},
+        answer=memory_service_pb2.GetMemoryResponse(memory=MEMORY),
+        python=lambda _, session: session.get_memory("tea"),
+        outcomes=Outcomes(("OK", "MEMORY_NOT_FOUND")),
+    ),
+    "ListMemories": Rpc(
+        changes="",
+        request=lambda w: {"tag": w.word, "key_prefix": w.word},
+        answer=memory_service_pb2.ListMemoriesResponse(
+            memories=[MEMORY], classification=classification_pb2.CLASSIFICATION_PUBLIC
+        ),
+        python=lambda _, session: list(session.list_memories()),
+        outcomes=Outcomes(("OK",), somewhere=("PAGE_TOKEN_INVALID",)),
+    ),
+    "SearchMemories": Rpc(
+        changes="",
+        request=lambda w: {"query": w.word, "tags": [w.word], "key_prefix": w.word},
+        answer=memory_service_pb2.SearchMemoriesResponse(
+            results=[memory_service_pb2.MemoryResult(memory=MEMORY, score=1.5, snippet="Assam, no sugar")],
+            classification=classification_pb2.CLASSIFICATION_PUBLIC,
+            semantic=True,
+            reranked=True,
+        ),
+        python=lambda _, session: session.search_memories("tea"),
+        outcomes=Outcomes(("OK",)),
+    ),
+    "DeleteMemory": Rpc(
+        changes="item",
+        request=lambda w: {"key": w.word},
+        answer=memory_service_pb2.DeleteMemoryResponse(),
+        python=lambda _, session: session.delete_memory("tea"),
+        outcomes=Outcomes(
+            ("OK", "MEMORY_NOT_FOUND"), somewhere=("ETAG_STALE",), above_public=("WRITE_LEVEL_MISMATCH",)
+        ),
+    ),
+    "DeleteMemories": Rpc(
+        changes="item",
+        request=lambda w: {"tag": w.word},
+        answer=memory_service_pb2.DeleteMemoriesResponse(deleted_count=2, more=True),
+        python=lambda _, session: session.delete_memories("drinks"),
+        outcomes=Outcomes(("OK",)),
+    ),
+    "RenameMemory": Rpc(
+        changes="item",
+        request=lambda w: {"key": w.word, "new_key": f"{w.word} anew"},
+        answer=memory_service_pb2.RenameMemoryResponse(
+            memory=MEMORY, revealed=classification_pb2.CLASSIFICATION_PUBLIC
+        ),
+        python=lambda _, session: session.rename_memory("tea", "chai"),
+        outcomes=Outcomes(
+            ("OK", "MEMORY_NOT_FOUND", "MEMORY_EXISTS"),
+            somewhere=("ETAG_STALE",),
+            above_public=("WRITE_LEVEL_MISMATCH",),
+        ),
+    ),
+    "ListBlocks": Rpc(
+        changes="",
+        request=lambda _: {},
+        answer=block_service_pb2.ListBlocksResponse(
+            blocks=[BLOCK], classification=classification_pb2.CLASSIFICATION_PUBLIC
+        ),
+        python=lambda _, session: list(session.list_blocks()),
+        outcomes=Outcomes(("OK",), somewhere=("PAGE_TOKEN_INVALID", "TAINT_CHANGED")),
+    ),
+    "GetBlock": Rpc(
+        changes="",
+        request=lambda w: {"label": w.word},
+        answer=block_service_pb2.GetBlockResponse(block=BLOCK),
+        python=lambda _, session: session.get_block("personality"),
+        outcomes=Outcomes(("OK", "BLOCK_NOT_FOUND")),
+    ),
+    "UpdateBlock": Rpc(
+        changes="item",
+        request=lambda w: {"label": w.word, "content": w.text},
+        answer=block_service_pb2.UpdateBlockResponse(block=BLOCK),
+        python=lambda _, session: session.update_block("personality", "dry"),
+        outcomes=Outcomes(("OK", "ETAG_STALE")),
+    ),
+    "EditBlock": Rpc(
+        changes="item",
+        request=lambda w: {"label": w.word, "append": {"content": w.text}},
+        answer=block_service_pb2.EditBlockResponse(block=BLOCK),
+        python=lambda _, session: session.append_to_block("personality", "dry"),
+        outcomes=Outcomes(
+            ("OK", "BLOCK_NOT_FOUND", "ETAG_STALE", "TEXT_NOT_FOUND", "TEXT_NOT_UNIQUE", "LINE_OUT_OF_RANGE"),
+            somewhere=("BLOCK_TOO_LARGE",),
+        ),
+    ),
+    "DeleteBlock": Rpc(
+        changes="item",
+        request=lambda w: {"label": w.word},
+        answer=block_service_pb2.DeleteBlockResponse(),
+        python=lambda _, session: session.delete_block("personality"),
+        outcomes=Outcomes(("OK", "BLOCK_NOT_FOUND"), somewhere=("ETAG_STALE",), above_public=("WRITE_LEVEL_MISMATCH",)),
+    ),
+    "CreateSharedBlock": Rpc(
+        changes="shared_block",
+        request=lambda w: {"owner_agent_id": w.word, "label": f"{w.word}-new", "content": w.text},
+        answer=block_service_pb2.CreateSharedBlockResponse(),
+        python=lambda host, _: host.create_shared_block("ada", "personality"),
+        outcomes=Outcomes(("OK", "BLOCK_EXISTS", "AGENT_NOT_FOUND", "FIELD_INVALID")),
+    ),
+    "DeleteSharedBlock": Rpc(
+        changes="shared_block",
+        request=lambda w: w.shared,
+        answer=block_service_pb2.DeleteSharedBlockResponse(),
+        python=lambda host, _: host.delete_shared_block("ada", "personality"),
+        outcomes=Outcomes(("OK", "SHARED_BLOCK_NOT_FOUND")),
+    ),
+    "AttachBlock": Rpc(
+        changes="block_link",
+        request=lambda w: {**w.shared, "agent_id": w.other},
+        answer=block_service_pb2.AttachBlockResponse(),
+        python=lambda host, _: host.attach_block("ada", "personality", "bob"),
+        outcomes=Outcomes(
+            ("OK", "SHARED_BLOCK_NOT_FOUND", "AGENT_NOT_FOUND", "AGENT_CEILING_EXCEEDED", "FIELD_INVALID")
+        ),
+    ),
+    "DetachBlock": Rpc(
+        changes="block_link",
+        request=lambda w: {**w.shared, "agent_id": w.consumer},
+        answer=block_service_pb2.DetachBlockResponse(),
+        python=lambda host, _: host.detach_block("ada", "personality", "bob"),
+        outcomes=Outcomes(("OK", "BLOCK_NOT_ATTACHED", "SHARED_BLOCK_NOT_FOUND")),
+    ),
+    "ListBlockConsumers": Rpc(
+        changes="",
+        request=lambda w: w.shared,
+        answer=block_service_pb2.ListBlockConsumersResponse(agent_ids=["bob", "cleo"]),
+        python=lambda host, _: list(host.list_block_consumers("ada", "personality")),
+        outcomes=Outcomes(("OK", "SHARED_BLOCK_NOT_FOUND", "PAGE_TOKEN_INVALID")),
+    ),
+    "AddNote": Rpc(
+        changes="item",
+        request=lambda w: {"content": w.text, "note_id": w.new},
+        answer=note_service_pb2.AddNoteResponse(note=NOTE, usage=USAGE),
+        python=lambda _, session: session.add_note("night trains"),
+        outcomes=Outcomes(("OK", "NOTE_EXISTS", "TIER_DISABLED", "BUDGET_EXCEEDED", "FIELD_INVALID")),
+    ),
+    "UpdateNote": Rpc(
+        changes="item",
+        request=lambda w: {"content": w.text, "note_id": w.note},
+        answer=note_service_pb2.UpdateNoteResponse(note=NOTE, usage=USAGE),
+        python=lambda _, session: session.update_note(NOTE_ID, "night trains"),
+        outcomes=Outcomes(("OK", "NOTE_NOT_FOUND", "TIER_DISABLED", "ETAG_STALE", "BUDGET_EXCEEDED")),
+    ),
+    "DeleteNote": Rpc(
+        changes="item",
+        request=lambda w: {"note_id": w.note},
+        answer=note_service_pb2.DeleteNoteResponse(usage=USAGE),
+        python=lambda _, session: session.delete_note(NOTE_ID),
+        outcomes=Outcomes(("OK", "NOTE_NOT_FOUND"), somewhere=("ETAG_STALE",), above_public=("WRITE_LEVEL_MISMATCH",)),
+    ),
+    "SearchNotes": Rpc(
+        changes="",
+        request=lambda w: {"query": w.word},
+        answer=note_service_pb2.SearchNotesResponse(
+            results=[note_service_pb2.NoteResult(note=NOTE, score=1.5, snippet="night train")],
+            usage=USAGE,
+            classification=classification_pb2.CLASSIFICATION_PUBLIC,
+            semantic=True,
+            reranked=True,
+        ),
+        python=lambda _, session: session.search_notes("trains"),
+        outcomes=Outcomes(("OK",)),
+    ),
+    "ListNotes": Rpc(
+        changes="",
+        request=lambda _: {},
+        answer=note_service_pb2.ListNotesResponse(
+            notes=[NOTE], usage=USAGE, classification=classification_pb2.CLASSIFICATION_PUBLIC
+        ),
+        python=lambda _, session: list(session.list_notes()),
+        outcomes=Outcomes(("OK",), somewhere=("PAGE_TOKEN_INVALID",)),
+    ),
+    "EditNotes": Rpc(
+        changes="item",
+        request=lambda w: {"edits": [{"add": {"content": w.text, "note_id": w.new}}]},
+        answer=note_service_pb2.EditNotesResponse(
+            notes=[NOTE], usage=USAGE, classification=classification_pb2.CLASSIFICATION_PUBLIC
+        ),
+        python=lambda _, session: session.edit_notes([AddNote("night trains"), AddNote("Vienna")]),
+        outcomes=Outcomes(
+            ("OK", "NOTE_EXISTS", "NOTE_NOT_FOUND", "TIER_DISABLED", "BUDGET_EXCEEDED", "FIELD_INVALID"),
+            above_public=("WRITE_LEVEL_MISMATCH",),
+        ),
+    ),
+    "StorePassage": Rpc(
+        changes="item",
+        request=lambda w: {"content": w.text, "passage_id": w.new, **w.about},
+        answer=passage_service_pb2.StorePassageResponse(passage=PASSAGE),
+        python=lambda _, session: session.store_passage("booked"),
+        outcomes=Outcomes(("OK", "PASSAGE_EXISTS", "FIELD_INVALID")),
+    ),
+    "ImportPassages": Rpc(
+        changes="item",
+        request=lambda w: {"passage": {"content": w.text, "passage_id": w.new, **w.about}},
+        answer=passage_service_pb2.ImportPassagesResponse(stored_count=2, existing_count=1),
+        python=lambda _, session: session.import_passages([NewPassage("booked", passage_id=PASSAGE_ID)]),
+        outcomes=Outcomes(("OK", "PASSAGE_EXISTS", "FIELD_INVALID")),
+    ),
+    "GetPassage": Rpc(
+        changes="",
+        request=lambda w: {"passage_id": w.passage},
+        answer=passage_service_pb2.GetPassageResponse(passage=PASSAGE),
+        python=lambda _, session: session.get_passage(PASSAGE_ID),
+        outcomes=Outcomes(("OK", "PASSAGE_NOT_FOUND")),
+    ),
+    "ListPassages": Rpc(
+        changes="",
+        request=lambda w: {"tags": [w.word], "thread": w.word},
+        answer=passage_service_pb2.ListPassagesResponse(
+            passages=[PASSAGE], classification=classification_pb2.CLASSIFICATION_PUBLIC
+        ),
+        python=lambda _, session: list(session.list_passages()),
+        outcomes=Outcomes(("OK",), somewhere=("PAGE_TOKEN_INVALID",)),
+    ),
+    "SearchPassages": Rpc(
+        changes="",
+        request=lambda w: {"query": w.word, "tags": [w.word], "thread": w.word},
+        answer=passage_service_pb2.SearchPassagesResponse(
+            results=[passage_service_pb2.PassageResult(passage=PASSAGE, score=1.5, snippet="sleeper to Vienna")],
+            classification=classification_pb2.CLASSIFICATION_PUBLIC,
+            semantic=True,
+            reranked=True,
+        ),
+        python=lambda _, session: session.search_passages("booked"),
+        outcomes=Outcomes(("OK",)),
+    ),
+    "DeletePassage": Rpc(
+        changes="item",
+        request=lambda w: {"passage_id": w.passage},
+        answer=passage_service_pb2.DeletePassageResponse(),
+        python=lambda _, session: session.delete_passage(PASSAGE_ID),
+        outcomes=Outcomes(("OK", "PASSAGE_NOT_FOUND"), above_public=("WRITE_LEVEL_MISMATCH",)),
+    ),
+    "DeletePassages": Rpc(
+        changes="item",
+        request=lambda w: {"thread": w.word},
+        answer=passage_service_pb2.DeletePassagesResponse(deleted_count=3),
+        python=lambda _, session: session.delete_passages(thread="trip"),
+        outcomes=Outcomes(("OK",)),
+    ),
+    "RenderPrompt": Rpc(
+        changes="",
+        request=lambda _: {},
+        answer=prompt_service_pb2.RenderPromptResponse(
+            text=PROMPT,
+            sections=[
+                prompt_pb2.PromptSection(
+                    kind=prompt_pb2.PROMPT_SECTION_KIND_BLOCK,
+                    label="personality",
+                    owner_agent_id="ada",
+                    classification=classification_pb2.CLASSIFICATION_PUBLIC,
+                ),
+                prompt_pb2.PromptSection(
+                    kind=prompt_pb2.PROMPT_SECTION_KIND_MEMORY,
+                    note_ids=[NOTE_ID],
+                    classification=classification_pb2.CLASSIFICATION_PUBLIC,
+                ),
+            ],
+            usage=[USAGE, note_pb2.Usage(tier=note_pb2.TIER_USER, limit_chars=1375)],
+            classification=classification_pb2.CLASSIFICATION_PUBLIC,
+            etag="hash-of-the-prompt",
+        ),
+        python=lambda _, session: session.render_prompt(),
+        outcomes=Outcomes(("OK",)),
+    ),
+    "ListAuditEvents": Rpc(
+        changes="",
+        request=lambda w: {"agent_id": w.word, "session_id": w.session},
+        answer=audit_service_pb2.ListAuditEventsResponse(audit_events=[AUDIT_EVENT]),
+        python=lambda host, _: list(host.list_audit_events()),
+        outcomes=Outcomes(("OK", "FIELD_INVALID", "PAGE_TOKEN_INVALID")),
+    ),
+    "GetAuditCheckpoint": Rpc(
+        changes="",
+        request=lambda w: {"classification": w.level},
+        answer=audit_service_pb2.GetAuditCheckpointResponse(
+            checkpoint=audit_pb2.AuditCheckpoint(
+                classification=classification_pb2.CLASSIFICATION_PUBLIC,
+                seal_number=2,
+                event_count=5,
+                head_hash="ab",
+                time=NOON,
+            )
+        ),
+        python=lambda host, _: host.get_audit_checkpoint(Classification.PUBLIC),
+        outcomes=Outcomes(("OK", "CEILING_EXCEEDED", "FIELD_INVALID")),
+    ),
+}
+
+
+def call(caller: Caller, rpc: str, fields: dict[str, Any], *, timeout: float) -> Any:
+    """Call *rpc*; return its response or raise grpc.RpcError. ImportPassages gets a stream of one passage."""
+    if rpc == "ImportPassages":
+        return caller.import_passages(fields["passage"], timeout=timeout)
+    return caller.call(rpc, timeout=timeout, **fields)
+
+
+def observe(caller: Caller, rpc: str, fields: dict[str, Any]) -> Outcome:
+    """The same; return all that is observed of it, whether it succeeds or fails."""
+    return caller.observe_import(fields["passage"]) if rpc == "ImportPassages" else caller.observe(rpc, **fields)
