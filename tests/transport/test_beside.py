@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from queue import SimpleQueue
 from typing import Any
 
 import grpc
@@ -133,10 +132,11 @@ def test_health_is_not_watched(shared):
 @pytest.mark.parametrize("content", [b"\x0a\x05a", b"\x0a\x01\xff", b"\xff"], ids=["cut off", "no UTF-8", "noise"])
 def test_what_is_no_message_is_refused_like_any_other_and_leaves_no_traceback(request, caplog, served, path, content):
     """If grpc parses it: INTERNAL or UNKNOWN, with the parser's text, and a traceback in the log for each call."""
-    stub: Any = request.getfixturevalue(served).channel.stream_stream(path)
+    service = request.getfixturevalue(served)
+    stub: Any = service.channel.stream_stream(path)
 
     with pytest.raises(grpc.RpcError) as caught:
-        list(stub(iter([content]), timeout=20))
+        list(stub(iter([content]), metadata=service.host().metadata, timeout=20))
 
     refusal = failure(caught.value)
     assert (refusal.code.name, reason_of(refusal)) == ("INVALID_ARGUMENT", "FIELD_INVALID")
@@ -155,28 +155,8 @@ def test_c53_closed_reflection_is_for_hosts(closed):
     assert {service.name for service in answer.list_services_response.service} >= OURS
 
 
-def test_c53_closed_reflection_shows_the_health_service_to_all(closed):
-    """So that grpcurl can call it without a credential."""
-    listed = ask(closed.channel, list_services="").list_services_response.service
-    described = ask(closed.channel, file_containing_symbol="grpc.health.v1.Health")
-
-    assert [service.name for service in listed] == ["grpc.health.v1.Health"]
-    assert described.file_descriptor_response.file_descriptor_proto
-
-
-@pytest.mark.parametrize(
-    "question",
-    [
-        {"file_containing_symbol": "muniment.v1.MemoryService"},
-        {"file_containing_symbol": "muniment.v1.MemoryService.SaveMemory"},
-        {"file_containing_extension": {"containing_type": "google.protobuf.MethodOptions", "extension_number": 50200}},
-        {"file_by_filename": "muniment/v1/memory_service.proto"},
-        {"file_by_filename": "buf/validate/validate.proto"},
-        {"all_extension_numbers_of_type": "google.protobuf.FieldOptions"},
-    ],
-)
-def test_c53_closed_reflection_shows_nothing_else_without_a_credential(closed, question):
-    assert ask(closed.channel, **question).error_response.error_code == grpc.StatusCode.NOT_FOUND.value[0]
+def test_c53_closed_reflection_shows_nothing_without_a_credential(closed):
+    assert refused(closed.channel).code() is grpc.StatusCode.UNAUTHENTICATED
 
 
 def test_c53_closed_reflection_is_not_for_wrong_credentials_and_sessions(closed):
@@ -189,21 +169,6 @@ def test_c53_closed_reflection_is_not_for_wrong_credentials_and_sessions(closed)
     assert len(answers) == 1
     assert errors[0].code() is grpc.StatusCode.UNAUTHENTICATED
     assert refused(closed.channel, session.metadata).code() is grpc.StatusCode.PERMISSION_DENIED
-
-
-def test_who_keeps_reflection_without_a_credential_keeps_no_one_else_from_it(closed):
-    stub: Any = reflection_pb2_grpc.ServerReflectionStub(closed.channel)
-    questions: list[SimpleQueue[Any]] = [SimpleQueue(), SimpleQueue()]
-    kept = [stub.ServerReflectionInfo(iter(one.get, None), timeout=60) for one in questions]
-    for one, call in zip(questions, kept, strict=True):
-        one.put(reflection_pb2.ServerReflectionRequest(list_services=""))
-        next(call)
-
-    assert refused(closed.channel).code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-    assert ask(closed.channel, closed.host().metadata, list_services="").list_services_response.service
-    assert [refusal(lambda call=call: next(call)) for call in kept] == [grpc.StatusCode.CANCELLED] * 2
-    for one in questions:
-        one.put(None)
 
 
 @pytest.mark.parametrize("caller", ["host", "session"])

@@ -721,6 +721,21 @@ def test_c87_a_stream_that_rests_does_not_delay_another(stream, service):
     assert counts(service.session(PUBLIC).import_passages(*some(120), timeout=8)) == (120, 0)
 
 
+def test_an_import_gives_way_to_others_after_each_batch(stream, service, monkeypatch):
+    """Even while its caller keeps sending."""
+    waited = []
+    give_way = streams.Stream.give_way
+
+    def count(self):
+        waited.append(self)
+        give_way(self)
+
+    monkeypatch.setattr(streams.Stream, "give_way", count)
+
+    assert counts(service.session(PUBLIC).import_passages(*some(350))) == (350, 0)
+    assert len(waited) >= 4
+
+
 def test_a_session_has_a_twelfth_of_the_streams(stream, service):
     session = service.session(PUBLIC)
     resting = [stream(session, *some(1)) for _ in range(10)]

@@ -10,7 +10,7 @@ import pytest
 
 from muniment_server.telemetry.metrics import REGISTRY
 from muniment_server.transport import admission, cutoff, shares
-from muniment_server.transport.shares import ARRIVING, REQUESTS
+from muniment_server.transport.shares import ANSWERS, ARRIVING, CALLS, REQUESTS
 from tests.support.answers import INTERNAL, PUBLIC, RESTRICTED, heavy
 from tests.support.commands import wait_until
 from tests.support.concurrency import locked
@@ -81,7 +81,8 @@ def unread_answers(service, session):
     for number in range(50):
         session.save_memory(key=f"k{number}", content=heavy(65_000))
     with unread(session.token, service.address, LIST, count=20):
-        wait_until(lambda: shares_of(service).load.byte_count > 5 * 2**20, "two answers wait to be read")
+        wait_until(lambda: held(service, CALLS) == 20, "they have all arrived")
+        wait_until(lambda: held(service, ANSWERS) > 5 * 2**20, "two answers wait to be read")
         yield
 
 

@@ -224,16 +224,33 @@ def test_a_message_that_is_too_much_is_refused_when_it_arrives():
     assert received(some, STRANGER, size=900) is not None
 
 
+def unread(some, keys, size):
+    """A call whose answer of so many bytes is left unread."""
+    claim = admitted(some, keys)
+    assert claim in some.take_turn(claim)
+    some.hold_answer(claim, size)
+    some.end_turn(claim, 1.0)
+    some.finish(claim)
+    return claim
+
+
 def test_whoever_holds_nothing_is_served_however_much_others_leave_unread():
     some = shares(turns=4, max_answer=100)
-    for tenant in range(2):
-        claim = admitted(some, (tenant, 1, 1))
-        some.take_turn(claim)
-        some.hold_answer(claim, 10_000)
-        some.end_turn(claim, 1.0)
+    for tenant in range(40):
+        unread(some, (tenant, 1, 1), 100)
     stranger = admitted(some, STRANGER)
 
     assert list(some.take_turn(stranger)) == [stranger]
+
+
+def test_answers_that_have_no_size_to_speak_of_are_not_counted():
+    """An unread answer of an import, of two bytes, once stopped the imports of all others."""
+    some = shares(max_answer=0)
+    for _ in range(9):
+        unread(some, ADA, 2)
+
+    assert some._root.held[ANSWERS] == 0
+    assert not some.was_nearly_full
 
 
 def test_a_call_that_runs_counts_as_the_longest_answer_until_its_size_is_known():
@@ -262,27 +279,23 @@ def test_what_a_call_held_is_let_go_at_its_end():
 
 def test_who_leaves_answers_unread_gets_no_turn_until_they_are_read():
     some = shares(max_answer=100)
-    first, second = admitted(some, ADA), admitted(some, ADA)
-    some.take_turn(first)
-    some.hold_answer(first, 400)
-    some.end_turn(first, 1.0)
-    some.finish(first)
-    waiting = some.take_turn(second)
+    first, _ = unread(some, ADA, 100), unread(some, ADA, 100)
+    third = admitted(some, ADA)
+    waiting = some.take_turn(third)
 
     assert list(waiting) == []
-    assert list(some.finish(first)) == [second]
+    assert list(some.finish(first)) == [third]
 
 
 def test_calls_that_wait_for_their_own_caller_do_not_make_a_server_stuck(monkeypatch):
     """Turns are free: others are served."""
     some = shares(max_answer=100)
-    first, second = admitted(some, ADA), admitted(some, ADA)
-    some.take_turn(first)
-    some.hold_answer(first, 400)
-    some.end_turn(first, 1.0)
-    some.take_turn(second)
+    for _ in range(2):
+        unread(some, ADA, 100)
+    some.take_turn(admitted(some, ADA))
     monkeypatch.setattr(time, "monotonic", lambda: some._progress + 60)
 
+    assert some.load.queued == 1
     assert some.seconds_without_progress == 0
 
 

@@ -311,8 +311,7 @@ def test_c62_no_span_shows_what_was_remembered(service, traces, monkeypatch):
     spans = traces.spans()
     shown = everything(spans)
 
-    served = [span for span in traces.calls() if span.attributes["rpc.response.status_code"] == "OK"]
-    missing = sorted(set(METHODS) - {span.attributes["rpc.method"].rpartition("/")[2] for span in served})
+    missing = sorted(set(METHODS) - {span.attributes["rpc.method"].rpartition("/")[2] for span in traces.calls()})
     assert missing == [], f"add calls of these, with the canary in each text, to tests/support/canaries.py: {missing}"
     assert [secret for secret in (canary, "mun_s_", "mun_h_", "SELECT", "forced") if secret in shown] == []
     assert [span.name for span in spans if span.events or span.links or span.status.description] == []

@@ -238,7 +238,8 @@ def _require_whole(file: Path) -> None:
     """Raise Failure if the backup *file* is damaged, before anything is done. Says so if it has no digest."""
     if not dumps.require_whole(file):
         print_note(
-            f"! {file} has no digest: an earlier version of Muniment wrote it, and not all damage to it can be found."
+            f"! {file} has no digest: an earlier version of Muniment wrote it, or its last line was cut off. "
+            "Not all damage to it can be found."
         )
 
 

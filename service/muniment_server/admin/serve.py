@@ -88,7 +88,7 @@ _MAX_SOCKET_PATH_BYTES = SOCKET_PATH_BYTES - 1
 )
 @click.option(
     "--max-worker-memory", type=click.IntRange(min=0), default=512, show_default=True, metavar="MIB",
-    help="Replace a worker that has more memory, and kill one that has twice as much. 0 is no limit.",
+    help="Replace a worker that has more memory, and kill one that has four times as much. 0 is no limit.",
 )  # fmt: skip
 @click.option(
     "--drain-seconds",

@@ -102,7 +102,8 @@ class CallContext:
         return self._principal
 
     def session_scope(self) -> AbstractContextManager[SessionScope]:
-        """What the calling session may do."""
+        """What the calling session may do. Imports of others may have their turn first."""
+        self._give_way()
         return self._scopes.of_session(self._session(), self._method, self._deadline)
 
     def host_scope(self) -> AbstractContextManager[HostScope]:

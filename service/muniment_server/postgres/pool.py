@@ -541,9 +541,11 @@ def administrator(admin: str, *, autocommit: bool = False) -> Iterator[psycopg.C
 def operator_conninfo(admin: str) -> str:
     """The conninfo of an operator: the administrator's own login, acting as the owner.
 
-    It has the settings of a cluster even where there is none, since that is not known before it connects.
+    It has the settings of a cluster even where there is none, since that is not known before it connects. A Postgres
+    that hangs is waited for ten seconds.
     """
-    return with_settings(admin, {**SETTINGS, **SETTINGS_ON_CLUSTER, "role": roles.OWNER})
+    patient = libpq.make_conninfo(admin, connect_timeout=libpq.conninfo_to_dict(admin).get("connect_timeout", 10))
+    return with_settings(patient, {**SETTINGS, **SETTINGS_ON_CLUSTER, "role": roles.OWNER})
 
 
 def with_settings(conninfo: str, settings: Mapping[str, str]) -> str:

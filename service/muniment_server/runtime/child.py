@@ -163,7 +163,7 @@ class Child:
 
     def _kill_if_too_large(self) -> None:
         """Kill a process that grows faster than it can be replaced: it would take the memory of all others."""
-        if 0 < 2 * self._max_mebibytes < self.mebibytes:
+        if 0 < 4 * self._max_mebibytes < self.mebibytes:
             _LOG.critical("%s has grown to %d MiB: killing it", self.name, self.mebibytes)
             REPLACED[self.name, "memory"] += 1
             self._process.kill()

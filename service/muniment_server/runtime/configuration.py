@@ -98,7 +98,7 @@ class ServerConfig:
     max_connections: int = 0
     """How many connections all processes may open together; 0 is 80, or what many workers need at least."""
     max_worker_memory: int = 512
-    """MiB. A worker that has more is replaced, and one that has twice as much is killed. 0: no limit."""
+    """MiB. A worker that has more is replaced, and one that has four times as much is killed. 0: no limit."""
     drain_seconds: float = 20.0
     tls: Tls | None = None
     development: bool = False

@@ -153,10 +153,14 @@ class Admission:
                 self.verification.verify(call, token, partial(self._enter_within_rate, route=route))
 
     def _check_health(self, call: Incoming, route: Route) -> None:
+        def ended() -> None:
+            self._cutoff.clear(call)
+
         def received(message: bytes | None) -> None:
             if self._cutoff.clear(call):
                 call.next_message = lambda: message
-                self._health.submit(call.run, route.behavior)
+                call.on_end(ended)
+                self._health.submit(call.run, route.behavior, lambda _: self._cutoff.expect_reader(call))
 
         self._cutoff.expect_message(call)
         call.receive(received)

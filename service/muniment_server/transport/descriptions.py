@@ -1,4 +1,4 @@
-"""What reflection describes: the contract to hosts, and to everybody the health service."""
+"""What reflection describes: the contract, health, and reflection itself."""
 
 from __future__ import annotations
 
@@ -49,10 +49,3 @@ def of_everything(services: Iterable[str]) -> Descriptions:
     for module in (health_pb2, reflection_pb2):
         pool.AddSerializedFile(module.DESCRIPTOR.serialized_pb)
     return Descriptions((*services, health.SERVICE_NAME, *SERVED), pool)
-
-
-def of_health() -> Descriptions:
-    """The health service alone."""
-    pool = DescriptorPool()
-    pool.AddSerializedFile(health_pb2.DESCRIPTOR.serialized_pb)
-    return Descriptions((health.SERVICE_NAME,), pool)

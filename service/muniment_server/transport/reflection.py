@@ -1,13 +1,12 @@
-"""Reflection: describes the contract to hosts, and to everybody the health service, so that grpcurl reaches it.
+"""Reflection: describes the contract to hosts, so that grpcurl finds its methods.
 
-grpc keeps a thread for each reflection until its caller ends it, so only so many run at once. Those without a
-credential have threads of their own and little time. As in `shares`, what one connection gets tells nothing of others.
+grpc keeps a thread for each reflection until its caller ends it, so only so many run at once. Without a credential
+there is none: whether a thread is free would tell one caller what another does.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias
@@ -18,15 +17,12 @@ from grpc_reflection.v1alpha import reflection_pb2
 from muniment_server.domain.errors import Overloaded
 from muniment_server.monitor.authentication import bearer_token
 from muniment_server.monitor.policy import Method
-from muniment_server.transport import descriptions
 from muniment_server.transport.call_log import CallLog
 from muniment_server.transport.incoming import Incoming, Rejection
 from muniment_server.transport.parsing import parsed
-from muniment_server.transport.shares import room
 from muniment_server.transport.verification import Verifications
 
 _Behavior: TypeAlias = Callable[[Iterator[Any], grpc.ServicerContext], Iterator[Any]]
-_PLACES = 32
 _OVERLOADED = Rejection(Overloaded())
 _REQUEST = reflection_pb2.ServerReflectionRequest
 REFLECT = Method.outside_the_contract("Reflection", for_sessions=False)
@@ -40,9 +36,7 @@ class Reflection(ThreadPoolExecutor):
         self._calls = calls
         self._verification = verification
         self._open_to_all = open_to_all
-        self._of_hosts = _Lane("reflection", seconds=60.0)
-        self._of_all = _Lane("health reflection", seconds=5.0)
-        self._health = descriptions.of_health().answers
+        self._lane = _Lane("reflection", threads=4, seconds=60.0)
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """Take over a call. Returns None, by which grpc knows that it need not count it."""
@@ -51,49 +45,33 @@ class Reflection(ThreadPoolExecutor):
         call.record = self._calls.begin(REFLECT, call.peer)
         call.on_end(call.record_end)
 
-        def run(lane: _Lane, chosen: _Behavior) -> None:
-            lane.run(call, lambda limited: fn(respond, event, state, limited, *rest), chosen)
+        def run() -> None:
+            self._lane.run(call, lambda limited: fn(respond, event, state, limited, *rest), behavior)
 
         if self._open_to_all:
-            run(self._of_hosts, behavior)
-        elif not any(name == "authorization" for name, _ in call.metadata):
-            run(self._of_all, self._health)
+            run()
         elif (token := bearer_token(call.metadata)) is None:
             self._verification.refuse(call)
         else:
             call.token = token
-            self._verification.verify(call, token, lambda _, __: run(self._of_hosts, behavior))
+            self._verification.verify(call, token, lambda _, __: run())
 
 
 class _Lane:
-    """Threads for as many calls as may run at once: two of one connection, until the lane is nearly full."""
+    """Threads for as many calls as may run at once. One more is refused."""
 
-    def __init__(self, name: str, *, seconds: float) -> None:
-        self._running: Counter[str] = Counter()
-        """By connection."""
-        self._lock = threading.Lock()
-        self._threads = ThreadPoolExecutor(_PLACES, name)
+    def __init__(self, name: str, *, threads: int, seconds: float) -> None:
+        self._places = threading.Semaphore(threads)
+        self._threads = ThreadPoolExecutor(threads, name)
         self._seconds = seconds
 
     def run(self, call: Incoming, work: Callable[[_Behavior], None], behavior: _Behavior) -> None:
         """Do *work* with *behavior*, limited in time."""
-        connection = call.peer()
-        if self._enters(connection):
+        if self._places.acquire(blocking=False):
             running = self._threads.submit(work, self._limited(behavior))
-            running.add_done_callback(lambda _: self._leaves(connection))
+            running.add_done_callback(lambda _: self._places.release())
         else:
             call.refuse(_OVERLOADED)
-
-    def _enters(self, connection: str) -> bool:
-        with self._lock:
-            left = room(_PLACES, self._running.total())
-            if has_place := self._running[connection] < min(left, max(1, left // 16)):
-                self._running[connection] += 1
-            return has_place
-
-    def _leaves(self, connection: str) -> None:
-        with self._lock:
-            self._running -= Counter([connection])
 
     def _limited(self, behavior: _Behavior) -> _Behavior:
         def limited(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[Any]:

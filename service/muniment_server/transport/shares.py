@@ -154,9 +154,9 @@ class Shares:
             return True
 
     def hold_answer(self, claim: Claim, byte_count: int) -> None:
-        """Count the bytes of a call's answer, until it has been read."""
+        """Count the bytes of a call's answer, until it has been read. Where no answer has many, none is counted."""
         with self._lock:
-            self._set(claim, ANSWERS, byte_count)
+            self._set(claim, ANSWERS, min(byte_count, self._max_answer))
 
     def finish(self, claim: Claim) -> Sequence[Claim]:
         """The work of a call has ended, or its RPC. Once both have, it is not counted any more.
