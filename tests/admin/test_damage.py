@@ -115,6 +115,38 @@ def test_damage_that_keeps_the_ledgers_from_being_checked_is_named(damage):
     assert checksums.startswith("Postgres has read damaged pages")
 
 
+@pytest.mark.parametrize(("other", "count"), [("chunk", 4), ("revision", 1)])
+def test_no_advice_would_remove_what_is_left_of_items_whose_table_is_empty(whole, other, count):
+    """As after the loss of a file. Blocks have revisions only, and passages only entries in the search index."""
+    with whole.as_owner() as owner:
+        owner.execute(f"DELETE FROM muniment_public.{other}".encode())
+        owner.execute(b"DELETE FROM muniment_public.item")
+
+    found = problems_of(whole)
+
+    assert f"{count} items at PUBLIC are lost, or have lost versions: {AFTER_DAMAGE}" in found
+    assert [text for text in found if not text.endswith(AFTER_DAMAGE)] == []
+
+
+def test_an_item_that_was_replaced_after_it_had_expired_is_not_lost(whole):
+    columns = "revision, change_id, kind, name, content, tags, update_time"
+    with whole.as_owner() as owner:
+        owner.execute(
+            "WITH new AS (UPDATE muniment_public.item SET item_id = gen_random_uuid() WHERE name = 'plan' RETURNING *)"
+            f" INSERT INTO muniment_public.revision (tenant, agent, item_id, {columns})"
+            f" SELECT tenant, agent, (SELECT item_id FROM new), {columns}"
+            " FROM muniment_public.revision WHERE name = 'plan'".encode()
+        )
+    assert any("are lost" in text for text in problems_of(whole))
+    with whole.as_owner() as owner:
+        owner.execute(
+            b"UPDATE muniment_public.revision SET expire_time = vault.clock() WHERE name = 'plan'"
+            b" AND item_id NOT IN (SELECT item_id FROM muniment_public.item)"
+        )
+
+    assert not any("are lost" in text for text in problems_of(whole))
+
+
 def test_the_deep_check_needs_the_rights_to_amcheck(whole):
     with whole.as_admin() as admin:
         admin.execute(b"CREATE ROLE powerless LOGIN")

@@ -357,14 +357,13 @@ def _check_ledgers(admin: str | None) -> Iterator[Finding]:
         return
     for level, count in broken.items():
         if count:
-            yield _bad(
-                f"{count} items at {level.name} have lost versions: do not change the database, and restore a backup"
-            )
+            yield _bad(f"{count} items at {level.name} are lost, or have lost versions: {AFTER_DAMAGE}")
+    remedy = AFTER_DAMAGE if any(broken.values()) else REINDEX
     if not any(broken.values()):
         yield _good("the ledgers are complete: no version is missing")
     inconsistencies = sum(unindexed.values())
     if inconsistencies:
-        yield _bad(f"the search index has {inconsistencies} inconsistencies: {REINDEX}")
+        yield _bad(f"the search index has {inconsistencies} inconsistencies: {remedy}")
     else:
         yield _good("the search index matches the items")
     yield _check_embeddings(waiting, outdated)
@@ -374,7 +373,7 @@ def _check_ledgers(admin: str | None) -> Iterator[Finding]:
             "for models that no server uses: `muniment status` tells whether the model answers, and `muniment reindex "
             "--embeddings --remove-others` removes those of other models"
         )
-    yield from _check_counts(miscounted)
+    yield from _check_counts(miscounted, remedy)
     yield from _check_limits(nearly_full)
     yield from map(_describe_move, moving)
     if agents:
@@ -406,11 +405,11 @@ def _check_relations(admin: str | None) -> Iterator[Finding]:
         yield _good("every table and index of this server is undamaged")
 
 
-def _check_counts(miscounted: Mapping[Classification, int]) -> Iterator[Finding]:
+def _check_counts(miscounted: Mapping[Classification, int], remedy: str) -> Iterator[Finding]:
     for level, count in miscounted.items():
         if count:
             agents = "1 agent at {} has" if count == 1 else f"{count:,} agents at {{}} have"
-            yield _bad(f"{agents.format(level.name)} wrong counts of what they store: {REINDEX}")
+            yield _bad(f"{agents.format(level.name)} wrong counts of what they store: {remedy}")
     if not any(miscounted.values()):
         yield _good("what each agent stores is counted right")
 

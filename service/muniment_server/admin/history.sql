@@ -319,6 +319,49 @@ SELECT count(*) AS rows
   FROM vault.agent
  WHERE agent.delete_time IS NOT NULL;
 
+-- name: lost_items
+-- Items that are gone, at the level of the search path, though the search index or their last revision is still there. An item
+-- that has expired may be replaced, and leave its revisions; one of which a revision was erased, too. Deleted agents do not count.
+WITH deleted AS MATERIALIZED (
+    SELECT agent.tenant, agent.agent
+      FROM vault.agent
+     WHERE agent.delete_time IS NOT NULL
+),
+lost AS (
+    SELECT chunk.tenant, chunk.agent, chunk.kind, chunk.name
+      FROM chunk
+     WHERE NOT EXISTS (
+               SELECT
+                 FROM item
+                WHERE (item.tenant, item.agent, item.kind, item.name) = (chunk.tenant, chunk.agent, chunk.kind, chunk.name)
+           )
+     UNION
+    SELECT revision.tenant, revision.agent, revision.kind, revision.name
+      FROM revision
+     WHERE (revision.expire_time IS NULL OR revision.expire_time > vault.clock())
+       AND NOT EXISTS (
+               SELECT
+                 FROM item
+                WHERE (item.tenant, item.agent, item.item_id) = (revision.tenant, revision.agent, revision.item_id)
+           )
+       AND NOT EXISTS (
+               SELECT
+                 FROM revision AS newer
+                WHERE (newer.tenant, newer.agent, newer.item_id) = (revision.tenant, revision.agent, revision.item_id)
+                  AND newer.revision > revision.revision
+           )
+       AND NOT EXISTS (
+               SELECT
+                 FROM muniment_control.audit
+                WHERE (audit.tenant, audit.agent, audit.item_id) = (revision.tenant, revision.agent, revision.item_id)
+                  AND audit.method = 'EraseItems'
+                  AND audit.outcome = 'OK'
+           )
+)
+SELECT count(*) AS broken
+  FROM lost
+ WHERE (lost.tenant, lost.agent) NOT IN (SELECT deleted.tenant, deleted.agent FROM deleted);
+
 -- name: broken_ledgers
 -- Items whose ledger has a gap or does not end at the item's revision, at the level of the search path. Passages have no ledger.
 -- A revision that is missing because EraseItems erased it is no gap. After a restore, it may have been written anew.

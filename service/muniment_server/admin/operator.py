@@ -478,8 +478,9 @@ class Operator:
         return reindex(self._connection, tenant=tenant, agent_id=agent_id)
 
     def broken_ledgers(self) -> dict[Classification, int]:
-        """How many items of each level have lost versions: their revisions have a gap."""
-        return {level: self._broken(level, "broken_ledgers") for level in Classification}
+        """How many items of each level are lost, or have lost versions: their revisions have a gap."""
+        queries = ("lost_items", "broken_ledgers")
+        return {level: sum(self._broken(level, query) for query in queries) for level in Classification}
 
     def broken_index(self) -> dict[Classification, int]:
         """How many entries of the search index are missing, stale or miscounted, by level."""
