@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from muniment.cli.failures import Failure, report_file_errors
 from muniment_server.admin import backup, dumps
 from muniment_server.admin.checks import Verdict
+from muniment_server.admin.input_files import read_file
 from muniment_server.admin.journal import from_bytes
 from muniment_server.domain.classification import Classification as Level
 from muniment_server.embedded_postgres import EmbeddedPostgres
@@ -90,6 +92,36 @@ def test_a_damaged_backup_is_not_restored_at_all(content: bytes, folder: Path) -
         assert done.returncode == 1
         assert DAMAGED in done.stderr
     assert [each.name for each in folder.iterdir()] == ["flipped.dump"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("verify", "FILE"),
+        ("restore", "FILE", "--data-dir", "restored"),
+        ("restore", "any.dump", "--journal", "FILE", "--data-dir", "restored"),
+        ("status", "--data-dir", "."),
+        ("agent", "list"),
+    ],
+)
+def test_a_pipe_or_a_device_is_no_file_to_read(folder: Path, command: tuple[str, ...]) -> None:
+    """It may have no end, or wait for somebody to write."""
+    os.mkfifo(folder / "development.json")
+    for file in ("/dev/zero", "development.json"):
+        named = [file if word == "FILE" else word for word in command]
+        done = run(folder, *named, TMPDIR=str(folder), MUNIMENT_DATA_DIR=".")
+
+        assert done.returncode == 1
+        assert "is not a regular file" in done.stderr
+    assert [each.name for each in folder.iterdir()] == ["development.json"]
+
+
+def test_a_file_that_is_too_long_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "long").touch()
+    os.truncate(tmp_path / "long", 2**32 + 1)
+
+    with pytest.raises(Failure, match="has more than 4 GiB"):
+        read_file(tmp_path / "long")
 
 
 def test_a_backup_without_a_digest_is_read_and_one_sentence_says_so(

@@ -438,6 +438,7 @@ def test_a_missing_thing_is_reported(operate, folder):
     assert "no such tenant or agent" in operate("reindex", *TENANT, "--agent", "nobody").stderr
     assert "no such tenant" in operate("reindex", "--tenant", "nobody").stderr
     assert "--tenant" in operate("reindex", "--agent", "alice").stderr
+    assert "not a regular file" in operate("audit", "verify", *TENANT, "--checkpoint", "/dev/zero").stderr
     assert "no version" in operate("history", *TENANT, "--agent", "alice", "nothing").stderr
     assert "must not" in operate("history", *TENANT, "--agent", "alice", " spaces ").stderr
 

@@ -18,6 +18,7 @@ from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.parameters import DURATION, TEXT
 from muniment.v1 import audit_pb2
 from muniment_server.admin.database import with_operator
+from muniment_server.admin.input_files import read_file
 from muniment_server.admin.operator import Operator
 from muniment_server.admin.sealing import Checkpoint
 from muniment_server.domain.classification import Classification
@@ -105,7 +106,7 @@ def verify(operator: Operator, output: Output, tenant: str, files: tuple[Path, .
       muniment audit verify --tenant acme
       muniment audit verify --tenant acme --checkpoint checkpoints.jsonl
     """
-    lines = (line for file in files for line in file.read_text("utf-8").splitlines() if line.strip())
+    lines = (line for file in files for line in read_file(file).decode().splitlines() if line.strip())
     given = (checkpoint_of(line, tenant) for line in lines)
     kept = [checkpoint for checkpoint in given if checkpoint is not None and checkpoint.seal_number > 0]
     found = list(operator.verify_audit(tenant, kept))

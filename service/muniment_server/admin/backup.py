@@ -30,6 +30,7 @@ from muniment_server.admin.database import (
     state_dir_option,
     with_operator,
 )
+from muniment_server.admin.input_files import read_file
 from muniment_server.admin.journal import Entry, Journal, from_bytes, to_bytes
 from muniment_server.admin.operator import Operator, connect_operator
 from muniment_server.embedded_postgres import EmbeddedPostgres
@@ -220,7 +221,7 @@ def _read_journal(file: Path) -> Journal:
     """The journal in *file*. Raises Failure."""
     try:
         with report_file_errors():
-            return from_bytes(file.read_bytes())
+            return from_bytes(read_file(file))
     except ValueError:
         raise Failure(
             f"{file} is no journal, is cut off, or was changed",

@@ -6,6 +6,7 @@ import json
 import os
 from pathlib import Path
 
+from muniment_server.admin.input_files import read_file
 from muniment_server.admin.operator import connect_operator
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import RandomIds
@@ -44,7 +45,7 @@ def _stored_key(path: Path) -> str | None:
 def _text(file: Path, name: str) -> str | None:
     """One text in *file*. None if it has none of that *name*, or something else than this module writes."""
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))[name]
+        found = json.loads(read_file(file))[name]
     except (ValueError, LookupError, TypeError, RecursionError):
         return None
     return found if isinstance(found, str) else None

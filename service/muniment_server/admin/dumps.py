@@ -32,6 +32,7 @@ from psycopg import conninfo as libpq
 from psycopg import sql
 
 from muniment.cli.failures import Failure
+from muniment_server.admin.input_files import open_file
 from muniment_server.admin.paused_writes import paused_writes
 from muniment_server.embedded_postgres import find_bindir
 from muniment_server.postgres import citus, migrate, queries, roles
@@ -117,7 +118,7 @@ def require_whole(file: Path) -> bool:
 
 def _has_right_digest(file: Path) -> bool:
     """Whether *file* has a digest. Raises Failure if that is wrong, or if there is more or less than one."""
-    with file.open("rb") as opened:
+    with open_file(file) as opened:
         size = max(opened.seek(0, os.SEEK_END) - _DIGEST_BYTES, 0)
         opened.seek(size)
         last = _DIGEST.fullmatch(opened.read())

@@ -52,6 +52,8 @@ def named_development_file(environment: Mapping[str, str]) -> Path | None:
 
 def in_development_file(file: Path) -> tuple[str, str]:
     """The address and the host key in *file*. Raises ValueError if it does not contain them, or OSError."""
+    if file.is_fifo():  # which may never be written
+        raise ValueError(f"{file} is not a regular file")
     try:
         written = json.loads(file.read_text(encoding="utf-8"))
         address, host_key = written["address"], written["host_key"]
