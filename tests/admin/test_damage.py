@@ -14,7 +14,7 @@ from muniment_server.admin import dumps
 from muniment_server.admin.checks import Verdict, check_database
 from muniment_server.admin.database import report_database_errors
 from muniment_server.admin.operator import connect_operator
-from muniment_server.postgres.driver_errors import AFTER_DAMAGE
+from muniment_server.postgres.driver_errors import AFTER_DAMAGE, UNUSABLE_FILES
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.runtime import databases
@@ -145,6 +145,23 @@ def test_an_item_that_was_replaced_after_it_had_expired_is_not_lost(whole):
         )
 
     assert not any("are lost" in text for text in problems_of(whole))
+
+
+def test_a_login_that_fails_for_a_file_is_not_advised_to_migrate(whole):
+    """Such an error has no SQLSTATE."""
+    with whole.as_admin() as admin:
+        (database,) = admin.execute("SELECT oid FROM pg_database WHERE datname = current_database()").fetchone()
+    file = Path(whole.postgres._directory, "data", "base", str(database), "pg_filenode.map")
+    file.rename(file.with_suffix(".gone"))
+    try:
+        found = problems_of(whole)
+        _, advice = advice_about(lambda: connect_operator(whole.admin).__enter__())
+    finally:
+        file.with_suffix(".gone").rename(file)
+
+    assert [text for text in found if not text.endswith(UNUSABLE_FILES)] == []
+    assert advice == UNUSABLE_FILES
+    assert found
 
 
 def test_the_deep_check_needs_the_rights_to_amcheck(whole):

@@ -290,9 +290,8 @@ def _login_problem(conninfo: str, role: str) -> Iterator[Finding]:
     try:
         psycopg.connect(_login(conninfo, role)).close()
     except psycopg.Error as error:
-        yield _bad(
-            f"{role} cannot log in ({message_of(error)}): check the address and the passfile, or `muniment migrate`"
-        )
+        remedy = storage_advice(error) or "check the address and the passfile, or `muniment migrate`"
+        yield _bad(f"{role} cannot log in ({message_of(error)}): {remedy}")
 
 
 def _login(conninfo: str, role: str) -> str:

@@ -61,7 +61,9 @@ _OF_FILES = ("42501", "42809", "XX000")
 """The SQLSTATEs outside of class 58 that failures of files have: by permission, kind of file, and anything else."""
 AFTER_DAMAGE = "stop the server, copy the data directory, then restore a backup"
 """What an operator does about damage."""
-_UNUSABLE_FILES = (
+UNOPENED = "could not open file"
+"""How Postgres says it, which is all that there is of an error if it refuses a connection."""
+UNUSABLE_FILES = (
     "Postgres cannot use its files: mount their disk, and give them to the account of Postgres; if one is missing, "
     f"{AFTER_DAMAGE}"
 )
@@ -92,12 +94,14 @@ def storage_advice(error: psycopg.Error) -> str | None:
     """What an operator does about damage, or about files that Postgres cannot use. None for any other failure."""
     if DECISIONS.get(sqlstate_of(error)) is StorageDamaged:
         return f"the database is damaged: {AFTER_DAMAGE}"
-    return _UNUSABLE_FILES if _is_of_files(error) else None
+    return UNUSABLE_FILES if _is_of_files(error) else None
 
 
 def _is_of_files(error: psycopg.Error) -> bool:
     """Whether Postgres could not open, read or write a file."""
     state = sqlstate_of(error)
+    if state == NO_SQLSTATE:
+        return UNOPENED in str(error)
     return state.startswith("58") or (state in _OF_FILES and error.diag.source_file in _FILES)
 
 
