@@ -215,6 +215,7 @@ def test_rows_that_the_contents_list_of_a_backup_lacks_are_found(content: bytes,
     [
         (b"pg_dump: error: could not write: No space left on device\n", "make room on the disk"),
         (b"pg_dump: error: COPY failed\npg_dump: detail: invalid page in block 3 of x\n", "the database is damaged"),
+        (b'pg_dump: error: COPY failed\npg_dump: detail: could not open file "base/5/1": x\n', "Postgres cannot use"),
         (b"pg_dump: error: permission denied\n", "check that the login is an administrator"),
     ],
 )

@@ -8,7 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from muniment_server.embedded_postgres import BinariesNotFound, UnusableDirectory, WrongVersion, find_bindir
+from muniment_server.embedded_postgres import (
+    BinariesNotFound,
+    DidNotStart,
+    UnusableDirectory,
+    WrongVersion,
+    find_bindir,
+)
 from tests.support.embedded import SYSTEM_15, as_root, query
 
 needs_wheel = pytest.mark.skipif(
@@ -78,15 +84,25 @@ def test_programs_that_do_not_run_are_named(embedded, parent):
         embedded(bindir=broken).start()
 
 
-def test_a_cluster_without_its_version_is_refused_with_advice_and_left_alone(embedded, directory):
+@pytest.mark.parametrize(
+    ("lost", "error", "text"),
+    [
+        ("PG_VERSION", UnusableDirectory, "has lost its file PG_VERSION"),
+        ("postgresql.conf", DidNotStart, "Postgres ended before it was ready"),
+        ("global/pg_control", DidNotStart, "Postgres ended before it was ready"),
+        ("pg_wal", DidNotStart, "Postgres ended before it was ready"),
+        ("global/pg_filenode.map", DidNotStart, ""),
+    ],
+)
+def test_a_cluster_that_has_lost_a_file_is_refused_with_advice_and_left_alone(embedded, directory, lost, error, text):
     with embedded():
         pass
-    (directory / "data" / "PG_VERSION").rename(directory / "PG_VERSION")
+    (directory / "data" / lost).rename(directory / "lost")
 
-    with pytest.raises(UnusableDirectory, match=r"has lost its file PG_VERSION, .* restore a backup"):
+    with pytest.raises(error, match=rf"(?s){text}.*copy the directory .* restore a backup"):
         embedded().start()
 
-    (directory / "PG_VERSION").rename(directory / "data" / "PG_VERSION")
+    (directory / "lost").rename(directory / "data" / lost)
     with embedded():
         pass
 

@@ -36,7 +36,7 @@ from muniment_server.admin.input_files import open_file
 from muniment_server.admin.paused_writes import paused_writes
 from muniment_server.embedded_postgres import find_bindir
 from muniment_server.postgres import citus, migrate, queries, roles
-from muniment_server.postgres.driver_errors import AFTER_DAMAGE
+from muniment_server.postgres.driver_errors import AFTER_DAMAGE, UNOPENED, UNUSABLE_FILES
 from muniment_server.postgres.pool import with_settings
 from muniment_server.runtime import restoring
 
@@ -70,6 +70,7 @@ _CHUNK_BYTES = 1024 * 1024
 _CAUSES = {
     "No space left on device": "make room on the disk, of the backup or of the database, and run the command again",
     "invalid page in block": f"the database is damaged: {AFTER_DAMAGE}",
+    UNOPENED: UNUSABLE_FILES,
 }
 """What to do about errors of pg_dump and pg_restore, by words in them."""
 

@@ -19,6 +19,8 @@ from muniment_server.embedded_postgres.errors import DidNotStart, UnusableDirect
 
 SUPERUSER = "postgres"
 DATABASE = "muniment"
+AFTER_LOSS = "copy the directory before anything else is done to it, and restore a backup into another data directory"
+"""What an operator does about a file that is missing or damaged."""
 
 _HBA = "local all all peer map=muniment\n"  # no network, no passwords: the kernel identifies the caller
 _IDENT_SUPPORTS_ALL = 16
@@ -32,10 +34,7 @@ def ensure_cluster(data: Path, binaries: Binaries, account: Account, *, durable:
     """
     if not (data / "PG_VERSION").exists():
         if data.exists() and any(data.iterdir()):
-            raise UnusableDirectory(
-                f"{data} has lost its file PG_VERSION, and perhaps others: copy the directory before anything else is "
-                "done to it, and restore a backup into another data directory"
-            )
+            raise UnusableDirectory(f"{data} has lost its file PG_VERSION, and perhaps others: {AFTER_LOSS}")
         _init(data, binaries, account, durable=durable)
     version = (data / "PG_VERSION").read_text().strip()
     if version != str(binaries.major):

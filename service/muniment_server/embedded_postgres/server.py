@@ -18,6 +18,7 @@ from muniment_server.embedded_postgres import child, configuration
 from muniment_server.embedded_postgres.account import Account, account_for
 from muniment_server.embedded_postgres.binaries import Binaries, binaries_for, find_bindir
 from muniment_server.embedded_postgres.cluster import (
+    AFTER_LOSS,
     DATABASE,
     SUPERUSER,
     create_database,
@@ -164,15 +165,18 @@ class EmbeddedPostgres:
             if current and current != self._earlier and current.pid == self.pid and current.ready:
                 return
             time.sleep(_POLL_SECONDS)
-        raise DidNotStart(f"Postgres ended before it was ready; {self._log_path} says: {self._log_tail()}")
+        raise self._failure(f"Postgres ended before it was ready; {self._log_path} says: {self._log_tail()}")
 
     def _create_database(self) -> None:
         try:
             create_database(self.conninfo(user=SUPERUSER, dbname="postgres"))
         except psycopg.Error as error:
-            raise DidNotStart(
+            raise self._failure(
                 f"Postgres runs, but rejects this process, or cannot create the database: {error}"
             ) from error
+
+    def _failure(self, text: str) -> DidNotStart:
+        return DidNotStart(f"{text.strip()}\nif a file in {self._data} is missing or damaged, {AFTER_LOSS}")
 
     @property
     def _log_path(self) -> Path:
