@@ -104,7 +104,7 @@ def test_damage_that_was_read_is_found_without_the_deep_check(damage):
     with database.as_owner() as owner, pytest.raises(psycopg.errors.DataCorrupted):
         owner.execute(b"SELECT count(*) FROM muniment_auditor.seal")
 
-    assert problems_of(database) == [f"Postgres has read damaged pages, 1 times: {AFTER_DAMAGE}"]
+    assert problems_of(database) == [f"Postgres has read damaged pages (reads: 1): {AFTER_DAMAGE}"]
 
 
 def test_damage_that_keeps_the_ledgers_from_being_checked_is_named(damage):

@@ -51,6 +51,12 @@ def test_credentials_that_others_may_read_are_wrong(doctor, dev):
         file.chmod(0o600)
 
 
+def test_a_directory_in_the_place_of_the_credentials_is_no_file(tmp_path):
+    (found,) = checks._check_credentials(tmp_path)
+
+    assert found.text.startswith(f"{tmp_path} is not a regular file: remove it")
+
+
 def test_a_disk_that_is_nearly_full_is_a_problem(tmp_path, monkeypatch):
     assert checks._check_disk(tmp_path).verdict is checks.Verdict.GOOD
     monkeypatch.setattr(checks, "LEAST_FREE", 2**63)

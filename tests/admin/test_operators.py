@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+import uuid
 from contextlib import ExitStack, suppress
+from types import SimpleNamespace
 
 import pytest
 
 import muniment
-from muniment_server.admin import audit, distribute, history, purge
+from muniment_server.admin import audit, distribute, history, host_key, purge
 from tests.support.commands import line_of, objects, on_a_terminal, run
 
 TENANT = ("--tenant", "development")
@@ -45,7 +47,8 @@ def test_a_host_key_is_created_used_listed_and_revoked(operate, dev):
     assert "host_key" not in listed[key["host_key_id"]]
 
     assert operate("host-key", "revoke", key["host_key_id"], "--keep-sessions").returncode == 0
-    assert operate("host-key", "revoke", key["host_key_id"], "--keep-sessions").returncode == 1
+    assert "already revoked" in operate("host-key", "revoke", key["host_key_id"], "--keep-sessions").stderr
+    assert "no such key" in operate("host-key", "revoke", str(uuid.uuid4()), "--keep-sessions").stderr
     assert run(dev.folder, "agent", "list", **as_acme).returncode == 1
 
 
@@ -103,13 +106,18 @@ def test_the_sessions_of_a_revoked_key_are_kept_or_closed_later(operate, stolen)
     assert "still open: 2." in kept.stderr
     assert [is_open(session) for session in (*theirs, own)] == [True] * 3
 
-    assert operate("host-key", "revoke", key, "--close-sessions").returncode == 0
+    assert "It was already revoked.\nClosed" in operate("host-key", "revoke", key, "--close-sessions").stderr
     assert [is_open(session) for session in (*theirs, own)] == [False, False, True]
-    assert "already revoked" in operate("host-key", "revoke", key, "--close-sessions").stderr
+    again = operate("host-key", "revoke", key, "--close-sessions")
+    assert again.returncode == 0
+    assert again.stderr == "It was already revoked.\nNo session that it opened is open.\n"
 
 
-def test_without_a_terminal_a_revocation_says_what_becomes_of_the_sessions(operate, stolen):
+@pytest.mark.parametrize("is_closed", [False, True])
+def test_without_a_terminal_a_revocation_says_what_becomes_of_the_sessions(operate, stolen, monkeypatch, is_closed):
     key, theirs, _ = stolen
+    if is_closed:  # as by <&-
+        monkeypatch.setattr(host_key, "sys", SimpleNamespace(stdin=None))
 
     done = operate("host-key", "revoke", key)
 

@@ -304,7 +304,7 @@ def test_a_path_that_is_too_long_serves_no_metrics(serving, folder, made_before)
     fails(refused, "at most 107 bytes", "--metrics")
     assert "Metrics are at" not in server.said
     assert "metrics are not served" in server.errors.read_text()
-    fails(run(folder, "status", "--data-dir", str(deep)), "serves no metrics")
+    fails(run(folder, "status", "--data-dir", str(deep)), "names no metrics")
 
 
 def test_a_second_server_does_not_take_the_socket(served):

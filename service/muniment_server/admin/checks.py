@@ -173,7 +173,9 @@ def _check_disk(directory: Path) -> Finding:
 def _check_credentials(file: Path) -> Iterator[Finding]:
     if not file.exists():
         return
-    if file.stat().st_mode & 0o077:
+    if not file.is_file():
+        yield _bad(f"{file} is not a regular file: remove it, and start `muniment serve --dev` again")
+    elif file.stat().st_mode & 0o077:
         yield _bad(f"{file} contains a host key and other users can read it: chmod 600 {file}, and create another key")
     else:
         yield _good(f"{file} is closed to other users")
@@ -386,7 +388,7 @@ def _check_checksums(conninfo: str) -> Iterator[Finding]:
     if failures is None:
         yield _worth_knowing("damaged pages may stay unnoticed: stop Postgres, and run `pg_checksums --enable`")
     elif failures:
-        yield _bad(f"Postgres has read damaged pages, {failures:,} times: {AFTER_DAMAGE}")
+        yield _bad(f"Postgres has read damaged pages (reads: {failures:,}): {AFTER_DAMAGE}")
     else:
         yield _good("Postgres has read no damaged page")
 

@@ -202,23 +202,20 @@ def revoke(operator: Operator, host_key_id: UUID, close: bool | None) -> None:
       muniment host-key revoke 5f0c1fb2-9c2e-4a53-9d3b-0f6c2f3d1a77
       muniment host-key revoke 5f0c1fb2-9c2e-4a53-9d3b-0f6c2f3d1a77 --close-sessions
     """
-    if close is None and not sys.stdin.isatty():
+    if close is None and (sys.stdin is None or not sys.stdin.isatty()):
         raise Failure(
             "nothing was done: this is not a terminal, so the command cannot ask about the key's open sessions",
             "give --close-sessions if the key was stolen, or --keep-sessions if it is replaced",
         )
     is_new = operator.revoke_host_key(host_key_id)
+    if not is_new and all(each.host_key_id != host_key_id for each in operator.host_keys()):
+        raise Failure("there is no such key", "list the keys: muniment host-key list")
+    print_note("Revoked." if is_new else "It was already revoked.")
     count = len(operator.sessions_of_host_key(host_key_id))
-    if not is_new and (not count or close is False):
-        raise Failure(
-            "there is no such key, or it is already revoked and none of its sessions is open",
-            "list the keys: muniment host-key list",
-        )
-    print_note("Revoked.")
     if count and not close:
         print_note(f"Sessions that it opened and that are still open: {count}. --close-sessions closes them.")
     if close is None and count:
         close = click.confirm("Close them now?", err=True)
     if close is not False:
         closed = close_twice(lambda: operator.close_sessions_of_host_key(host_key_id))
-        print_note(f"Closed sessions: {closed}.")
+        print_note(f"Closed sessions: {closed}." if closed else "No session that it opened is open.")

@@ -102,7 +102,8 @@ def _address_in(data_dir: Path) -> str:
         raise Failure(f"no server is named, and there is no {file}", advice) from None
     if found is None:
         raise Failure(
-            f"the server that wrote {file} serves no metrics", f"start it with --metrics unix:PATH, and {_NAME_IT}"
+            f"{file} names no metrics: the server that wrote it serves none, or the file was changed",
+            f"start the server again with --metrics unix:PATH, and {_NAME_IT}",
         )
     return found
 
