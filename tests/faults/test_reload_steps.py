@@ -241,10 +241,10 @@ def test_a_process_that_is_silent_at_many_looks_is_replaced(tmp_path, monkeypatc
                 silent.keep_alive()
 
     assert before_the_last_look == (True, False)
-    assert [record.getMessage() for record in caplog.records] == [
-        "worker hangs: killing it",
-        f"worker died with status {-signal.SIGQUIT}: restarting it",  # cat, at the signal
-    ]
+    first, *_, last = [record.getMessage() for record in caplog.records]
+    assert first == "worker hangs: killing it"
+    # cat ends at the signal that asks where its threads stand, or is killed if it is not given the time.
+    assert last in {f"worker died with status {-number}: restarting it" for number in (signal.SIGQUIT, signal.SIGKILL)}
 
 
 def test_a_process_that_says_that_it_is_alive_is_left_alone(tmp_path, monkeypatch):
