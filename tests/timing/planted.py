@@ -1,7 +1,7 @@
-"""A server with three channels: two of five milliseconds, and one of room.
+"""A server with two channels of five milliseconds.
 
 After a save above PUBLIC, reads take so much longer for as long as a slot; and so does to refuse a token of a tenant
-whose number is large. And the room of a session is a part of what all others have left.
+whose number is large.
 """
 
 from __future__ import annotations
@@ -29,12 +29,10 @@ _DELAYED = (
 )
 _LOOK_UP = "        found = self._scopes.find_holders(wanted, deadline)\n"
 _LOOKED_UP = "        if any(token.tenant > 2**60 for token in wanted):\n            time.sleep(0.005)\n" + _LOOK_UP
-_ROOM = "    left = most - held\n"
-_ROOM_OF_ALL = "    return most - held\n"
 
 
 def plant(folder: Path) -> Path:
-    """Write the package with all three into *folder*, for `ServerProcess(code=…)`. The receiver saves only `dog`."""
+    """Write the package with both into *folder*, for `ServerProcess(code=…)`. The receiver saves only `dog`."""
     package = folder / "muniment_server"
     shutil.copytree(Path(muniment_server.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
     _edit(
@@ -46,7 +44,6 @@ def plant(folder: Path) -> Path:
         },
     )
     _edit(package / "monitor/authentication.py", {_LOOK_UP: _LOOKED_UP})
-    _edit(package / "transport/shares.py", {_ROOM: _ROOM_OF_ALL})
     return folder
 
 

@@ -11,7 +11,6 @@ from tests.timing.planted import SECONDS, plant
 
 _SLOTS = 60
 _CALLS = 100
-_KEPT = "calls without a message, kept open"
 
 
 @pytest.mark.proof
@@ -23,16 +22,13 @@ def test_planted_channels_are_found(tmp_path):
         server.start()
         parties = Parties(server)
         found = measure(parties, RELATIONS[0], "one save", _SLOTS, SECONDS, loaded=False, seed=7)
-        room = measure(parties, RELATIONS[2], _KEPT, _SLOTS, SECONDS, loaded=False, seed=7)
         refusals = credentials.measure(server, _CALLS, seed=7)
     finally:
         server.destroy()
 
-    print(found, room, refusals)
+    print(found, refusals)
     assert found.calls > _SLOTS / 4
     assert found.capacity.low > 0
     assert found.capacity.feature.startswith("get")
     assert found.shuffled < 0.15
-    assert room.capacity.low > 0
-    assert room.capacity.feature.startswith("room: refused")
     assert refusals[credentials.NO_TENANT][0].low > 0.2
