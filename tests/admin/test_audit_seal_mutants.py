@@ -31,7 +31,7 @@ class Mutant(NamedTuple):
     wrong: str
 
 
-_SEALS, _SEALER, _SEALING = "domain/seals.py", "runtime/sealer.py", "admin/sealing.py"
+_SEALS, _SEALER, _SEALING = "domain/seals.py", "background/sealer.py", "admin/sealing.py"
 
 MUTANTS = {
     "an event's hash leaves out its level": Mutant(
@@ -100,7 +100,7 @@ MUTANTS = {
         "admin/sealing.sql", "WHERE covered.level IS DISTINCT FROM %(level)s", "WHERE covered.level IS NULL"
     ),
     "an event is sealed again at another level": Mutant(
-        "runtime/sealer.sql", "        ON CONFLICT (tenant, by_host, event_id) DO NOTHING\n", ""
+        "background/sealer.sql", "        ON CONFLICT (tenant, by_host, event_id) DO NOTHING\n", ""
     ),
 }
 

@@ -15,6 +15,7 @@ from muniment.cli.failures import Failure
 from muniment_server.admin.audit import checkpoint_of
 from muniment_server.admin.operator import connect_operator
 from muniment_server.admin.sealing import Checkpoint, Verified
+from muniment_server.background.sealer import BEGINNING, Position, Raced, Sealer, last_seals, seal_tenant, tenants
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import Unavailable
 from muniment_server.postgres import roles
@@ -22,7 +23,6 @@ from muniment_server.postgres.epochs import EpochGuard
 from muniment_server.postgres.placement import ONLY, PlacedDatabase
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
-from muniment_server.runtime.sealer import BEGINNING, Position, Raced, Sealer, last_seals, seal_tenant, tenants
 from tests.support.answers import CONFIDENTIAL, LEVELS, PUBLIC
 from tests.support.clock import Clock
 from tests.support.databases import Database, cloned
@@ -415,7 +415,7 @@ def test_a_sealer_that_finds_its_number_taken_seals_nothing(log, monkeypatch):
         log.write(keys=("g",))
         return last
 
-    monkeypatch.setattr("muniment_server.runtime.sealer.last_seals", overtaken)
+    monkeypatch.setattr("muniment_server.background.sealer.last_seals", overtaken)
     with pytest.raises(Raced):
         log.seal()
 

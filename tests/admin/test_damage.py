@@ -14,11 +14,11 @@ from muniment_server.admin import dumps
 from muniment_server.admin.checks import Verdict, check_database
 from muniment_server.admin.database import report_database_errors
 from muniment_server.admin.operator import connect_operator
+from muniment_server.background.census import Census
 from muniment_server.postgres.driver_errors import AFTER_DAMAGE, UNUSABLE_FILES
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.runtime import databases
-from muniment_server.runtime.census import Census
 from tests.support.answers import PUBLIC
 from tests.support.clock import StoppedClock
 from tests.support.databases import Database, cloned

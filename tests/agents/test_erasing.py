@@ -11,12 +11,12 @@ import psycopg
 import pytest
 
 from muniment_server.admin.operator import NoSuchAgent, connect_operator
+from muniment_server.background import eraser
+from muniment_server.background.eraser import Eraser, _Interrupted
 from muniment_server.domain.items import ItemKind
 from muniment_server.postgres import roles
 from muniment_server.postgres.pool import SINGLE, RoleConnection
 from muniment_server.postgres.pool import Database as RoleDatabase
-from muniment_server.runtime import eraser
-from muniment_server.runtime.eraser import Eraser, _Interrupted
 from tests.support.answers import LEVELS, PUBLIC, RESTRICTED, keys, refusal
 from tests.support.commands import wait_until
 from tests.support.databases import Database

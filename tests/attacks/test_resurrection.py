@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from muniment_server.runtime.stop_signal import StopSignal
+from muniment_server.process.stop_signal import StopSignal
 from tests.support.answers import PUBLIC, keys
 from tests.support.embedders import embed_by, quick
 from tests.support.erasing import erase_all

@@ -53,7 +53,7 @@ def _parts(service: Service) -> tuple[set[int], set[int], set[int]]:
     assert postmaster is not None
     everything = _tree(service.process.pid, children)
     postgres = _tree(postmaster.pid, children)
-    embedder = {pid for pid in everything - postgres if ".embedder" in _read(pid, "cmdline")}
+    embedder = {pid for pid in everything - postgres if ".embedder." in _read(pid, "cmdline")}
     return everything - postgres - embedder, embedder, postgres
 
 

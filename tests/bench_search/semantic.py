@@ -25,11 +25,11 @@ from rich.table import Table
 
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.items import ALL_ITEMS, ItemFilter
+from muniment_server.embedder.lists import maintain_lists
+from muniment_server.embedder.main import Model
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
-from muniment_server.runtime.embedder import Model
-from muniment_server.runtime.embedding_lists import maintain_lists
-from muniment_server.runtime.stop_signal import StopSignal
+from muniment_server.process.stop_signal import StopSignal
 from muniment_server.search.embeddings import EMBEDDER
 from tests.bench.processes import Service, serving
 from tests.bench_search.corpus import sizes

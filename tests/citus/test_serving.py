@@ -16,9 +16,9 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from muniment_server.background.census import Censuses
 from muniment_server.domain.classification import Classification
 from muniment_server.postgres.placement import Placement
-from muniment_server.runtime.census import Censuses
 from tests.citus.cluster import Cluster, folder_of_nodes, missing, running, wait_for_standby
 from tests.citus.served import DATABASE, SERVABLE, ServedCluster, new_host_key, serving
 from tests.conformance import scenarios

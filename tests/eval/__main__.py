@@ -20,7 +20,7 @@ from rich.progress import track
 from rich.table import Table
 
 import muniment
-from muniment_server.runtime.embedder import Model
+from muniment_server.embedder.main import Model
 from muniment_server.search.embeddings import readable
 from tests.bench.processes import Service, serving
 from tests.eval import picture

@@ -104,7 +104,7 @@ class ServerProcess:
 
     def embedders(self) -> list[int]:
         """The process that makes vectors, where it is installed."""
-        return [pid for pid in _children(self._running.pid) if b"muniment_server.runtime.embedder" in _command(pid)]
+        return [pid for pid in _children(self._running.pid) if b"muniment_server.embedder.main" in _command(pid)]
 
     def postmaster(self) -> int | None:
         """The parent of all Postgres processes; None while it does not run."""

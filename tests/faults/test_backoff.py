@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muniment_server.runtime.backoff import StartBackoff
+from muniment_server.process.backoff import StartBackoff
 
 
 @pytest.fixture

@@ -20,11 +20,12 @@ import muniment
 from muniment import Classification
 from muniment_server.domain.classification import Classification as Level
 from muniment_server.domain.errors import StorageFull
+from muniment_server.embedder import request_socket
+from muniment_server.embedder import socket as embedder_socket
+from muniment_server.embedder.main import EmbeddingSchedule, Model, embed_queued_chunks
+from muniment_server.embedder.socket import query_embedder, serve_queries
 from muniment_server.postgres.disk import Disk
-from muniment_server.runtime import embedder_socket, request_socket
-from muniment_server.runtime.embedder import EmbeddingSchedule, Model, embed_queued_chunks
-from muniment_server.runtime.embedder_socket import query_embedder, serve_queries
-from muniment_server.runtime.stop_signal import StopSignal
+from muniment_server.process.stop_signal import StopSignal
 from muniment_server.search.embeddings import DIMENSIONS
 from tests.faults.processes import ServerProcess, running, runs, wait_until
 from tests.support.clock import StoppedClock
@@ -227,7 +228,7 @@ def test_a_chunk_that_crashed_three_embedders_alone_is_found_by_words_alone(tmp_
     dying = """if True:
         import os, sys
         from pathlib import Path
-        from muniment_server.runtime.embedder import Model, CrashTolerantEmbedder
+        from muniment_server.embedder.main import Model, CrashTolerantEmbedder
         from muniment_server.search.embeddings import ZERO
         class Dying(Model):
             def __init__(self):

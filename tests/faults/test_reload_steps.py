@@ -19,8 +19,8 @@ from unittest.mock import Mock, patch
 import pytest
 
 from muniment_server.postgres import migrate
+from muniment_server.process.assignment import Assignment
 from muniment_server.runtime import child, reload
-from muniment_server.runtime.assignment import Assignment
 from muniment_server.runtime.child import Child, ChildFailed, drain
 from muniment_server.runtime.configuration import DatabaseConfig, ServerConfig
 from muniment_server.runtime.reload import ReloadFailed, Reloads, SchemaUpgrade, Steps

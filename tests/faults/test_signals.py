@@ -10,9 +10,9 @@ import time
 
 import pytest
 
+from muniment_server.process.stop_signal import StopSignal
 from muniment_server.runtime import child
 from muniment_server.runtime.configuration import child_environment
-from muniment_server.runtime.stop_signal import StopSignal
 
 _ROUNDS = """
 import random, signal
@@ -63,7 +63,7 @@ def test_a_wait_may_time_out_and_a_signal_stays_set():
 _TERMINAL = """
 import signal
 from muniment_server.runtime.reload import Reloads
-from muniment_server.runtime.stop_signal import StopSignal
+from muniment_server.process.stop_signal import StopSignal
 from muniment_server.runtime.supervisor import handle_signals
 
 stop, reloads = StopSignal(), Reloads()

@@ -10,8 +10,8 @@ import psycopg
 
 import muniment
 from muniment_server.domain.classification import Classification
+from muniment_server.embedder.queue import START, embed_batch
 from muniment_server.postgres.pool import operator_conninfo
-from muniment_server.search.embedding_queue import START, embed_batch
 from muniment_server.search.embeddings import Vector
 from tests.bench.processes import Service
 from tests.bench_search.corpus import Source

@@ -34,12 +34,12 @@ from muniment_server.domain.errors import MemoryNotFound, StaleSession, Unavaila
 from muniment_server.domain.ids import SessionId
 from muniment_server.domain.principals import SessionIdentity
 from muniment_server.embedded_postgres import EmbeddedPostgres
+from muniment_server.embedder.queue import START, embed_batch
 from muniment_server.memories.servicer import MemoryServicer
 from muniment_server.monitor.call import CallContext
 from muniment_server.monitor.policy import Flow, PolicyViolation
 from muniment_server.monitor.queries import HOST_QUERIES, HOST_STATEMENTS, READS, SESSION_QUERIES, WRITES
 from muniment_server.monitor.session_scope import Query, SessionScope, Statement, WriteLock
-from muniment_server.search.embedding_queue import START, embed_batch
 from muniment_server.search.embeddings import EMBEDDER
 from muniment_server.sessions.servicer import SessionServicer
 from tests.support.databases import cloned

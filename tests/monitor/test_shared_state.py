@@ -48,7 +48,7 @@ _HARMLESS = {
     "postgres/rows.py": {"_maker": "how the rows of a type are made"},
     "postgres/transaction.py": {"_QUERIES": _QUERY_TEXTS},
     "prompts/wire.py": {"_TIERS": _CONSTANT},
-    "search/embedding_queue.py": {"FIRST": "a position that is frozen", "_QUERIES": _QUERY_TEXTS},
+    "embedder/queue.py": {"FIRST": "a position that is frozen", "_QUERIES": _QUERY_TEXTS},
     "search/grams.py": {"word_pattern": "which signs of Unicode are letters"},
     "search/languages.py": {"_LANGUAGES_OF": _CONSTANT, "_SCRIPTS": _CONSTANT, "_STOP_WORDS": _CONSTANT},
     "search/reindex.py": {"_QUERIES": _QUERY_TEXTS},

@@ -22,6 +22,7 @@ from grpc_health.v1 import health_pb2
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import Unavailable
 from muniment_server.domain.ids import RandomIds
+from muniment_server.embedder.queue import START, embed_batch
 from muniment_server.monitor import policy
 from muniment_server.monitor.queries import HOST_QUERIES, SESSION_QUERIES
 from muniment_server.postgres import roles
@@ -30,7 +31,6 @@ from muniment_server.postgres.epochs import EpochGuard
 from muniment_server.postgres.pool import SINGLE, epoch_of
 from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.search import search
-from muniment_server.search.embedding_queue import START, embed_batch
 from tests.noninterference.replay import BEGINNING, embedding_of
 from tests.noninterference.values import METHODS
 from tests.noninterference.worlds import PATHS, World

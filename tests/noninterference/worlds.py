@@ -20,7 +20,7 @@ from muniment_server.domain import tokens
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.tokens import TokenKind
 from muniment_server.embedded_postgres import EmbeddedPostgres
-from muniment_server.search.embedding_queue import (
+from muniment_server.embedder.queue import (
     BATCH_CHUNKS,
     FIRST,
     START,

@@ -24,8 +24,8 @@ OWNER_QUERIES = {
     **queries.load("muniment_server.search", "reindex.sql"),
     **queries.load("muniment_server.admin", "sealing.sql"),
 }
-SEALER_QUERIES = queries.load("muniment_server.runtime", "sealer.sql")
-EMBEDDER_QUERIES = queries.load("muniment_server.search", "embedding_queue.sql")
+SEALER_QUERIES = queries.load("muniment_server.background", "sealer.sql")
+EMBEDDER_QUERIES = queries.load("muniment_server.embedder", "queue.sql")
 TEXTS = {
     **{name: (text, "muniment_restricted") for name, text in {**SESSION_QUERIES, **EMBEDDER_QUERIES}.items()},
     **{name: (text, roles.CONTROL) for name, text in HOST_QUERIES.items()},
@@ -49,9 +49,9 @@ class Use(NamedTuple):
 ELSEWHERE = {
     Use("muniment_server.search.reindex", "list_agents_to_reindex", "_Agent"),
     Use("muniment_server.search.reindex", "lock_items", "_Item"),
-    Use("muniment_server.search.embedding_queue", "waiting_chunks", "QueuedChunk"),
-    Use("muniment_server.search.embedding_queue", "last_of_batch", "ChunkPosition"),
-    Use("muniment_server.search.embedding_queue", "keep_vectors", "_Kept"),
+    Use("muniment_server.embedder.queue", "waiting_chunks", "QueuedChunk"),
+    Use("muniment_server.embedder.queue", "last_of_batch", "ChunkPosition"),
+    Use("muniment_server.embedder.queue", "keep_vectors", "_Kept"),
     Use("muniment_server.monitor.session_scope", "lock_writes", "_Locked"),
 }
 """Those that a call does not name side by side."""

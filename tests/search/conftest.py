@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from muniment_server.runtime import embedder_socket, remote_embedding, remote_reranking, request_socket
+from muniment_server.embedder import request_socket
+from muniment_server.embedder import socket as embedder_socket
+from muniment_server.embedder.remote import embedding_service as remote_embedding
+from muniment_server.embedder.remote import reranking_service as remote_reranking
 from tests.support.tenants import at, host
 
 __all__ = ["at", "host"]

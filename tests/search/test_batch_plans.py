@@ -16,9 +16,9 @@ import pytest
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import AgentNumber, TenantNumber
 from muniment_server.embedded_postgres import EmbeddedPostgres
+from muniment_server.embedder.queue import CHUNKS_AT_ONCE, FIRST, ChunkPosition, next_batch
 from muniment_server.postgres import queries
 from muniment_server.postgres.pool import RoleConnection
-from muniment_server.search.embedding_queue import CHUNKS_AT_ONCE, FIRST, ChunkPosition, next_batch
 from tests.support.databases import Database, cloned
 from tests.support.named_queries import LITERALS, numbered, parameters
 from tests.support.plans import rows
@@ -32,7 +32,7 @@ MODEL = 2
 MOST_EMBEDDINGS = {"queue_missing": 2 * CHUNKS_AT_ONCE, "remove_others": 4 * CHUNKS_AT_ONCE}
 """Those of two models, once; and a second time to remove them."""
 QUERIES = {
-    **queries.load("muniment_server.search", "embedding_queue.sql"),
+    **queries.load("muniment_server.embedder", "queue.sql"),
     **queries.load("muniment_server.search", "reindex.sql"),
 }
 _CHUNKS = """

@@ -19,16 +19,17 @@ from muniment_server.agents import erasing
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import Conflict
 from muniment_server.domain.items import ItemKind
+from muniment_server.embedder import lists as embedding_lists
+from muniment_server.embedder.k_means import center, k_means
+from muniment_server.embedder.lists import EmbeddingLists, ListSizes, maintain_lists
 from muniment_server.monitor.host_scope import HostScope
 from muniment_server.postgres import migrate
 from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.placement import Databases
 from muniment_server.postgres.pool import SINGLE, operator_conninfo
 from muniment_server.postgres.pool import Database as RoleDatabase
-from muniment_server.runtime import embedding_lists, schema
-from muniment_server.runtime.centers import center, k_means
-from muniment_server.runtime.embedding_lists import EmbeddingLists, ListSizes, maintain_lists
-from muniment_server.runtime.stop_signal import StopSignal
+from muniment_server.process.stop_signal import StopSignal
+from muniment_server.runtime import schema
 from muniment_server.search import search
 from muniment_server.search.embeddings import signs
 from tests.noninterference.mutants.level_views import reading_above, widened

@@ -9,13 +9,13 @@ from contextlib import closing
 import pytest
 
 from muniment_server.domain.errors import Unavailable
+from muniment_server.embedder import main as embedder
+from muniment_server.embedder.main import EmbeddingSchedule, embed_queued_chunks
 from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.placement import Databases, Placement
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
-from muniment_server.runtime import embedder
-from muniment_server.runtime.embedder import EmbeddingSchedule, embed_queued_chunks
-from muniment_server.runtime.stop_signal import StopSignal
+from muniment_server.process.stop_signal import StopSignal
 from muniment_server.telemetry.repeats import Repeats, log_and_count, sum_up
 from tests.support.answers import INTERNAL, LEVELS, PUBLIC
 from tests.support.databases import Database

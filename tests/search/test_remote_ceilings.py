@@ -6,9 +6,9 @@ A test through all of them notices only when the last one is missing, too.
 from __future__ import annotations
 
 from muniment_server.domain.classification import Classification
-from muniment_server.runtime.embedder_socket import remote_query_embedder, serve_queries
-from muniment_server.runtime.remote_configuration import remote_socket, reranker_socket
-from muniment_server.runtime.remote_reranking import reranking
+from muniment_server.embedder.remote.configuration import remote_socket, reranker_socket
+from muniment_server.embedder.remote.reranking_service import reranking
+from muniment_server.embedder.socket import remote_query_embedder, serve_queries
 from muniment_server.search.reranking import LabeledText, Reranker
 from tests.support.answers import CONFIDENTIAL, INTERNAL, PUBLIC
 from tests.support.reranking_server import reranking_server

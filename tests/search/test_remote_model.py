@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from muniment_server.domain.classification import Classification
-from muniment_server.runtime import remote_client, remote_model
-from muniment_server.runtime.batch_size import BatchSize
-from muniment_server.runtime.everyday_sentences import SENTENCES
-from muniment_server.runtime.remote_client import AboveCeilingError, RemoteModelError
-from muniment_server.runtime.remote_configuration import (
+from muniment_server.embedder.remote import client as remote_client
+from muniment_server.embedder.remote import model as remote_model
+from muniment_server.embedder.remote.batch_size import BatchSize
+from muniment_server.embedder.remote.client import AboveCeilingError, RemoteModelError
+from muniment_server.embedder.remote.configuration import (
     MAX_DIMENSIONS,
     RemoteConfig,
     RemoteConfigError,
@@ -27,7 +27,8 @@ from muniment_server.runtime.remote_configuration import (
     parse_url,
     remote_config,
 )
-from muniment_server.runtime.remote_model import RemoteModel
+from muniment_server.embedder.remote.everyday_sentences import SENTENCES
+from muniment_server.embedder.remote.model import RemoteModel
 from muniment_server.search.embeddings import model_number
 from tests.support.answers import CONFIDENTIAL, INTERNAL, PUBLIC, RESTRICTED
 from tests.support.embedding_server import answer_well, answer_with, embedding, embedding_server
@@ -630,7 +631,7 @@ def test_a_server_without_tls_is_refused_where_tls_is_wanted():
 def test_a_local_name_that_leads_elsewhere_is_not_used(server, monkeypatch):
     """ "localhost" is a name like others. Under it, all levels may be sent."""
     monkeypatch.setattr(
-        "muniment_server.runtime.remote_client._leads_to_this_machine", lambda connected: connected.fileno() < 0
+        "muniment_server.embedder.remote.client._leads_to_this_machine", lambda connected: connected.fileno() < 0
     )
 
     assert "another machine" in failure(server.new_model().calibrate)

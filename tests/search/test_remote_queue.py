@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
+from muniment_server.embedder.main import EmbeddingSchedule, embed_queued_chunks
+from muniment_server.embedder.queue import NothingStored
+from muniment_server.embedder.remote.client import RemoteModelError
+from muniment_server.embedder.remote.queue import RemoteQueue
 from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.placement import Databases
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
-from muniment_server.runtime.embedder import EmbeddingSchedule, embed_queued_chunks
-from muniment_server.runtime.remote_client import RemoteModelError
-from muniment_server.runtime.remote_queue import RemoteQueue
-from muniment_server.runtime.stop_signal import StopSignal
-from muniment_server.search.embedding_queue import NothingStored
+from muniment_server.process.stop_signal import StopSignal
 from tests.support.answers import PUBLIC, in_future
 from tests.support.clock import Clock, StoppedClock
 from tests.support.concurrency import lock_rows

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from muniment_server.domain.classification import Classification
-from muniment_server.runtime.remote_client import AboveCeilingError, RemoteModelError
-from muniment_server.runtime.remote_configuration import (
+from muniment_server.embedder.remote.client import AboveCeilingError, RemoteModelError
+from muniment_server.embedder.remote.configuration import (
     RemoteConfigError,
     RerankerConfig,
     parse_reranker_url,

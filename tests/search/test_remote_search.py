@@ -19,22 +19,9 @@ import pytest
 from muniment_server.admin.checks import _check_ledgers
 from muniment_server.admin.operator import connect_operator
 from muniment_server.domain.classification import Classification
-from muniment_server.postgres.disk import Disk
-from muniment_server.postgres.placement import Databases
-from muniment_server.postgres.pool import SINGLE
-from muniment_server.postgres.pool import Database as RoleDatabase
-from muniment_server.runtime import remote_embedding, remote_model, remote_reindexing
-from muniment_server.runtime.backoff import Backoff
-from muniment_server.runtime.circuit_breaker import CircuitBreaker
-from muniment_server.runtime.embedder import EmbeddingSchedule, embed_queued_chunks
-from muniment_server.runtime.embedder_socket import remote_query_embedder
-from muniment_server.runtime.remote_client import RemoteModelError
-from muniment_server.runtime.remote_configuration import RemoteConfig
-from muniment_server.runtime.remote_embedding import RemoteEmbedding
-from muniment_server.runtime.remote_queue import RemoteQueue
-from muniment_server.runtime.stop_signal import StopSignal
-from muniment_server.search import embedding_queue
-from muniment_server.search.embedding_queue import (
+from muniment_server.embedder import queue as embedding_queue
+from muniment_server.embedder.main import EmbeddingSchedule, embed_queued_chunks
+from muniment_server.embedder.queue import (
     FIRST,
     START,
     embed_batch,
@@ -42,6 +29,21 @@ from muniment_server.search.embedding_queue import (
     read_remote_batch,
     store_remote_batch,
 )
+from muniment_server.embedder.remote import embedding_service as remote_embedding
+from muniment_server.embedder.remote import model as remote_model
+from muniment_server.embedder.remote import reindexing as remote_reindexing
+from muniment_server.embedder.remote.circuit_breaker import CircuitBreaker
+from muniment_server.embedder.remote.client import RemoteModelError
+from muniment_server.embedder.remote.configuration import RemoteConfig
+from muniment_server.embedder.remote.embedding_service import RemoteEmbedding
+from muniment_server.embedder.remote.queue import RemoteQueue
+from muniment_server.embedder.socket import remote_query_embedder
+from muniment_server.postgres.disk import Disk
+from muniment_server.postgres.placement import Databases
+from muniment_server.postgres.pool import SINGLE
+from muniment_server.postgres.pool import Database as RoleDatabase
+from muniment_server.process.backoff import Backoff
+from muniment_server.process.stop_signal import StopSignal
 from muniment_server.search.embeddings import model_number
 from muniment_server.search.reindex import _QUERIES as REINDEXING
 from muniment_server.telemetry.metrics import REGISTRY

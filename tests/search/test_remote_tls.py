@@ -7,7 +7,7 @@ import ssl
 
 import pytest
 
-from muniment_server.runtime.remote_client import RemoteModelError
+from muniment_server.embedder.remote.client import RemoteModelError
 from tests.support.answers import PUBLIC
 from tests.support.certificates import make
 from tests.support.embedding_server import embedding_server

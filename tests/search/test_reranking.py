@@ -14,10 +14,11 @@ import grpc
 import pytest
 
 from muniment_server.domain.classification import Classification
-from muniment_server.runtime import embedder_socket, remote_reranking
-from muniment_server.runtime.embedder_socket import reranker
-from muniment_server.runtime.remote_configuration import RerankerConfig
-from muniment_server.runtime.remote_reranking import reranking
+from muniment_server.embedder import socket as embedder_socket
+from muniment_server.embedder.remote import reranking_service as remote_reranking
+from muniment_server.embedder.remote.configuration import RerankerConfig
+from muniment_server.embedder.remote.reranking_service import reranking
+from muniment_server.embedder.socket import reranker
 from muniment_server.search import search
 from muniment_server.search.reranking import LabeledText
 from muniment_server.search.snippets import SNIPPET_CHARS

@@ -13,15 +13,16 @@ import pytest
 
 from muniment_server.admin.operator import connect_operator
 from muniment_server.domain.classification import Classification
+from muniment_server.embedder import main as embedder
+from muniment_server.embedder import queue as embedding_queue
+from muniment_server.embedder.main import CrashTolerantEmbedder, EmbeddingSchedule, Model, embed_queued_chunks
+from muniment_server.embedder.queue import START, embed_batch
 from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.placement import Databases
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
-from muniment_server.runtime import embedder
-from muniment_server.runtime.embedder import CrashTolerantEmbedder, EmbeddingSchedule, Model, embed_queued_chunks
-from muniment_server.runtime.stop_signal import StopSignal
-from muniment_server.search import embedding_queue, ranking, search
-from muniment_server.search.embedding_queue import START, embed_batch
+from muniment_server.process.stop_signal import StopSignal
+from muniment_server.search import ranking, search
 from muniment_server.search.embeddings import DIMENSIONS, vector_of
 from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, UP, in_future, keys
 from tests.support.clock import Clock, StoppedClock

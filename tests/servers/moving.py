@@ -18,14 +18,14 @@ import pytest
 
 from muniment_server.admin import moving
 from muniment_server.admin.moving import Move, Step
+from muniment_server.background.sealer import Sealer
 from muniment_server.domain import tokens
 from muniment_server.domain.classification import Classification
+from muniment_server.embedder.lists import ListSizes, maintain_lists
 from muniment_server.postgres.placement import ONLY, PlacedDatabase
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
-from muniment_server.runtime.embedding_lists import ListSizes, maintain_lists
-from muniment_server.runtime.sealer import Sealer
-from muniment_server.runtime.stop_signal import StopSignal
+from muniment_server.process.stop_signal import StopSignal
 from tests.noninterference.mutants.scheme import Patch, edit, setting
 from tests.servers.conftest import Servers, session_of
 from tests.support.embedders import Quick, embed_all

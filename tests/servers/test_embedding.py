@@ -13,16 +13,17 @@ import pytest
 
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import TenantNumber
+from muniment_server.embedder import queue_metrics
+from muniment_server.embedder.main import EmbeddingSchedule, embed_queued_chunks
+from muniment_server.embedder.queue_metrics import measure_level
+from muniment_server.embedder.remote import embedding_service as remote_embedding
+from muniment_server.embedder.remote.configuration import remote_socket
+from muniment_server.embedder.remote.embedding_service import RemoteEmbedding
 from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.placement import Databases
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
-from muniment_server.runtime import queue_metrics, remote_embedding
-from muniment_server.runtime.embedder import EmbeddingSchedule, embed_queued_chunks
-from muniment_server.runtime.queue_metrics import measure_level
-from muniment_server.runtime.remote_configuration import remote_socket
-from muniment_server.runtime.remote_embedding import RemoteEmbedding
-from muniment_server.runtime.stop_signal import StopSignal
+from muniment_server.process.stop_signal import StopSignal
 from muniment_server.search.embeddings import Vector
 from muniment_server.telemetry import embedder_metrics as metrics
 from muniment_server.telemetry.metrics import REGISTRY

@@ -13,6 +13,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from muniment_server.background.sealer import Sealer
 from muniment_server.domain import tokens
 from muniment_server.domain.classification import Classification
 from muniment_server.postgres.placement import PlacedDatabase
@@ -21,7 +22,6 @@ from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.runtime import claims, databases, servers_file
 from muniment_server.runtime.configuration import ConfigError
 from muniment_server.runtime.databases import NotReady
-from muniment_server.runtime.sealer import Sealer
 from muniment_server.telemetry.metrics import REGISTRY
 from tests.servers.conftest import Servers, serving_from, session_of
 from tests.support.commands import Server, objects, run, run_process, wait_until

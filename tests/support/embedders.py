@@ -8,14 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from unittest.mock import patch
 
+from muniment_server.embedder import queue as embedding_queue
+from muniment_server.embedder.main import EmbeddingSchedule, Model, embed_queued_chunks
+from muniment_server.embedder.queue import ChunkEmbedder
 from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.placement import Databases
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
-from muniment_server.runtime.embedder import EmbeddingSchedule, Model, embed_queued_chunks
-from muniment_server.runtime.stop_signal import StopSignal
-from muniment_server.search import embedding_queue
-from muniment_server.search.embedding_queue import ChunkEmbedder
+from muniment_server.process.stop_signal import StopSignal
 from muniment_server.search.embeddings import DIMENSIONS, Vector, vector_of
 from tests.support.databases import Database
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from muniment_server.domain.classification import Classification
-from muniment_server.runtime.everyday_sentences import SENTENCES
-from muniment_server.runtime.remote_configuration import RemoteConfig
-from muniment_server.runtime.remote_model import RemoteModel
+from muniment_server.embedder.remote.configuration import RemoteConfig
+from muniment_server.embedder.remote.everyday_sentences import SENTENCES
+from muniment_server.embedder.remote.model import RemoteModel
 from tests.support.embedders import quick
 from tests.support.model_server import ModelServer, answer_body, listening
 

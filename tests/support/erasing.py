@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from contextlib import closing
 
+from muniment_server.background.eraser import Eraser
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
-from muniment_server.runtime.eraser import Eraser
 from tests.support.databases import Database
 
 

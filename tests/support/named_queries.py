@@ -36,7 +36,7 @@ SERVED = {
 UNSCOPED = {
     ("muniment_server.monitor", "catalog.sql"): (roles.CONTROL,),
     ("muniment_server.postgres", "connection.sql"): roles.SERVING,
-    ("muniment_server.runtime", "census.sql"): (roles.CONTROL,),
+    ("muniment_server.background", "census.sql"): (roles.CONTROL,),
     ("muniment_server.runtime", "claims.sql"): (roles.CONTROL,),
     ("muniment_server.runtime", "clocks.sql"): (roles.CONTROL,),
     ("muniment_server.runtime", "cluster_grants.sql"): (roles.CONTROL,),
@@ -46,13 +46,13 @@ UNSCOPED = {
 }
 """The files of what the server asks for itself."""
 EMBEDDER = {
-    ("muniment_server.search", "embedding_queue.sql"): roles.LEVELS,
-    ("muniment_server.runtime", "embedding_lists.sql"): roles.LEVELS,
+    ("muniment_server.embedder", "queue.sql"): roles.LEVELS,
+    ("muniment_server.embedder", "lists.sql"): roles.LEVELS,
 }
 """The files of what the embedder does, in no session, for all tenants: without the session predicate."""
-ERASER = {("muniment_server.runtime", "eraser.sql"): (roles.ERASER,)}
+ERASER = {("muniment_server.background", "eraser.sql"): (roles.ERASER,)}
 """The file of what the eraser does, for all tenants: without the session predicate."""
-SEALER = {("muniment_server.runtime", "sealer.sql"): (roles.AUDITOR,)}
+SEALER = {("muniment_server.background", "sealer.sql"): (roles.AUDITOR,)}
 """The file of what the sealer does, for all tenants: it reads audit rows, and writes hashes of them."""
 OPERATORS = {
     ("muniment_server.admin", "operator.sql"): (roles.OWNER,),

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from muniment_server.domain.classification import Classification
-from muniment_server.runtime.remote_configuration import RerankerConfig
-from muniment_server.runtime.remote_reranker import RemoteReranker
+from muniment_server.embedder.remote.configuration import RerankerConfig
+from muniment_server.embedder.remote.reranker import RemoteReranker
 from tests.support.model_server import ModelServer, answer_body, listening
 
 

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import click
 
+from muniment_server.background.sealer import Sealer
 from muniment_server.domain.classification import Classification
 from muniment_server.postgres.placement import ONLY, PlacedDatabase
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
-from muniment_server.runtime.sealer import Sealer
-from muniment_server.runtime.stop_signal import StopSignal
+from muniment_server.process.stop_signal import StopSignal
 from muniment_server.search.embeddings import DIMENSIONS, Vector
 from tests.bench_search.corpus import Source
 from tests.support.databases import Database, cloned, running_postgres

@@ -51,7 +51,7 @@ def sql_lines(path: Path) -> int:
     return sum(1 for line in lines if line)
 
 
-_OF_THE_EMBEDDER = ("search/embedding_queue.sql", "runtime/embedding_lists.sql")
+_OF_THE_EMBEDDER = ("embedder/queue.sql", "embedder/lists.sql")
 
 
 def monitor() -> list[Path]:

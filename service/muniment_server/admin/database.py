@@ -25,8 +25,8 @@ from muniment_server.postgres.epochs import EpochGuard, WrongEpoch
 from muniment_server.postgres.migrate import CannotMigrate
 from muniment_server.postgres.placement import Placement
 from muniment_server.postgres.pool import NotCommitted, epoch_of
+from muniment_server.process.assignment import epoch_directory
 from muniment_server.runtime import databases, restoring
-from muniment_server.runtime.assignment import epoch_directory
 from muniment_server.runtime.configuration import ConfigError, DatabaseConfig, nearest_data_dir
 from muniment_server.runtime.databases import NotReady
 from muniment_server.runtime.passfile import PassfileError

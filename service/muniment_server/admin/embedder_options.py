@@ -13,7 +13,7 @@ import click
 from muniment.cli.failures import Failure, report_file_errors
 from muniment_server.admin.levels import LEVEL
 from muniment_server.domain.classification import Classification
-from muniment_server.runtime.remote_configuration import (
+from muniment_server.embedder.remote.configuration import (
     MAX_DIMENSIONS,
     RemoteConfigError,
     remote_config,

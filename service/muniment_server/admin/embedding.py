@@ -1,4 +1,4 @@
-"""Starts the process that embeds what is stored with a model at an address: see `runtime.remote_reindexing`."""
+"""Starts the process that embeds what is stored with a model at an address: see `embedder.remote.reindexing`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from muniment.cli.failures import Failure
 from muniment_server.admin.operator import Operator
 from muniment_server.domain.classification import Classification
-from muniment_server.runtime.remote_configuration import RemoteConfig
+from muniment_server.embedder.remote.configuration import RemoteConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ def embed_stored(operator: Operator, remote: RemoteConfig, *, removes_others: bo
     """Embed, lowest level first, what has no embedding by *remote*. Raises Failure if it gives up."""
     orders = {"conninfo": operator.conninfo, "remote": remote.to_json(), "removes_others": removes_others}
     with subprocess.Popen(
-        [sys.executable, "-m", "muniment_server.runtime.remote_reindexing"],
+        [sys.executable, "-m", "muniment_server.embedder.remote.reindexing"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -13,7 +13,7 @@ from muniment_server.admin.embedder_options import with_embedder
 from muniment_server.admin.embedding import embed_stored
 from muniment_server.admin.operator import NoSuchAgent, Operator
 from muniment_server.domain.classification import Classification
-from muniment_server.runtime.remote_configuration import RemoteConfig
+from muniment_server.embedder.remote.configuration import RemoteConfig
 
 
 @click.command

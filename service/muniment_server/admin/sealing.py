@@ -15,13 +15,13 @@ from typing import Any, TypeVar
 
 import psycopg
 
+from muniment_server.background.sealer import last_seals
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import TenantNumber
 from muniment_server.domain.seals import Seal, SealableEvent, hash_of_events
 from muniment_server.postgres import queries
 from muniment_server.postgres.rows import row_of
 from muniment_server.postgres.transaction import lift_idle_timeout, login_of
-from muniment_server.runtime.sealer import last_seals
 
 _QUERIES = queries.load(__package__, "sealing.sql")
 _R = TypeVar("_R")

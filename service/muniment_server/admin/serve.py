@@ -29,13 +29,13 @@ from muniment_server.admin.embedder_options import with_embedder, with_reranker
 from muniment_server.admin.levels import LEVEL
 from muniment_server.domain.classification import Classification
 from muniment_server.embedded_postgres.directory import SOCKET_PATH_BYTES
+from muniment_server.embedder.remote.configuration import RemoteConfig, RerankerConfig
 from muniment_server.runtime import supervisor
 from muniment_server.runtime.address import AddressInUse
 from muniment_server.runtime.certificates import checked_tls
 from muniment_server.runtime.child import ChildFailed
 from muniment_server.runtime.configuration import ConfigError, DatabaseConfig, MetricsConfig, ServerConfig, Tls
 from muniment_server.runtime.metrics_endpoint import read_token
-from muniment_server.runtime.remote_configuration import RemoteConfig, RerankerConfig
 from muniment_server.runtime.supervisor import RunningServer
 from muniment_server.telemetry import logs
 from muniment_server.telemetry.logs import LogFormat

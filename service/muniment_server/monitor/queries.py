@@ -53,14 +53,11 @@ TRUSTED: Final = frozenset(
 level. `sessions/queries.sql` also decides which level a session has."""
 
 _PACKAGE: Final = "muniment_server"
-_OTHER_FILES: Final = frozenset(
-    {
-        ("muniment_server.search", "embedding_queue.sql"),
-        ("muniment_server.search", "reindex.sql"),
-    }
-)
+_OTHER_FILES: Final = frozenset({("muniment_server.search", "reindex.sql")})
 """The query files in the folders of nouns that no principal runs."""
-_OTHER_FOLDERS: Final = frozenset({"admin", "embedded_postgres", "monitor", "postgres", "runtime"})
+_OTHER_FOLDERS: Final = frozenset(
+    {"admin", "background", "embedded_postgres", "embedder", "monitor", "postgres", "runtime"}
+)
 """The folders whose query files no noun runs."""
 _FUNCTIONS: Final = frozenset(
     {

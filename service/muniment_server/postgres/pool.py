@@ -310,7 +310,7 @@ SETTINGS_BETWEEN_NODES: Mapping[str, Mapping[str, str]] = {
 session. They are settings of the serving roles, by role. The coordinator cancels what exceeds the limit of a call; this
 `statement_timeout` ends what is left over if the coordinator itself has died. No time limit ends a COPY that waits for
 rows, which Citus uses between nodes: there, the keepalives notice within 40 seconds that the coordinator is gone. For
-those of the eraser, see `prepare_batch` in `runtime/eraser.sql`."""
+those of the eraser, see `prepare_batch` in `background/eraser.sql`."""
 
 
 class _Pool(ConnectionPool[RoleConnection]):

@@ -1,1 +1,1 @@
-"""The processes of a server (supervisor, workers, embedder) and its configuration."""
+"""The configuration of a server and its processes: supervisor and workers."""

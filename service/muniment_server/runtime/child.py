@@ -17,12 +17,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
-from muniment_server.runtime.assignment import DUMP, DUMP_WITHOUT_INTERPRETER, LEAVE, READY, Assignment
-from muniment_server.runtime.backoff import StartBackoff
+from muniment_server.process.assignment import DUMP, DUMP_WITHOUT_INTERPRETER, LEAVE, READY, Assignment
+from muniment_server.process.backoff import StartBackoff
 from muniment_server.runtime.child_log import ChildLog
 from muniment_server.runtime.configuration import ServerConfig, child_environment
 from muniment_server.telemetry.logs import fields
 
+_MODULES = {
+    "worker": "runtime.worker",
+    "worker_with_traces": "runtime.worker_with_traces",
+    "embedder": "embedder.main",
+}
+"""The program of each process."""
 _LOG = logging.getLogger("muniment.supervisor")
 WATCH_SECONDS = 0.2
 """How often the supervisor looks at its processes. Each tells it every second that it is alive."""
@@ -58,7 +64,7 @@ class Child:
         self.name = name
         self._max_mebibytes = config.max_worker_memory if name == "worker" else 0
         self._silent_looks = -_START_LOOKS
-        self._module = "worker_with_traces" if name == "worker" and config.traces else name
+        self._module = _MODULES["worker_with_traces" if name == "worker" and config.traces else name]
         self._drain_seconds = config.drain_seconds
         self._assignment: Assignment | None = None
         self._next_assignment: Assignment | None = None
@@ -244,7 +250,7 @@ def _start_process(module: str, environment: Mapping[str, str], *, pipes_errors:
     unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGHUP, DUMP])
     try:
         return subprocess.Popen(
-            [sys.executable, "-m", f"muniment_server.runtime.{module}"],
+            [sys.executable, "-m", f"muniment_server.{module}"],
             env=environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -11,8 +11,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 from muniment_server.domain.classification import Classification
+from muniment_server.embedder.remote.configuration import RemoteConfig, RerankerConfig
 from muniment_server.postgres import roles
-from muniment_server.runtime.remote_configuration import RemoteConfig, RerankerConfig
 from muniment_server.telemetry.logs import LogFormat
 from muniment_server.transport.pools import Limits
 

@@ -21,9 +21,9 @@ from muniment_server.postgres import citus, pool, queries, roles
 from muniment_server.postgres.epochs import Epoch, EpochGuard, WrongEpoch
 from muniment_server.postgres.placement import ONLY, Placement
 from muniment_server.postgres.pool import NETWORK, RoleConnection, WrongRole, WrongSettings
+from muniment_server.process.assignment import epoch_directory
 from muniment_server.runtime import claims as _claims
 from muniment_server.runtime import clocks, cluster_grants, connection_budget, log_settings, restoring, servers_file
-from muniment_server.runtime.assignment import epoch_directory
 from muniment_server.runtime.claims import Claim
 from muniment_server.runtime.configuration import DatabaseConfig
 from muniment_server.runtime.passfile import with_passfile

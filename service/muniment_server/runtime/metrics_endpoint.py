@@ -26,11 +26,11 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
+from muniment_server.background.census import Censuses, by_tenant
 from muniment_server.domain import tokens
 from muniment_server.postgres.driver_errors import location_of
 from muniment_server.runtime import address
 from muniment_server.runtime.address import AddressInUse
-from muniment_server.runtime.census import Censuses, by_tenant
 from muniment_server.runtime.child import REPLACED, Child
 from muniment_server.runtime.configuration import ConfigError, MetricsConfig, Tls, split_address
 

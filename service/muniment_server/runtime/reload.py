@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator
 from contextlib import suppress
 from typing import TypeAlias
 
-from muniment_server.runtime.assignment import Assignment
+from muniment_server.process.assignment import Assignment
 from muniment_server.runtime.child import REPLACED, Child, ChildFailed
 from muniment_server.runtime.configuration import ServerConfig, child_environment
 

@@ -15,19 +15,21 @@ from typing import Any
 
 import psycopg
 
+from muniment_server.background.census import Censuses
 from muniment_server.domain.classification import Classification
 from muniment_server.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
 from muniment_server.embedded_postgres.directory import SOCKET_PATH_BYTES
+from muniment_server.embedder.remote.configuration import reranker_socket
 from muniment_server.postgres.migrate import newest_version
 from muniment_server.postgres.placement import Placement
+from muniment_server.process.assignment import Assignment
+from muniment_server.process.backoff import StartBackoff
+from muniment_server.process.hardening import forbid_core_dumps
+from muniment_server.process.stop_signal import StopSignal
 from muniment_server.runtime import address, connection_budget, databases, metrics_endpoint
-from muniment_server.runtime.assignment import Assignment
-from muniment_server.runtime.backoff import StartBackoff
-from muniment_server.runtime.census import Censuses
 from muniment_server.runtime.child import WATCH_SECONDS, Child, drain
 from muniment_server.runtime.configuration import ConfigError, ServerConfig
 from muniment_server.runtime.databases import NotReady, ServedDatabase
-from muniment_server.runtime.hardening import forbid_core_dumps
 from muniment_server.runtime.passfile import PassfileError
 from muniment_server.runtime.reload import (
     ReloadFailed,
@@ -37,8 +39,6 @@ from muniment_server.runtime.reload import (
     replace_embedder,
     replace_workers,
 )
-from muniment_server.runtime.remote_configuration import reranker_socket
-from muniment_server.runtime.stop_signal import StopSignal
 from muniment_server.telemetry.logs import fields
 
 _LOG = logging.getLogger("muniment.supervisor")

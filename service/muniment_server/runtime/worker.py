@@ -14,24 +14,25 @@ from pathlib import Path
 import grpc
 import psycopg
 
+from muniment_server.background.eraser import Eraser
+from muniment_server.background.sealer import Sealer
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import MunimentError, Unavailable
 from muniment_server.domain.ids import RandomIds, TenantNumber
+from muniment_server.embedder.remote.configuration import RemoteConfig, RerankerConfig
+from muniment_server.embedder.socket import query_embedder, remote_query_embedder, reranker
 from muniment_server.monitor.scopes import Scopes
 from muniment_server.postgres import roles
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.placement import Databases, PlacedDatabase
-from muniment_server.runtime import address, child_main, cluster_grants, log_settings
-from muniment_server.runtime.assignment import Assignment
+from muniment_server.process import child_main
+from muniment_server.process.assignment import Assignment
+from muniment_server.process.child_main import Orders
+from muniment_server.runtime import address, cluster_grants, log_settings
 from muniment_server.runtime.certificates import checked_tls
-from muniment_server.runtime.child_main import Orders
 from muniment_server.runtime.claims import Claim, claim_of, claimed_twice
 from muniment_server.runtime.configuration import ConfigError
-from muniment_server.runtime.embedder_socket import query_embedder, remote_query_embedder, reranker
-from muniment_server.runtime.eraser import Eraser
 from muniment_server.runtime.readiness import Readiness
-from muniment_server.runtime.remote_configuration import RemoteConfig, RerankerConfig
-from muniment_server.runtime.sealer import Sealer
 from muniment_server.search.embeddings import no_embedder
 from muniment_server.search.reranking import NO_RERANKER
 from muniment_server.search.search import RemoteQueryEmbedder, Searcher

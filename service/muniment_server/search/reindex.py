@@ -19,7 +19,6 @@ from muniment_server.postgres import queries
 from muniment_server.postgres.rows import row_of
 from muniment_server.postgres.transaction import lift_idle_timeout
 from muniment_server.search import index
-from muniment_server.search.embedding_queue import FIRST, next_batch
 
 _QUERIES = {**SESSION_QUERIES, **queries.load(__package__, "reindex.sql")}
 _BATCH_BYTES = 1024 * 1024
@@ -71,14 +70,6 @@ def reindex(
     for agent in agents:
         for level in Classification:
             yield Reindexed(level, agent.agent_id, _reindex_retrying(connection, level, agent))
-
-
-def remove_others(connection: psycopg.Connection[Any], *, model: int | None) -> Iterator[int]:
-    """Remove, in batches, the embeddings of the connection's level that are not by *model*; how many in each."""
-    after = FIRST
-    while (batch := next_batch(connection, after)) is not None:
-        yield connection.execute(_QUERIES["remove_others"], {**batch.parameters, "model": model}).rowcount
-        after = batch.last
 
 
 def _reindex_retrying(connection: psycopg.Connection[Any], level: Classification, agent: _Agent) -> int:

@@ -1,4 +1,4 @@
--- Search by embeddings, as the role of a level. See embedding_queue.sql for how embeddings are made.
+-- Search by embeddings, as the role of a level. See embedder/queue.sql for how embeddings are made.
 
 -- name: search_embeddings
 -- The chunks most similar to the query, after the shadow and the filters: the best one of each name, with its

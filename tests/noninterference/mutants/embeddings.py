@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from muniment_server.search import embedding_queue, search
+from muniment_server.embedder import queue as embedding_queue
+from muniment_server.search import search
 from tests.noninterference import probes
 from tests.noninterference.mutants.damage import ALL_EMBEDDINGS, EXPIRED_CHUNKS
 from tests.noninterference.mutants.scheme import ITEMS, Mutant, Patch, cut, edit, setting

@@ -9,11 +9,11 @@ from typing import TypeAlias
 
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import MunimentError
+from muniment_server.embedder.queue import queue_length, remote_queue_length
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.driver_errors import location_of
 from muniment_server.postgres.placement import Databases, PlacedDatabase
 from muniment_server.postgres.pool import Database
-from muniment_server.search.embedding_queue import queue_length, remote_queue_length
 from muniment_server.telemetry import embedder_metrics as metrics
 
 _LOG = logging.getLogger("muniment.embedder")

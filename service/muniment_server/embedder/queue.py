@@ -1,4 +1,4 @@
-"""How the embedder reads queued chunks and stores embeddings at one level. See `embedding_queue.sql`."""
+"""How the embedder reads queued chunks and stores embeddings at one level. See `queue.sql`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from muniment_server.postgres import queries
 from muniment_server.postgres.rows import row_of
 from muniment_server.search.embeddings import EMBEDDER, Vector, signs
 
-_QUERIES = queries.load(__package__, "embedding_queue.sql")
+_QUERIES = queries.load(__package__, "queue.sql")
 BATCH_CHUNKS = 16
 """The most chunks in one batch."""
 _BATCH_SECONDS = 0.5
@@ -225,6 +225,14 @@ def next_batch(connection: psycopg.Connection[Any], after: ChunkPosition) -> Chu
         if found is None:
             return None
         after = replace(FIRST, tenant=found[0])
+
+
+def remove_others(connection: psycopg.Connection[Any], *, model: int | None) -> Iterator[int]:
+    """Remove, in batches, the embeddings of the connection's level that are not by *model*; how many in each."""
+    after = FIRST
+    while (batch := next_batch(connection, after)) is not None:
+        yield connection.execute(_QUERIES["remove_others"], {**batch.parameters, "model": model}).rowcount
+        after = batch.last
 
 
 def _by_agent(made: Sequence[dict[str, Any]]) -> Iterator[tuple[Position, Mapping[str, object]]]:

@@ -20,27 +20,27 @@ from typing import Any, TypeVar
 
 import psycopg
 
+from muniment_server.background.eraser import is_deleted
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import AgentNumber, TenantNumber
-from muniment_server.postgres import roles
-from muniment_server.postgres.driver_errors import sqlstate_of
-from muniment_server.postgres.pool import with_settings
-from muniment_server.runtime.backoff import Backoff
-from muniment_server.runtime.eraser import is_deleted
-from muniment_server.runtime.hardening import forbid_core_dumps
-from muniment_server.runtime.remote_client import RemoteModelError
-from muniment_server.runtime.remote_configuration import RemoteConfig, RemoteConfigError
-from muniment_server.runtime.remote_model import IsWaiting, RemoteModel
-from muniment_server.runtime.remote_queue import MAX_FAILED, RemoteQueue
-from muniment_server.search.embedding_queue import (
+from muniment_server.embedder.queue import (
     FIRST,
     ChunkPosition,
     NothingStored,
     queue_missing,
     remote_queue_length,
+    remove_others,
 )
+from muniment_server.embedder.remote.client import RemoteModelError
+from muniment_server.embedder.remote.configuration import RemoteConfig, RemoteConfigError
+from muniment_server.embedder.remote.model import IsWaiting, RemoteModel
+from muniment_server.embedder.remote.queue import MAX_FAILED, RemoteQueue
+from muniment_server.postgres import roles
+from muniment_server.postgres.driver_errors import sqlstate_of
+from muniment_server.postgres.pool import with_settings
+from muniment_server.process.backoff import Backoff
+from muniment_server.process.hardening import forbid_core_dumps
 from muniment_server.search.embeddings import Vector
-from muniment_server.search.reindex import remove_others
 
 _T = TypeVar("_T")
 _MAX_FAILURES = 7

@@ -17,9 +17,9 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from muniment_server.runtime.assignment import DUMP, DUMP_WITHOUT_INTERPRETER, LEAVE, READY, Assignment
-from muniment_server.runtime.hardening import forbid_core_dumps
-from muniment_server.runtime.stop_signal import StopSignal
+from muniment_server.process.assignment import DUMP, DUMP_WITHOUT_INTERPRETER, LEAVE, READY, Assignment
+from muniment_server.process.hardening import forbid_core_dumps
+from muniment_server.process.stop_signal import StopSignal
 from muniment_server.telemetry import logs
 
 

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from muniment_server.domain.classification import Classification
-from muniment_server.runtime.everyday_sentences import SENTENCES
-from muniment_server.runtime.remote_client import AboveCeilingError, Connections, RemoteModelError, fail, parsed
-from muniment_server.runtime.remote_configuration import RerankerConfig, read_key
+from muniment_server.embedder.remote.client import AboveCeilingError, Connections, RemoteModelError, fail, parsed
+from muniment_server.embedder.remote.configuration import RerankerConfig, read_key
+from muniment_server.embedder.remote.everyday_sentences import SENTENCES
 from muniment_server.search.embeddings import readable
 from muniment_server.search.reranking import LabeledText
 from muniment_server.telemetry import embedder_metrics as metrics

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from muniment_server.runtime.backoff import Backoff
-from muniment_server.runtime.remote_client import RemoteModelError
+from muniment_server.embedder.remote.client import RemoteModelError
+from muniment_server.process.backoff import Backoff
 from muniment_server.telemetry.repeats import Repeats, warn_once
 
 _LOG = logging.getLogger("muniment.embedder")

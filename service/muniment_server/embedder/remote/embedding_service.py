@@ -14,30 +14,30 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
+from muniment_server.background.eraser import is_deleted
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import MunimentError, StorageFull
 from muniment_server.domain.ids import AgentNumber, TenantNumber
+from muniment_server.embedder.queue import (
+    FIRST,
+    ChunkPosition,
+    NothingStored,
+    queue_missing,
+)
+from muniment_server.embedder.remote.circuit_breaker import CircuitBreaker
+from muniment_server.embedder.remote.client import RemoteModelError
+from muniment_server.embedder.remote.configuration import RemoteConfig, remote_socket
+from muniment_server.embedder.remote.model import RemoteModel
+from muniment_server.embedder.remote.queue import RemoteQueue
+from muniment_server.embedder.socket import serve_queries
 from muniment_server.postgres import roles
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.driver_errors import location_of
 from muniment_server.postgres.placement import Databases, PlacedDatabase
 from muniment_server.postgres.pool import Database
-from muniment_server.runtime.backoff import Backoff
-from muniment_server.runtime.circuit_breaker import CircuitBreaker
-from muniment_server.runtime.embedder_socket import serve_queries
-from muniment_server.runtime.eraser import is_deleted
-from muniment_server.runtime.remote_client import RemoteModelError
-from muniment_server.runtime.remote_configuration import RemoteConfig, remote_socket
-from muniment_server.runtime.remote_model import RemoteModel
-from muniment_server.runtime.remote_queue import RemoteQueue
-from muniment_server.runtime.stop_signal import StopSignal
-from muniment_server.search.embedding_queue import (
-    FIRST,
-    ChunkPosition,
-    NothingStored,
-    queue_missing,
-)
+from muniment_server.process.backoff import Backoff
+from muniment_server.process.stop_signal import StopSignal
 from muniment_server.search.embeddings import Vector
 from muniment_server.telemetry.repeats import Repeats, warn_once
 

@@ -12,9 +12,9 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from muniment_server.domain.classification import Classification
-from muniment_server.runtime.batch_size import BatchSize
-from muniment_server.runtime.everyday_sentences import SENTENCES
-from muniment_server.runtime.remote_client import (
+from muniment_server.embedder.queue import BATCH_CHUNKS
+from muniment_server.embedder.remote.batch_size import BatchSize
+from muniment_server.embedder.remote.client import (
     AboveCeilingError,
     Connections,
     ProbeFailedError,
@@ -22,8 +22,8 @@ from muniment_server.runtime.remote_client import (
     fail,
     parsed,
 )
-from muniment_server.runtime.remote_configuration import MAX_DIMENSIONS, RemoteConfig, read_key
-from muniment_server.search.embedding_queue import BATCH_CHUNKS
+from muniment_server.embedder.remote.configuration import MAX_DIMENSIONS, RemoteConfig, read_key
+from muniment_server.embedder.remote.everyday_sentences import SENTENCES
 from muniment_server.search.embeddings import Vector, model_number, readable, vector_of
 from muniment_server.telemetry import embedder_metrics as metrics
 from muniment_server.telemetry.repeats import Repeats, warn_once

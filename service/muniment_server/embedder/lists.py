@@ -1,7 +1,7 @@
 """Keeps lists of embeddings that are alike, so that a search among many reads the nearest lists. Part of the embedder.
 
 Each agent that has many embeddings of one kind at one level has lists of its own there. Their centers are computed only
-from these embeddings, by the role of that level. See `embedding_lists.sql`.
+from these embeddings, by the role of that level. See `lists.sql`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from uuid import UUID
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import MunimentError, StorageFull
 from muniment_server.domain.ids import AgentNumber, TenantNumber
+from muniment_server.embedder.k_means import SAMPLE_OF_LIST, Nearest, center, k_means
 from muniment_server.postgres import queries
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.disk import Disk
@@ -26,15 +27,14 @@ from muniment_server.postgres.driver_errors import location_of
 from muniment_server.postgres.placement import Databases
 from muniment_server.postgres.pool import Database, RoleConnection
 from muniment_server.postgres.rows import row_of
-from muniment_server.runtime.centers import SAMPLE_OF_LIST, Nearest, center, k_means
-from muniment_server.runtime.stop_signal import StopSignal
+from muniment_server.process.stop_signal import StopSignal
 from muniment_server.search.embeddings import EMBEDDER
 from muniment_server.telemetry.repeats import Repeats, warn_once
 
 _R = TypeVar("_R")
 
 _LOG = logging.getLogger("muniment.embedder")
-_QUERIES = queries.load(__package__, "embedding_lists.sql")
+_QUERIES = queries.load(__package__, "lists.sql")
 _POLL_SECONDS = 30.0
 """Seconds between two searches for unfinished lists."""
 _LAST_SECONDS = 1.0

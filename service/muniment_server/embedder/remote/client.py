@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from muniment_server.runtime.remote_configuration import RemoteAddress
+from muniment_server.embedder.remote.configuration import RemoteAddress
 
 _READ_BYTES = 64 * 1024
 _MAX_IDLE_CONNECTIONS, _MAX_IDLE_SECONDS = 8, 30.0

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from muniment_server.runtime.remote_client import RemoteModelError
+from muniment_server.embedder.remote.client import RemoteModelError
 
 _T = TypeVar("_T")
 

@@ -11,10 +11,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from muniment_server.domain.classification import Classification
-from muniment_server.runtime.circuit_breaker import CircuitBreaker
-from muniment_server.runtime.embedder_socket import serve_rerankings
-from muniment_server.runtime.remote_configuration import RerankerConfig, reranker_socket
-from muniment_server.runtime.remote_reranker import RemoteReranker
+from muniment_server.embedder.remote.circuit_breaker import CircuitBreaker
+from muniment_server.embedder.remote.configuration import RerankerConfig, reranker_socket
+from muniment_server.embedder.remote.reranker import RemoteReranker
+from muniment_server.embedder.socket import serve_rerankings
 from muniment_server.search.reranking import LabeledText
 
 _SECONDS = 0.25

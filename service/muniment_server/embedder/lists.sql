@@ -1,5 +1,5 @@
 -- How the embedder, as the role of one level, keeps the lists of that level's own embeddings, for all agents. There is
--- no session, so these queries are an exception to the session predicate, like those of embedding_queue.sql.
+-- no session, so these queries are an exception to the session predicate, like those of queue.sql.
 
 -- name: unfinished_lists
 -- The agents and kinds of items whose lists are not finished: chunks are enough for lists, or for more of them; or a

@@ -27,7 +27,7 @@ from muniment_server.postgres.driver_errors import NO_SQLSTATE
 from muniment_server.postgres.epochs import EpochGuard
 from muniment_server.postgres.placement import Placement
 from muniment_server.postgres.pool import Database, RoleConnection
-from muniment_server.runtime.assignment import epoch_directory
+from muniment_server.process.assignment import epoch_directory
 from muniment_server.telemetry.metrics import OTHERS
 
 _LOG = logging.getLogger("muniment.census")

@@ -12,10 +12,7 @@ from typing import Any
 import psycopg
 
 from muniment_server.domain.ids import AgentNumber, TenantNumber
-from muniment_server.runtime.backoff import Backoff
-from muniment_server.runtime.remote_client import RemoteModelError
-from muniment_server.runtime.remote_model import IsWaiting, batch_size
-from muniment_server.search.embedding_queue import (
+from muniment_server.embedder.queue import (
     START,
     ChunkPosition,
     QueuedChunk,
@@ -23,6 +20,9 @@ from muniment_server.search.embedding_queue import (
     read_remote_batch,
     store_remote_batch,
 )
+from muniment_server.embedder.remote.client import RemoteModelError
+from muniment_server.embedder.remote.model import IsWaiting, batch_size
+from muniment_server.process.backoff import Backoff
 from muniment_server.search.embeddings import Vector
 from muniment_server.telemetry.repeats import Repeats, warn_once
 

