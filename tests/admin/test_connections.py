@@ -24,7 +24,7 @@ def test_a_server_keeps_to_the_connections_it_may_open(workers: int, threads: in
     """And each worker has one for each role, however many there are."""
     config = ServerConfig(DATABASE, workers=workers, threads=threads)
 
-    assert config.connections <= max(80, 10 * (workers + config.replaced_at_once) + 8)
+    assert config.connections <= max(80, 10 * workers + 8)
     assert set(config.worker_connections) == set(roles.SERVING)
     assert min(config.worker_connections.values()) >= 1
     assert config.worker_connections[roles.ERASER] == 2, "calls that erase do not stop the erasing of deleted agents"
@@ -41,9 +41,9 @@ def test_with_enough_connections_each_thread_has_its_own() -> None:
 
 
 def test_too_few_connections_are_refused() -> None:
-    with pytest.raises(ConfigError, match="4 workers need at least 58 connections: raise --max-connections"):
-        ServerConfig(DATABASE, workers=4, max_connections=57)
-    assert ServerConfig(DATABASE, workers=4, max_connections=58).connections <= 58
+    with pytest.raises(ConfigError, match="4 workers need at least 48 connections: raise --max-connections"):
+        ServerConfig(DATABASE, workers=4, max_connections=47)
+    assert ServerConfig(DATABASE, workers=4, max_connections=48).connections <= 48
 
 
 @pytest.mark.skipif(not SYSTEM_POSTGRES, reason="NO SYSTEM POSTGRES in /usr/lib/postgresql: not tested")

@@ -168,19 +168,6 @@ def test_a_database_that_hangs_is_reported_at_once(served):
     assert "database_down_since" not in objects(run(served.folder, "status", "--json"))[0]
 
 
-def test_a_reload_leaves_it_ready(served):
-    before = served.workers
-    served.process.send_signal(signal.SIGHUP)
-    seen: list[bool] = []
-
-    def replaced() -> bool:
-        seen.append(ready(served.folder)())
-        return len(served.workers - before) == 2 and "reloaded" in served.errors.read_text()
-
-    wait_until(replaced, "the workers are replaced", seconds=120)
-    assert all(seen)
-
-
 def test_metrics_at_a_port_need_the_token(at_a_port, folder, token_file):
     named = ("--metrics", at_a_port)
     wrong = folder / "wrong"
@@ -220,7 +207,7 @@ def test_tls_is_used_with_the_authority_that_is_given(serving, data_dir, folder,
 
     make(folder, "server", "-CA", "other.pem", "-CAkey", "other.key", "-addext", "subjectAltName=IP:127.0.0.1")
     renewed = run(folder, "status", *named, "--tls-ca", "other.pem")
-    assert renewed.returncode == 0, "the renewed certificate is served, also before a reload"
+    assert renewed.returncode == 0, "the renewed certificate is served"
 
 
 def test_a_token_is_never_sent_in_the_clear_to_another_machine(folder, token_file):

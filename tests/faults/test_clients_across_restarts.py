@@ -23,7 +23,8 @@ from tests.conformance.toolchains import make
 from tests.faults.processes import WORKERS, ServerProcess, wait_until
 
 pytestmark = pytest.mark.proof
-_ROUNDS = 4_000
+_RESTARTS = 10
+_ROUNDS = 20_000
 """More than the fastest client makes before the test ends the callers."""
 _SLOWEST = 120.0
 _DEADLINE_MS = 60_000
@@ -90,18 +91,23 @@ def test_no_call_that_may_be_repeated_fails_and_none_has_its_effect_twice(server
         callers = [Caller(client, server, tmp_path) for client in clients]
         for caller in callers:
             stack.callback(caller.end)
-        _go_on(callers)
-        begun = time.monotonic()
-        assert server.terminate() == 0
-        server.start()
-        seconds = time.monotonic() - begun
+        seconds = 0.0
+        for _ in range(_RESTARTS):
+            _go_on(callers)
+            begun = time.monotonic()
+            assert server.terminate() == 0
+            server.start()
+            seconds += time.monotonic() - begun
         for _ in range(WORKERS):
             _go_on(callers)
             _kill_one_worker(server)
         _go_on(callers)
 
     with capsys.disabled():
-        print(f"\nrestarted in {seconds:.1f} s; lost:", {caller.name: caller.lost() for caller in callers})
+        print(
+            f"\n{_RESTARTS} restarts in {seconds:.1f} s; calls:",
+            *((caller.name, len(caller.lines), "lost", caller.lost()) for caller in callers),
+        )
     assert [failure for caller in callers for failure in caller.failures()] == []
     for caller in callers:
         found = _passages(server, caller.name)

@@ -9,14 +9,10 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
-import grpc
 import pytest
 
 import muniment
 from muniment import Classification
-from muniment.v1.memory_service_pb2 import GetMemoryRequest
-from muniment.v1.memory_service_pb2_grpc import MemoryServiceStub
-from tests.faults.load import bearer
 from tests.faults.processes import ServerProcess, running, runs, wait_until
 from tests.support.raw_http2 import Unacknowledging
 
@@ -47,24 +43,22 @@ def server(tmp_path: Path) -> Iterator[ServerProcess]:
 
 @contextmanager
 def reading(server: ServerProcess) -> Iterator[list[str]]:
-    """Read all the time with bare stubs, which repeat nothing; yield the failures."""
-    host = muniment.connect(server.address, host_key=server.host_key, timeout=20)
-    host.create_agent("alice")
-    session = host.open_session("alice", Classification.INTERNAL)
-    session.save_memory("plan", "whale")
+    """Read all the time with the Python client, on several connections; yield the failures."""
     failures: list[str] = []
     over = threading.Event()
 
-    def read() -> None:
-        with grpc.insecure_channel(server.address, options=[("grpc.use_local_subchannel_pool", 1)]) as channel:
-            stub = MemoryServiceStub(channel)
-            while not over.is_set():
-                try:
-                    stub.GetMemory(GetMemoryRequest(key="plan"), metadata=bearer(session.token), timeout=60)
-                except grpc.RpcError as error:
-                    failures.append(f"{error.code()}: {error.details()}")
+    def read(agent: str) -> None:
+        with muniment.connect(server.address, host_key=server.host_key, timeout=60) as host:
+            host.create_agent(agent)
+            with host.open_session(agent, Classification.INTERNAL) as session:
+                session.save_memory("plan", "whale")
+                while not over.is_set():
+                    try:
+                        session.get_memory("plan")
+                    except muniment.MunimentError as error:
+                        failures.append(f"{type(error).__name__}: {error}")
 
-    threads = [threading.Thread(target=read) for _ in range(4)]
+    threads = [threading.Thread(target=read, args=[f"agent{number}"]) for number in range(4)]
     for thread in threads:
         thread.start()
     yield failures
@@ -94,7 +88,8 @@ def test_a_worker_that_grows_is_replaced_and_no_call_fails(
     with reading(server) as failures, ExitStack() as stack:
         grow(server, stack)
         wait_until(lambda: "a worker has grown to" in server.log, "it is noticed")
-        wait_until(lambda: not all(runs(pid) for pid in before), "it has left", seconds=120)
+        wait_until(lambda: not all(runs(pid) for pid in before), "it has ended", seconds=120)
+        wait_until(lambda: server.listening() == len(before), "another one serves", seconds=120)
 
     assert failures == []
     assert "killing it" not in server.log

@@ -62,15 +62,16 @@ def test_a_wait_may_time_out_and_a_signal_stays_set():
 
 _TERMINAL = """
 import signal
-from muniment_server.runtime.reload import Reloads
+from muniment_server.runtime.replacement import Replacements
 from muniment_server.process.stop_signal import StopSignal
 from muniment_server.runtime.supervisor import handle_signals
 
-stop, reloads = StopSignal(), Reloads()
-handle_signals(stop, reloads)
+stop, replacements = StopSignal(), Replacements()
+handle_signals(stop, replacements)
 print("started", flush=True)
 stopped = stop.wait(10)
-reloads.resume(lambda: iter(print("reloads", flush=True) or ()))
+if replacements.takes_request():
+    print("reloads", flush=True)
 print("stops" if stopped else "goes on", flush=True)
 """
 
@@ -110,7 +111,7 @@ def test_a_signal_that_ends_programs_stops_the_server(number):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP, signal.SIGQUIT])
 def test_a_signal_to_all_processes_of_a_server_ends_no_child(number):
     """Ctrl-C in a terminal, or an init system that reloads a service. Only the supervisor acts on it."""
-    worker = child._start_process("worker", child_environment())
+    worker = child._start_process("runtime.worker", child_environment())
     worker.send_signal(number)
     worker.communicate("")
 

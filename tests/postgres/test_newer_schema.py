@@ -11,7 +11,7 @@ import pytest
 
 from muniment_server.monitor import grants
 from muniment_server.postgres import migrate
-from muniment_server.postgres.migrate import CannotMigrate, Migration
+from muniment_server.postgres.migrate import Migration
 from muniment_server.runtime import cluster_grants, schema
 from tests.support.databases import Database
 
@@ -90,15 +90,6 @@ def test_faults_in_the_grants_of_a_newer_schema_are_found(upgraded, database, fa
         owner.execute(fault.encode())
 
     assert any(found in problem for problem in _problems(database))
-
-
-def test_a_reload_migrates_only_if_the_running_servers_can_go_on(database):
-    with _later_version(_CHANGE), pytest.raises(CannotMigrate, match="stop and start the server"):
-        schema.migrate(database.admin, beside=_OWN)
-    assert _problems(database) == []
-
-    with _later_version(_ALLOWS_US + _CHANGE):
-        assert schema.migrate(database.admin, beside=_OWN) == ["applied 9999_later"]
 
 
 _AGENTS_OF_0_1_0 = """

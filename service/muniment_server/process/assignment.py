@@ -2,7 +2,7 @@
 
 A module of its own, so that the supervisor need not import what its children import.
 
-After an upgrade, a reload starts children with newer code than the supervisor's. So a field that is added needs a
+After an upgrade, a child that is started again has newer code than the supervisor. So a field that is added needs a
 default, and one that a child does not know is ignored.
 """
 
@@ -26,8 +26,6 @@ from muniment_server.telemetry.logs import LogFormat
 
 READY = "ready"
 """The line that a worker prints once it serves, and the embedder once it has loaded its model."""
-LEAVE = "leave"
-"""The line with which the supervisor asks a worker to exit when its callers have left."""
 DUMP = signal.SIGQUIT
 """The signal at which a process writes where its threads stand, if its interpreter works."""
 DUMP_WITHOUT_INTERPRETER = signal.SIGUSR1
@@ -71,8 +69,6 @@ class Assignment:
     """The conninfo of each server, if a file names them. Otherwise *conninfo* is that of the only one."""
     tenants: Mapping[str, str] = field(default_factory=dict)
     """The name of the server of each tenant that is not at the first, by the tenant's number."""
-    replaces: bool = False
-    """Whether a worker that serves will be replaced. Then this one exits if it cannot open its gate."""
 
     def disk(self) -> Disk:
         """The disk of the database."""

@@ -1,7 +1,7 @@
 """How every child process of the supervisor starts.
 
-The supervisor writes one line of JSON, the assignment, to the child's standard input and keeps the pipe open. A second
-line asks a worker to leave. When the supervisor dies, for whatever reason, the pipe closes and the child exits.
+The supervisor writes one line of JSON, the assignment, to the child's standard input and keeps the pipe open. When it
+closes the pipe or dies, for whatever reason, the child drains and exits.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from muniment_server.process.assignment import DUMP, DUMP_WITHOUT_INTERPRETER, LEAVE, READY, Assignment
+from muniment_server.process.assignment import DUMP, DUMP_WITHOUT_INTERPRETER, READY, Assignment
 from muniment_server.process.hardening import forbid_core_dumps
 from muniment_server.process.stop_signal import StopSignal
 from muniment_server.telemetry import logs
@@ -27,7 +27,6 @@ class Orders(NamedTuple):
     """What the supervisor wants of a child."""
 
     assignment: Assignment
-    leave: threading.Event
     stop: StopSignal
     """Set when the input ends or SIGTERM arrives."""
 
@@ -44,7 +43,7 @@ def receive_orders(process: str) -> Orders | None:
         return None
     assignment = Assignment.from_json(line)
     logs.configure(assignment.log_format, process)
-    orders = Orders(assignment, threading.Event(), StopSignal())
+    orders = Orders(assignment, StopSignal())
     signal.signal(signal.SIGTERM, lambda *_: orders.stop.set())
     threading.Thread(target=_read_input, args=(orders,), daemon=True).start()
     return orders
@@ -78,7 +77,5 @@ def _beat(is_alive: Callable[[], bool]) -> None:
 
 
 def _read_input(orders: Orders) -> None:
-    for line in sys.stdin:
-        if line.strip() == LEAVE:
-            orders.leave.set()
+    sys.stdin.read()
     orders.stop.set()

@@ -32,17 +32,6 @@ def reserve(listen: str) -> Iterator[str]:
         yield f"{_bracketed(host)}:{reserved.getsockname()[1]}"
 
 
-def of_worker(listen: str) -> str:
-    """The address at which a worker binds. A Unix socket gets another path at first: see `take_over`."""
-    return f"{listen}~" if listen.startswith("unix:") else listen
-
-
-def take_over(own: str, listen: str) -> None:
-    """Move a worker's Unix socket to its final path. Connections to the previous worker stay usable."""
-    if own != listen:
-        Path(own.removeprefix("unix:")).rename(listen.removeprefix("unix:"))
-
-
 def _free_port(host: str, port: int) -> int:
     with _bind(host, port, share=False) as probe:
         return int(probe.getsockname()[1])

@@ -1,11 +1,19 @@
-"""Checks certificates before the server uses them."""
+"""Checks certificates before the server uses them, and uses those that replace them."""
 
 from __future__ import annotations
 
+import logging
 import ssl
+import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+import grpc
 
 from muniment_server.runtime.configuration import ConfigError, Tls
+
+_LOG = logging.getLogger("muniment.worker")
 
 
 def checked_tls(certificate: Path, key: Path, client_ca: Path | None = None) -> Tls:
@@ -42,3 +50,46 @@ def _require_readable(*files: Path) -> None:
     for file in files:
         with file.open("rb"):
             pass
+
+
+def credentials(files: Mapping[str, str]) -> grpc.ServerCredentials:
+    """Those in the TLS files, also after the files change. Exits if they are invalid: they may have been replaced."""
+    paths = {name: Path(path) for name, path in files.items()}
+    try:
+        renewed = _Renewed(paths)
+    except (ConfigError, OSError) as error:
+        sys.exit(str(error))
+    read: Any = renewed.read  # its stubs do not know that None means no change
+    return grpc.dynamic_ssl_server_credentials(renewed.current, read, "client_ca" in paths)
+
+
+class _Renewed:
+    """The certificates in files. Each handshake looks whether the files have changed since."""
+
+    def __init__(self, paths: Mapping[str, Path]) -> None:
+        self._paths = paths
+        self._stamps = self._stamped()
+        self.current = self._load()
+
+    def read(self) -> grpc.ServerCertificateConfiguration | None:
+        """What has changed. None for nothing, or for files that cannot be used: those of before stay in use."""
+        try:
+            stamps = self._stamped()
+            if stamps == self._stamps:
+                return None
+            self._stamps = stamps
+            return self._load()
+        except (ConfigError, OSError) as error:
+            _LOG.error("the certificates of before stay in use: %s", error)
+            return None
+
+    def _stamped(self) -> list[tuple[int, int, int]]:
+        found = [path.stat() for path in self._paths.values()]
+        return [(each.st_ino, each.st_mtime_ns, each.st_size) for each in found]
+
+    def _load(self) -> grpc.ServerCertificateConfiguration:
+        tls = checked_tls(**self._paths)
+        return grpc.ssl_server_certificate_configuration(
+            [(tls.key.read_bytes(), tls.certificate.read_bytes())],
+            root_certificates=tls.client_ca.read_bytes() if tls.client_ca else None,
+        )

@@ -13,11 +13,10 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
-from muniment_server.process.assignment import DUMP, DUMP_WITHOUT_INTERPRETER, LEAVE, READY, Assignment
+from muniment_server.process.assignment import DUMP, DUMP_WITHOUT_INTERPRETER, READY, Assignment
 from muniment_server.process.backoff import StartBackoff
 from muniment_server.runtime.child_log import ChildLog
 from muniment_server.runtime.configuration import ServerConfig, child_environment
@@ -42,8 +41,6 @@ _START_LOOKS = round(120 / WATCH_SECONDS)
 _PIPE_BYTES = 64 * 1024
 _KILL_AFTER_DRAIN = 5.0
 """How many seconds after the drain a process that is still running is killed."""
-_LEAVE_SECONDS = 15 * 60.0
-"""How long a leaving worker may take, in seconds: longer than it waits for its callers and then drains."""
 
 
 REPLACED: Counter[tuple[str, str]] = Counter()
@@ -57,21 +54,21 @@ class ChildFailed(RuntimeError):
 class Child:
     """A worker or the embedder. It is restarted when it dies. It loads its code while the database starts."""
 
-    def __init__(self, name: str, config: ServerConfig, *, replaces: bool = False) -> None:
-        """If *replaces*, the process takes over from another, and is not restarted until it has been ready."""
+    def __init__(self, name: str, config: ServerConfig) -> None:
         self.starts = 1
         """How often the process was started."""
         self.name = name
+        self.is_ready = False
+        """Whether the process has said that it serves."""
         self._max_mebibytes = config.max_worker_memory if name == "worker" else 0
         self._silent_looks = -_START_LOOKS
         self._module = _MODULES["worker_with_traces" if name == "worker" and config.traces else name]
         self._drain_seconds = config.drain_seconds
         self._assignment: Assignment | None = None
-        self._next_assignment: Assignment | None = None
         self._backoff = StartBackoff()
-        self._replaces = replaces
-        self._is_kept_alive = not replaces
+        self._is_kept_alive = True
         self._end_by = math.inf
+        """When the process is killed, if it was asked to make room for another."""
         self._reports_handshakes = name == "worker" and config.tls is not None
         self._environment = child_environment(
             config.metrics.directory if config.metrics else None, reports_handshakes=self._reports_handshakes
@@ -82,47 +79,53 @@ class Child:
     def assign(self, assignment: Assignment) -> None:
         """Send the process its assignment."""
         self._assignment = assignment
-        self._send(replace(assignment, replaces=self._replaces).to_json())
-
-    def restart_with(self, assignment: Assignment | None) -> None:
-        """Use *assignment* if the process is restarted.
-
-        With None, a restart uses the assignment that the process has.
-        """
-        self._next_assignment = assignment
-
-    def is_ready(self) -> bool:
-        """Whether the process has said that it is ready. Does not wait. Raises ChildFailed."""
-        if not self._has_output:
-            return False
-        self.wait_until_ready()
-        return True
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # it has died: the supervisor notices
+            self._process.stdin.write(f"{assignment.to_json()}\n")
+            self._process.stdin.flush()
 
     def wait_until_ready(self) -> None:
         """Wait until the process says that it is ready. Raises ChildFailed."""
         if self._output.readline().strip() != READY:
             raise ChildFailed(f"the {self.name} did not start: see the log above")
-        self._replaces, self._is_kept_alive, self._silent_looks = False, True, 0
+        self.is_ready, self._silent_looks = True, 0
+
+    def replace(self, assignment: Assignment | None = None) -> None:
+        """Ask the process to drain and to exit. `keep_alive` starts another one, with a new *assignment* if given."""
+        self._assignment = assignment or self._assignment
+        self.is_ready = False
+        self._end_by = time.monotonic() + self._drain_seconds + _KILL_AFTER_DRAIN
+        self._close_input()
 
     def keep_alive(self) -> None:
-        """Restart the process if it has died, after a delay that grows each time. Kill it if it hangs, or is too large.
+        """Start another process if this one has ended, and kill it if it hangs, or is too large.
 
         To be called every WATCH_SECONDS.
         """
         if self._log is not None:
             self._log.report_repeats()
-        if self._assignment is None or self._replaces:
+        if self._assignment is None or not self._is_kept_alive:
             return
-        if not self.has_ended:
+        if self.has_ended:
+            self._start_another(self._assignment)
+        else:
+            self._kill_if_overdue()
             self._kill_if_hanging()
             self._kill_if_too_large()
-        elif self._is_kept_alive and not self._backoff.remaining:
+
+    def _start_another(self, assignment: Assignment) -> None:
+        """After a process that was replaced: at once. After one that died: after a delay that grows each time."""
+        if self._end_by == math.inf:
+            if self._backoff.remaining:
+                return
             self._backoff.begin()
             _LOG.error("%s died with status %s: restarting it", self.name, self._process.returncode)
-            self._process = self._start()
-            self.starts += 1
-            self._silent_looks = -_START_LOOKS
-            self.assign(self._next_assignment or self._assignment)
+        self._end_by = math.inf
+        self._process = self._start()
+        self.is_ready = False
+        self.starts += 1
+        self._silent_looks = -_START_LOOKS
+        self.assign(assignment)
 
     @property
     def hangs(self) -> bool:
@@ -140,7 +143,12 @@ class Child:
     @property
     def has_grown(self) -> bool:
         """Whether the process serves, and has more memory than it should: it is to be replaced."""
-        return self._is_kept_alive and 0 < self._max_mebibytes < self.mebibytes
+        return self.is_ready and 0 < self._max_mebibytes < self.mebibytes
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process has exited."""
+        return self._process.poll() is not None
 
     def _kill_if_hanging(self) -> None:
         """Kill the process, once it had two seconds to write where its threads stand."""
@@ -161,7 +169,11 @@ class Child:
 
     def _read_output(self) -> str:
         """What the process has written since. Does not wait."""
-        return os.read(self._output.fileno(), _PIPE_BYTES).decode(errors="replace") if self._has_output else ""
+        if not self._has_output:
+            return ""
+        text = os.read(self._output.fileno(), _PIPE_BYTES).decode(errors="replace")
+        self.is_ready = self.is_ready or READY in text.split()
+        return text
 
     @property
     def _has_output(self) -> bool:
@@ -174,27 +186,17 @@ class Child:
             REPLACED[self.name, "memory"] += 1
             self._process.kill()
 
-    def leave(self) -> None:
-        """Ask a worker to take no new connections, and to exit when its callers have left."""
-        self._is_kept_alive = False
-        self._end_by = time.monotonic() + _LEAVE_SECONDS
-        self._send(LEAVE)
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether the process has exited."""
-        return self._process.poll() is not None
-
-    def kill_if_overdue(self) -> None:
-        """Kill the process if it was asked to leave or to stop and has exceeded its time limit."""
-        if time.monotonic() > self._end_by and not self.has_ended:
-            _LOG.error("%s did not end in time: killing it", self.name)
+    def _kill_if_overdue(self) -> None:
+        if time.monotonic() > self._end_by:
+            _LOG.error("%s did not drain in time: killing it", self.name)
             self._process.kill()
 
     def stop(self) -> None:
         """Ask the process to drain and exit."""
         self._is_kept_alive = False
-        self._end_by = min(self._end_by, time.monotonic() + self._drain_seconds + _KILL_AFTER_DRAIN)
+        self._close_input()
+
+    def _close_input(self) -> None:
         if self._process.stdin is not None and not self._process.stdin.closed:
             with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.close()
@@ -225,12 +227,6 @@ class Child:
         assert self._process.stdout is not None
         return self._process.stdout
 
-    def _send(self, line: str) -> None:
-        assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # it has died: the supervisor notices
-            self._process.stdin.write(f"{line}\n")
-            self._process.stdin.flush()
-
 
 def drain(children: list[Child]) -> None:
     """Stop all *children* and wait for them. May be called twice."""
@@ -244,7 +240,7 @@ def _start_process(module: str, environment: Mapping[str, str], *, pipes_errors:
     """Start a child in a session of its own, so that Ctrl-C reaches only the supervisor, which stops it in order.
 
     Until it has that session, a Ctrl-C would kill it. So it starts with SIGINT blocked, and stays so. It also blocks
-    SIGHUP, which some init systems send to all processes of a service: the supervisor replaces it in order. It waits
+    SIGHUP, which some init systems send to all processes of a service: it is the supervisor's to act on. It waits
     for DUMP.
     """
     unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGHUP, DUMP])

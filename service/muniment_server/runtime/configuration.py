@@ -139,27 +139,18 @@ class ServerConfig:
 
     @property
     def connections(self) -> int:
-        """How many connections all processes may open together, also while workers are replaced."""
-        return self._most_workers * sum(self.worker_connections.values()) + self._beside_workers
+        """How many connections all processes may open together."""
+        return self.worker_count * sum(self.worker_connections.values()) + self._beside_workers
 
     @property
     def worker_connections(self) -> Mapping[str, int]:
         """How many connections one worker may open as each role."""
         most = self.max_connections or max(_DEFAULT_CONNECTIONS, self._fewest_connections)
-        return self.limits.connections((most - self._beside_workers) // self._most_workers)
-
-    @property
-    def replaced_at_once(self) -> int:
-        """How many workers a reload replaces at once. More would be faster, and need more memory and connections."""
-        return max(1, self.worker_count // 4)
-
-    @property
-    def _most_workers(self) -> int:
-        return self.worker_count + self.replaced_at_once
+        return self.limits.connections((most - self._beside_workers) // self.worker_count)
 
     @property
     def _fewest_connections(self) -> int:
-        return self._most_workers * _FEWEST_PER_WORKER + self._beside_workers
+        return self.worker_count * _FEWEST_PER_WORKER + self._beside_workers
 
     @property
     def _beside_workers(self) -> int:

@@ -217,7 +217,7 @@ class _Server(ThreadingMixIn, HTTPServer):
 
 
 class _Certificate:
-    """The certificate of the server, as its files are now. Workers read them at a reload, but this process stays."""
+    """The certificate of the server, as its files are now."""
 
     def __init__(self, files: Tls) -> None:
         self._files = files

@@ -1,12 +1,7 @@
-"""Migrates a database, including the step that SQL cannot do: indexing existing items for search.
-
-As a program, it migrates for a reload: the code may be newer than that of the process that starts it.
-"""
+"""Migrates a database, including the step that SQL cannot do: indexing existing items for search."""
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Mapping
 
 import psycopg
@@ -18,17 +13,15 @@ from muniment_server.runtime import cluster_grants
 from muniment_server.search.reindex import reindex
 
 
-def migrate(
-    admin: str, *, passwords: Mapping[str, str] | None = None, beside: int | None = None, until: int | None = None
-) -> list[str]:
+def migrate(admin: str, *, passwords: Mapping[str, str] | None = None, until: int | None = None) -> list[str]:
     """Migrate the database of the conninfo *admin*, and rebuild the search index if needed; return what was done.
 
-    With *beside*, raises CannotMigrate if servers that need that version of the schema could not go on. With *until* 0,
-    makes the roles alone. Raises CannotMigrate if a later version made the schema, and servers of this one refuse it.
+    With *until* 0, makes the roles alone. Raises CannotMigrate if a later version made the schema, and servers of this
+    one refuse it.
     """
     with psycopg.connect(admin) as connection:
         names = cluster_grants.grant_names(connection)
-    done = migrations.migrate(admin, passwords=passwords, grants=names, beside=beside, until=until)
+    done = migrations.migrate(admin, passwords=passwords, grants=names, until=until)
     if any(migrations.SEARCH_MIGRATION in step for step in done):
         with psycopg.connect(operator_conninfo(admin), autocommit=True) as connection:
             count = sum(step.items for step in reindex(connection))
@@ -39,17 +32,3 @@ def migrate(
             for problem in grants.schema_problems(connection, lambda *_: []):
                 raise migrations.CannotMigrate(problem)
     return done
-
-
-def main() -> None:
-    """Migrate as standard input asks, and print the new version of the schema. Exit with 1 if that is not possible."""
-    request = json.load(sys.stdin)
-    try:
-        migrate(request["admin"], beside=request["beside"])
-    except (migrations.CannotMigrate, psycopg.Error) as error:
-        sys.exit(str(error) if isinstance(error, migrations.CannotMigrate) else type(error).__name__)
-    sys.stdout.write(f"{migrations.newest_version()}\n")
-
-
-if __name__ == "__main__":
-    main()

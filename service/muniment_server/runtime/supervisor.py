@@ -9,7 +9,7 @@ import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,25 +20,18 @@ from muniment_server.domain.classification import Classification
 from muniment_server.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
 from muniment_server.embedded_postgres.directory import SOCKET_PATH_BYTES
 from muniment_server.embedder.remote.configuration import reranker_socket
-from muniment_server.postgres.migrate import newest_version
 from muniment_server.postgres.placement import Placement
 from muniment_server.process.assignment import Assignment
 from muniment_server.process.backoff import StartBackoff
 from muniment_server.process.hardening import forbid_core_dumps
 from muniment_server.process.stop_signal import StopSignal
 from muniment_server.runtime import address, connection_budget, databases, metrics_endpoint
+from muniment_server.runtime.certificates import checked_tls
 from muniment_server.runtime.child import WATCH_SECONDS, Child, drain
 from muniment_server.runtime.configuration import ConfigError, ServerConfig
 from muniment_server.runtime.databases import NotReady, ServedDatabase
 from muniment_server.runtime.passfile import PassfileError
-from muniment_server.runtime.reload import (
-    ReloadFailed,
-    Reloads,
-    SchemaUpgrade,
-    Steps,
-    replace_embedder,
-    replace_workers,
-)
+from muniment_server.runtime.replacement import Replacements
 from muniment_server.telemetry.logs import fields
 
 _LOG = logging.getLogger("muniment.supervisor")
@@ -68,13 +61,13 @@ class Embedder:
 
 
 def run(config: ServerConfig, *, on_ready: Callable[[RunningServer], None]) -> None:
-    """Serve until SIGTERM or SIGINT, and reload on SIGHUP. *on_ready* is called once the server accepts calls.
+    """Serve until SIGTERM or SIGINT; reload on SIGHUP. *on_ready* is called once the server accepts calls.
 
     Raises NotReady, AddressInUse, EmbeddedPostgresError, PassfileError, CannotMigrate or ChildFailed.
     """
     forbid_core_dumps()
-    stop, reloads = StopSignal(), Reloads()
-    handle_signals(stop, reloads)
+    stop, replacements = StopSignal(), Replacements()
+    handle_signals(stop, replacements)
     with (
         _metrics_directory(config) as config,
         address.reserve(config.listen) as listen,
@@ -95,29 +88,28 @@ def run(config: ServerConfig, *, on_ready: Callable[[RunningServer], None]) -> N
             _LOG.info("serving", extra=fields(address=listen, workers=len(workers), metrics=metrics))
             has_host_key = databases.has_host_key(served.placement)
             on_ready(RunningServer(listen, len(workers), _admin(served), metrics, has_host_key))
-            schema = SchemaUpgrade(_admin(served), newest_version())
 
-            def reload() -> None:
-                reloads.resume(lambda: _reload(config, workers, embedder, current, schema))
-                reloads.replace_grown(workers, config, current.assignment)
+            def look() -> None:
+                if replacements.takes_request():
+                    _reload(config, replacements, [*workers, *embedder.processes], current)
+                replacements.advance(workers)
 
-            _watch(lambda: [*workers, *embedder.processes], reload, served.embedded, stop)
+            _watch(lambda: [*workers, *embedder.processes], look, served.embedded, stop)
         finally:  # while the database runs; the workers first, because their searches need the embedder
             _LOG.info("stopping", extra=fields(drain_seconds=config.drain_seconds))
-            reloads.stop()
             drain(workers)
             drain(embedder.processes)
 
 
-def handle_signals(stop: StopSignal, reloads: Reloads) -> None:
-    """SIGTERM, SIGINT and SIGQUIT stop the server. SIGHUP reloads it, unless it says that the terminal was closed."""
+def handle_signals(stop: StopSignal, replacements: Replacements) -> None:
+    """SIGTERM, SIGINT and SIGQUIT stop the server. SIGHUP reloads, unless it says that the terminal was closed."""
     had_terminal = os.isatty(0)
 
     def hang_up() -> None:
         if had_terminal and not os.isatty(0):
             stop.set()
         else:
-            reloads.request()
+            replacements.request()
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
         signal.signal(number, lambda *_: stop.set())
@@ -131,29 +123,28 @@ def _start_serving(workers: list[Child], embedder: Embedder, assignment: Assignm
         worker.wait_until_ready()
 
 
-def _reload(
-    config: ServerConfig, workers: list[Child], embedder: Embedder, current: _Current, schema: SchemaUpgrade
-) -> Steps:
+def _reload(config: ServerConfig, replacements: Replacements, children: list[Child], current: _Current) -> None:
+    """Check the TLS files, which workers read by themselves, and give the processes the servers that are named now."""
     _LOG.info("reloading")
-    assignment = _with_servers(config, current.assignment)
-    yield from schema.run()
-    yield from replace_workers(workers, config, assignment)
-    yield from replace_embedder(embedder.processes, config, assignment)
-    current.change(assignment)
-    _LOG.info("reloaded: all workers were replaced")
+    try:
+        if config.tls is not None:
+            checked_tls(**asdict(config.tls))
+        assignment = _with_servers(config, current.assignment)
+    except (ConfigError, PassfileError, NotReady, OSError) as error:
+        _LOG.error("the reload failed; nothing changes: %s", "; ".join(str(error).splitlines()))
+    except psycopg.Error as error:
+        _LOG.error("the reload failed; nothing changes: the servers could not be checked (%s)", type(error).__name__)
+    else:
+        replacements.reload(children if assignment != current.assignment else [], assignment)
+        current.change(assignment)
 
 
 def _with_servers(config: ServerConfig, assignment: Assignment) -> Assignment:
-    """*assignment* with the servers and tenants that the file of servers states now. Raises ReloadFailed."""
+    """*assignment* with the servers and tenants that the file of servers states now, once they have been checked."""
     if config.database.servers_file is None:
         return assignment
-    try:
-        placement = databases.served_placement(config.database.servers_file)
-        databases.require_ready(placement, connections=config.connections, epochs=Path(assignment.epochs))
-    except (ConfigError, PassfileError, NotReady, OSError) as error:
-        raise ReloadFailed("; ".join(str(error).splitlines())) from None
-    except psycopg.Error as error:
-        raise ReloadFailed(f"the servers could not be checked ({type(error).__name__})") from None
+    placement = databases.served_placement(config.database.servers_file)
+    databases.require_ready(placement, connections=config.connections, epochs=Path(assignment.epochs))
     return replace(assignment, **_placed(placement))
 
 
@@ -289,7 +280,7 @@ def _embedder(config: ServerConfig) -> Iterator[Embedder]:
 
 
 def _watch(
-    children: Callable[[], list[Child]], reload: Callable[[], None], embedded: EmbeddedPostgres | None, stop: StopSignal
+    children: Callable[[], list[Child]], look: Callable[[], None], embedded: EmbeddedPostgres | None, stop: StopSignal
 ) -> None:
     backoff = StartBackoff()  # on a full disk, each start would be another crash recovery
     while not stop.wait(WATCH_SECONDS):
@@ -298,7 +289,7 @@ def _watch(
         if embedded is not None and not embedded.running and not backoff.remaining:
             backoff.begin()
             _restart(embedded)
-        reload()
+        look()
 
 
 def _restart(embedded: EmbeddedPostgres) -> None:

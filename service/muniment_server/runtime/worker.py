@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import gc
 import logging
-import sys
-import threading
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
-import grpc
 import psycopg
 
 from muniment_server.background.eraser import Eraser
@@ -28,10 +24,8 @@ from muniment_server.postgres.placement import Databases, PlacedDatabase
 from muniment_server.process import child_main
 from muniment_server.process.assignment import Assignment
 from muniment_server.process.child_main import Orders
-from muniment_server.runtime import address, cluster_grants, log_settings
-from muniment_server.runtime.certificates import checked_tls
+from muniment_server.runtime import certificates, cluster_grants, log_settings
 from muniment_server.runtime.claims import Claim, claim_of, claimed_twice
-from muniment_server.runtime.configuration import ConfigError
 from muniment_server.runtime.readiness import Readiness
 from muniment_server.search.embeddings import no_embedder
 from muniment_server.search.reranking import NO_RERANKER
@@ -76,9 +70,8 @@ def _serve(orders: Orders, tracer: Tracer | None) -> None:
         share_port=True,
     )
     check_grants(server, databases, connections=assignment.connections)
-    if assignment.replaces and not server.gate.open:
-        sys.exit("the gate is closed: the worker to replace goes on")
-    _listen(server, assignment)
+    server.listen(assignment.listen, certificates.credentials(assignment.tls) if assignment.tls else None)
+    server.start()
     readiness = Readiness(server, databases)
     readiness.start()
     readiness.report()
@@ -91,7 +84,6 @@ def _serve(orders: Orders, tracer: Tracer | None) -> None:
     _collect_less_garbage()
     child_main.report_ready()
     child_main.beat_while(readiness.report)
-    threading.Thread(target=_leave, args=(server, orders), daemon=True).start()
     while not stop.wait(_CHECK_SECONDS if _all_are_served(server, databases) else _CHECK_SECONDS_WHILE_CLOSED):
         check_grants(server, databases, connections=assignment.connections)
     server.stop(assignment.drain_seconds)
@@ -124,24 +116,6 @@ def _collect_less_garbage() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(_GARBAGE_BEFORE_COLLECTION)
-
-
-def _listen(server: Server, assignment: Assignment) -> None:
-    """Serve at the address. The workers that serve there already go on, until they leave."""
-    own = address.of_worker(assignment.listen)
-    server.listen(own, _credentials(assignment.tls))
-    server.start()
-    address.take_over(own, assignment.listen)
-
-
-def _leave(server: Server, orders: Orders) -> None:
-    """Once the supervisor asks for it, wait for the callers to leave, and stop."""
-    orders.leave.wait()
-    _LOG.info("leaving: no new connections are accepted, those that exist are served for a minute")
-    try:
-        server.leave()
-    finally:
-        orders.stop.set()
 
 
 def _is_served(server: Server, placed: PlacedDatabase) -> bool:
@@ -207,21 +181,6 @@ def _claimed_twice(tenants: Mapping[str, Collection[TenantNumber]]) -> Collectio
     for tenant, (one, other) in found.items():
         _LOG.critical("the tenant %d is refused: the servers %s and %s both have it", tenant, one, other)
     return found
-
-
-def _credentials(files: Mapping[str, str] | None) -> grpc.ServerCredentials | None:
-    """The credentials in the TLS files. Exits if they are invalid: they may have been replaced."""
-    if files is None:
-        return None
-    try:
-        tls = checked_tls(**{name: Path(path) for name, path in files.items()})
-    except (ConfigError, OSError) as error:
-        sys.exit(str(error))
-    return grpc.ssl_server_credentials(
-        [(tls.key.read_bytes(), tls.certificate.read_bytes())],
-        root_certificates=tls.client_ca.read_bytes() if tls.client_ca else None,
-        require_client_auth=tls.client_ca is not None,
-    )
 
 
 if __name__ == "__main__":

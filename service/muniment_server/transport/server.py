@@ -49,7 +49,6 @@ from muniment_server.transport.admission import Admission
 from muniment_server.transport.call_log import CallLog
 from muniment_server.transport.dispatch import Dispatcher
 from muniment_server.transport.full_disk import RefuseWhenFull
-from muniment_server.transport.leaving import leave
 from muniment_server.transport.pools import Limits
 from muniment_server.transport.rates import CountCalls, Rates
 
@@ -73,8 +72,6 @@ LIVENESS = "liveness"
 READINESS = "readiness"
 """In the health service, like the empty name and each service's: calls can be served. If not, send them elsewhere."""
 _MIB = 1024 * 1024
-_LEAVE_SECONDS = 13 * 60.0
-"""Longer than connections last."""
 _OPTIONS: dict[str, int] = {
     "grpc.max_receive_message_length": _MIB,
     "grpc.max_send_message_length": 4 * _MIB,
@@ -84,7 +81,7 @@ _OPTIONS: dict[str, int] = {
     "grpc.server_handshake_timeout_ms": 10_000,
     "grpc.http2.settings_timeout": 10_000,  # until a caller acknowledges them, grpc applies no limit to its headers
     "grpc.http2.max_ping_strikes": 2,
-    "grpc.max_connection_age_ms": 60_000,  # spreads clients over the workers, and lets a worker leave
+    "grpc.max_connection_age_ms": 60_000,  # spreads clients over the workers
     "grpc.max_connection_age_grace_ms": 11 * 60_000,  # longer than any call
     "grpc.enable_channelz": 0,
 }
@@ -112,7 +109,6 @@ class Server:
         self._is_ready = True
         self._disk = disk
         self._health = health.HealthServicer()
-        self._port_or_path: int | str = 0
         credentials = Credentials(scopes)
         rates = Rates(clock)
         calls = CallLog(logs_all=logs_all_calls, tracer=tracer)
@@ -137,11 +133,8 @@ class Server:
     def listen(self, address: str, credentials: grpc.ServerCredentials | None) -> int:
         """Listen at *address*; return the port (0 for a unix socket). Raises RuntimeError if it is in use."""
         if credentials is None:
-            port = self.grpc.add_insecure_port(address)
-        else:
-            port = self.grpc.add_secure_port(address, credentials)
-        self._port_or_path = address.removeprefix("unix:") if address.startswith("unix:") else port
-        return port
+            return self.grpc.add_insecure_port(address)
+        return self.grpc.add_secure_port(address, credentials)
 
     def start(self) -> None:
         """Start answering. Calls are refused until `set_serving` opens the gate."""
@@ -177,10 +170,6 @@ class Server:
         state = health_pb2.HealthCheckResponse.SERVING if ready else health_pb2.HealthCheckResponse.NOT_SERVING
         for service in ("", READINESS, *(service.full_name for service in SERVICES)):
             self._health.set(service, state)
-
-    def leave(self) -> None:
-        """Take no new connections, and wait until all callers have left. Only if others serve at the same address."""
-        leave(self._port_or_path, seconds=_LEAVE_SECONDS)
 
     def stop(self, grace: float) -> None:
         """Report NOT_SERVING, take no new calls, and let those in flight finish within *grace* seconds."""
