@@ -265,8 +265,13 @@ def test_a_wrong_address_is_a_usage_error(folder, arguments):
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"up 1\n", b"muniment_database_up{ 1\n", b"\xff\xfe", b"# TYPE muniment_database_up histogram\n"]
-)
+    "body",
+    [
+        b"", b"up 1\n", b"muniment_database_up{ 1\n", b"\xff\xfe", b"# TYPE muniment_database_up histogram\n",
+        b"muniment_database_up 1\nmuniment_workers{state=\"listening\"} NaN\n",
+        b"muniment_database_up 0\nmuniment_database_down_since_timestamp_seconds 1e18\n",
+    ],
+)  # fmt: skip
 def test_something_else_at_the_address_is_reported(folder, body):
     head = b"HTTP/1.0 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body)
     with answering(head + body) as address:

@@ -7,7 +7,8 @@ import http.client
 import shlex
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from click.core import ParameterSource
 from muniment.cli.failures import Failure, report_file_errors
 from muniment_server.admin import development
 from muniment_server.admin.database import data_dir_option
-from muniment_server.admin.readings import NotMetrics, Reading
+from muniment_server.admin.readings import Reading
 from muniment_server.runtime.configuration import ConfigError, is_private, split_address
 from muniment_server.runtime.metrics_endpoint import PATH, read_token
 
@@ -27,6 +28,33 @@ _SECONDS = 10.0
 """How long a server may say nothing."""
 _MAX_BYTES = 8 * 1024 * 1024
 _NAME_IT = "give the --metrics of `muniment serve` here, too, or set MUNIMENT_METRICS"
+
+
+_UNREACHABLE: tuple[tuple[tuple[type[Exception], ...], str, str], ...] = (
+    (
+        (FileNotFoundError, ConnectionRefusedError),
+        "no server serves metrics at {address}",
+        "is it running? start it: {start}",
+    ),
+    ((PermissionError,), "the metrics at {address} are another account's", "run this as that account"),
+    (
+        (TimeoutError,),
+        f"the server at {{address}} has not answered for {_SECONDS:g} s",
+        "its log says more; restart it if that says nothing either",
+    ),
+    (
+        (ssl.SSLCertVerificationError,),
+        "the certificate of {address} is not trusted: {error}",
+        "give the authority that signed it with --tls-ca FILE (MUNIMENT_TLS_CA)",
+    ),
+    ((ssl.SSLError,), "the server at {address} does not use TLS", "omit --tls-ca, and unset MUNIMENT_TLS_CA"),
+    (
+        (ConnectionError, http.client.HTTPException),
+        "the server at {address} ended the connection",
+        "does it use TLS? give --tls-ca FILE; otherwise try again: it serves eight readers at once",
+    ),
+)
+"""Why a server cannot be asked, and what to do."""
 
 
 def _checked_address(ctx: click.Context, param: click.Parameter, address: str | None) -> str | None:
@@ -149,11 +177,17 @@ class MetricsReader:
         response, body = self._fetch()
         if response.status == http.client.UNAUTHORIZED:
             raise self._refused()
-        try:
+        with self.no_metrics():
             if response.status != http.client.OK or len(body) > _MAX_BYTES:
-                raise NotMetrics
+                raise ValueError(response.status)
             return Reading.parse(body.decode())
-        except (NotMetrics, UnicodeDecodeError):
+
+    @contextmanager
+    def no_metrics(self) -> Iterator[None]:
+        """Raise Failure for what reading metrics raises, if something else serves there."""
+        try:
+            yield
+        except (ValueError, LookupError, ArithmeticError, OSError):  # what the parser raises depends on the text
             raise Failure(
                 f"what {self.address} serves are not the metrics of a server",
                 "give the address that `muniment serve` says after `Metrics are at`",
@@ -194,26 +228,12 @@ class MetricsReader:
         )
 
     def _unreachable(self, error: Exception) -> Failure:
-        match error:
-            case FileNotFoundError() | ConnectionRefusedError():
-                what, advice = f"no server serves metrics at {self.address}", f"is it running? start it: {self._start}"
-            case PermissionError():
-                what, advice = f"the metrics at {self.address} are another account's", "run this as that account"
-            case TimeoutError():
-                what = f"the server at {self.address} has not answered for {_SECONDS:g} s"
-                advice = "its log says more; restart it if that says nothing either"
-            case ssl.SSLCertVerificationError():
-                what = f"the certificate of {self.address} is not trusted: {error.verify_message}"
-                advice = "give the authority that signed it with --tls-ca FILE (MUNIMENT_TLS_CA)"
-            case ssl.SSLError():
-                what = f"the server at {self.address} does not use TLS"
-                advice = "omit --tls-ca, and unset MUNIMENT_TLS_CA"
-            case ConnectionError() | http.client.HTTPException():
-                what = f"the server at {self.address} ended the connection"
-                advice = "does it use TLS? give --tls-ca FILE; otherwise try again: it serves eight readers at once"
-            case _:
-                what, advice = f"{self.address} cannot be reached: {error}", "check the address: unix:PATH or HOST:PORT"
-        return Failure(what, advice)
+        what, advice = next(
+            ((what, advice) for kinds, what, advice in _UNREACHABLE if isinstance(error, kinds)),
+            ("{address} cannot be reached: {error}", "check the address: unix:PATH or HOST:PORT"),
+        )
+        given = {"address": self.address, "start": self._start, "error": getattr(error, "verify_message", error)}
+        return Failure(what.format(**given), advice.format(**given))
 
 
 class _UnixConnection(http.client.HTTPConnection):

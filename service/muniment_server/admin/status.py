@@ -29,7 +29,9 @@ def status(metrics: MetricsReader, output: Output) -> None:
       muniment status --metrics unix:/run/muniment/metrics --json
       muniment status --metrics db.example:9464 --metrics-token-file /etc/muniment/metrics-token --tls-ca ca.pem
     """
-    found = status_of(metrics.read())
+    reading = metrics.read()
+    with metrics.no_metrics():
+        found = status_of(reading)
     if output.as_json:
         output.record(found, ())
     elif output.on_terminal:
@@ -117,11 +119,8 @@ def _gauges(reading: Reading, name: str, label: str) -> dict[str, int] | None:
 
 
 def _moment(seconds: float | None) -> datetime | None:
-    """The time so many *seconds* after the beginning of 1970. None if there are none, or a datetime cannot hold it."""
-    try:
-        return None if seconds is None else datetime.fromtimestamp(round(seconds), UTC)
-    except (ValueError, OverflowError, OSError):
-        return None
+    """The time so many *seconds* after the beginning of 1970."""
+    return None if seconds is None else datetime.fromtimestamp(round(seconds), UTC)
 
 
 def _times(reading: Reading, name: str, label: str) -> dict[str, datetime | None] | None:
