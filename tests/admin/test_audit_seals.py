@@ -12,8 +12,8 @@ import psycopg
 import pytest
 
 from muniment.cli.failures import Failure
-from muniment_server.admin.audit import checkpoint_of
-from muniment_server.admin.operator import connect_operator
+from muniment_server.admin.audit import audit_checkpoints, checkpoint_of, remove_audit_events, verify_audit
+from muniment_server.admin.connection import connect_operator
 from muniment_server.admin.sealing import Checkpoint, Verified
 from muniment_server.background.sealer import BEGINNING, Position, Raced, Sealer, last_seals, seal_tenant, tenants
 from muniment_server.domain.classification import Classification
@@ -56,11 +56,11 @@ class Log:
 
     def checkpoints(self) -> list[Checkpoint]:
         with connect_operator(self.database.admin) as operator:
-            return operator.audit_checkpoints("acme")
+            return audit_checkpoints(operator, "acme")
 
     def verify(self, checkpoints: Sequence[Checkpoint] = ()) -> list[Verified]:
         with connect_operator(self.database.admin) as operator:
-            return list(operator.verify_audit("acme", checkpoints))
+            return list(verify_audit(operator, "acme", checkpoints))
 
     def problems(self, checkpoints: Sequence[Checkpoint] = ()) -> list[str]:
         return [problem for found in self.verify(checkpoints) for problem in found.problems]
@@ -70,7 +70,7 @@ class Log:
 
     def purge(self, *, before: datetime) -> int:
         with connect_operator(self.database.admin) as operator:
-            return sum(removed.events for removed in operator.remove_audit_events("acme", before=before))
+            return sum(removed.events for removed in remove_audit_events(operator, "acme", before=before))
 
     def tamper(self, statement: str) -> int:
         """Change the database as its superuser; return how many rows were changed."""

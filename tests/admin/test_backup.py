@@ -24,8 +24,18 @@ from muniment import Classification, ItemKind
 from muniment.cli.failures import Failure
 from muniment_server.admin import development, dumps
 from muniment_server.admin import journal as journals
-from muniment_server.admin.journal import Journal, from_bytes, replay, to_bytes
-from muniment_server.admin.operator import Operator, connect_operator
+from muniment_server.admin.audit import audit_events
+from muniment_server.admin.backup import add_closed_sessions, end_restore
+from muniment_server.admin.connection import Operator, connect_operator
+from muniment_server.admin.host_keys import (
+    create_host_key,
+    freeze_host_keys,
+    list_host_keys,
+    revoke_host_key,
+    thaw_host_keys,
+)
+from muniment_server.admin.inspection import broken_ledgers, erasing
+from muniment_server.admin.journal import Journal, from_bytes, journal_of, replay, to_bytes
 from muniment_server.domain.classification import Classification as Level
 from muniment_server.domain.ids import HostKeyId, RandomIds
 from muniment_server.embedded_postgres import EmbeddedPostgres, conninfo_of_running
@@ -153,8 +163,8 @@ def test_a_journal_is_replayed_once_and_only_in_its_own_database(
         with connect_operator(older.admin) as operator, older.as_owner() as owner:
             assert replay(owner, journal) == len(journal) == 2
             assert replay(owner, journal) == 0
-            assert operator.erasing()[0] == 1
-            assert not any(operator.broken_ledgers().values())
+            assert erasing(operator)[0] == 1
+            assert not any(broken_ledgers(operator).values())
         with older.as_owner() as owner:
             query = "SELECT revision FROM muniment_confidential.revision WHERE agent = %s ORDER BY revision"
             assert owner.execute(query, [journal[0].agent]).fetchall() == [(1,), (3,)]
@@ -171,15 +181,15 @@ def test_entries_of_what_the_backup_lacks_are_recorded_so_that_the_next_journal_
     host.erase_items(agent_id="bob", kind=1, name="plan")
     host.delete_agent(agent_id="bob")
     with connect_operator(service.database.admin) as operator:
-        operator.revoke_host_key(new_key(operator, "later"))
+        revoke_host_key(operator, new_key(operator, "later"))
     journal = written(service).entries
     with cloned(postgres) as restored:
         load(restored.admin, tmp_path / "muniment.dump")
         with connect_operator(restored.admin) as operator:
-            assert operator.end_restore(journal) == len(journal) == 3
-            assert operator.journal().entries == journal
+            assert end_restore(operator, journal) == len(journal) == 3
+            assert journal_of(operator.connection).entries == journal
             new_key(operator, "another")
-            assert [event.method for event in operator.audit_events(tenant="another", limit=9)] == ["host-key create"]
+            assert [event.method for event in audit_events(operator, tenant="another", limit=9)] == ["host-key create"]
 
 
 def a_large_journal_is_replayed(
@@ -197,8 +207,8 @@ def a_large_journal_is_replayed(
     with cloned(postgres) as restored:
         load(restored.admin, tmp_path / "muniment.dump")
         with connect_operator(restored.admin) as operator:
-            assert operator.end_restore(journal) == len(journal)
-            assert set(operator.journal().entries) == set(journal)
+            assert end_restore(operator, journal) == len(journal)
+            assert set(journal_of(operator.connection).entries) == set(journal)
 
 
 def test_a_large_journal_is_replayed(postgres, service, tmp_path, monkeypatch):
@@ -217,7 +227,7 @@ def test_with_the_time_limit_for_idle_transactions_that_test_fails(postgres, ser
 def written(service: Service) -> Journal:
     """The journal of a database, as a file brings it back."""
     with connect_operator(service.database.admin) as operator:
-        return from_bytes(to_bytes(operator.journal()))
+        return from_bytes(to_bytes(journal_of(operator.connection)))
 
 
 def test_of_keys_that_were_revoked_frozen_and_thawed_the_last_state_is_repeated(
@@ -227,16 +237,16 @@ def test_of_keys_that_were_revoked_frozen_and_thawed_the_last_state_is_repeated(
         keys = {tenant: new_key(operator, tenant) for tenant in ("frozen", "thawed", "gone")}
         with (tmp_path / "muniment.dump").open("wb") as target:
             dumps.dump(service.database.admin, target)
-        operator.freeze_host_keys("frozen")
-        operator.freeze_host_keys("thawed")
-        operator.thaw_host_keys("thawed")
-        operator.revoke_host_key(keys["gone"])
+        freeze_host_keys(operator, "frozen")
+        freeze_host_keys(operator, "thawed")
+        thaw_host_keys(operator, "thawed")
+        revoke_host_key(operator, keys["gone"])
     journal = written(service).entries
     with cloned(postgres) as restored:
         load(restored.admin, tmp_path / "muniment.dump")
         with connect_operator(restored.admin) as operator:
-            assert operator.end_restore(journal) == len(journal) == 4
-            found = {key.host_key_id: key for key in operator.host_keys()}
+            assert end_restore(operator, journal) == len(journal) == 4
+            found = {key.host_key_id: key for key in list_host_keys(operator)}
 
     assert found[keys["frozen"]].freeze_time == journal[0].time
     assert found[keys["thawed"]].freeze_time is None
@@ -247,22 +257,22 @@ def test_an_old_journal_does_not_thaw_what_was_frozen_later(service: Service):
     """Its entries are repeated, because the audit log has lost them. The later freeze stays."""
     with connect_operator(service.database.admin) as operator:
         key = new_key(operator, "frozen")
-        operator.freeze_host_keys("frozen")
-        operator.thaw_host_keys("frozen")
+        freeze_host_keys(operator, "frozen")
+        thaw_host_keys(operator, "frozen")
         journal = written(service).entries
-        operator.freeze_host_keys("frozen")
+        freeze_host_keys(operator, "frozen")
         latest = written(service).entries[-1]
         with service.database.as_owner() as owner:
             owner.execute("DELETE FROM muniment_control.audit")
             assert replay(owner, journal) == 2
-        found = {each.host_key_id: each for each in operator.host_keys()}
+        found = {each.host_key_id: each for each in list_host_keys(operator)}
 
     assert found[key].freeze_time == latest.time
 
 
 def new_key(operator: Operator, tenant: str) -> HostKeyId:
     """The id of a new host key."""
-    return HostKeyId(operator.create_host_key(tenant=tenant, ceiling=Level.PUBLIC, ids=RandomIds())[0])
+    return HostKeyId(create_host_key(operator, tenant=tenant, ceiling=Level.PUBLIC, ids=RandomIds())[0])
 
 
 HEADER = {"format": "muniment journal", "version": 1, "database": "2026-11-23 12:00:00+00:00"}
@@ -356,7 +366,7 @@ def test_a_database_is_not_used_until_its_restore_has_ended(folder: Path, kept, 
     """Neither by a server, nor by operators; and the doctor says so."""
     file, _ = kept
     data = ("--data-dir", str(folder / "restored"))
-    monkeypatch.setattr(Operator, "end_restore", lambda *_: sys.exit(143))
+    monkeypatch.setattr("muniment_server.admin.backup.end_restore", lambda *_: sys.exit(143))
     assert run(folder, "restore", str(file), *data).returncode == 143
 
     doctor = run(folder, "doctor", *data)
@@ -407,7 +417,7 @@ def test_an_interrupted_restore_leaves_no_open_session(postgres: EmbeddedPostgre
             assert owner.execute("SELECT FROM vault.session").fetchall() == []
             assert len(owner.execute("SELECT FROM vault.conversation").fetchall()) == 1
         with connect_operator(restored.admin) as operator, pytest.raises(KeyboardInterrupt):
-            operator.add_closed_sessions(lambda connection: _load_and_interrupt(connection, file))
+            add_closed_sessions(operator, lambda connection: _load_and_interrupt(connection, file))
 
         with restored.as_owner() as owner:
             assert owner.execute("SELECT FROM vault.session").fetchall() == []
@@ -428,7 +438,7 @@ def test_the_sessions_of_a_backup_may_be_late_in_it(postgres, service, tmp_path,
     with cloned(postgres) as restored:
         load(restored.admin, file)
         with connect_operator(restored.admin) as operator:
-            assert operator.add_closed_sessions(load_late) == 1
+            assert add_closed_sessions(operator, load_late) == 1
 
 
 def _load_and_interrupt(connection: psycopg.Connection[Any], file: Path) -> None:

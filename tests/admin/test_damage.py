@@ -11,9 +11,10 @@ import pytest
 
 from muniment.cli.failures import Failure
 from muniment_server.admin import dumps
+from muniment_server.admin.audit import verify_audit
 from muniment_server.admin.checks import Verdict, check_database
+from muniment_server.admin.connection import connect_operator
 from muniment_server.admin.database import report_database_errors
-from muniment_server.admin.operator import connect_operator
 from muniment_server.background.census import Census
 from muniment_server.postgres.driver_errors import AFTER_DAMAGE, UNUSABLE_FILES
 from muniment_server.postgres.pool import SINGLE
@@ -198,7 +199,7 @@ def test_a_backup_says_what_is_damaged_and_what_to_do(damage):
 def test_a_command_says_what_is_damaged_and_what_to_do(damage):
     database = damage("muniment_public.audit")
     with connect_operator(database.admin) as operator:
-        message, advice = advice_about(lambda: list(operator.verify_audit("acme", ())))
+        message, advice = advice_about(lambda: list(verify_audit(operator, "acme", ())))
 
     assert "invalid page in block 0" in message
     assert advice == f"the database is damaged: {AFTER_DAMAGE}"

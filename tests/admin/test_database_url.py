@@ -12,8 +12,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from muniment_server.admin.operator import Operator
 from muniment_server.postgres import roles
+from muniment_server.runtime import clocks
 from tests.support.commands import SYSTEM_POSTGRES, Server, line_of, objects, run, run_process
 from tests.support.external_postgres import PASSWORD, admin_url, migrate
 
@@ -227,7 +227,7 @@ def test_a_database_whose_clock_is_wrong_is_not_purged(folder, url, passfile, of
 @pytest.mark.proof
 @pytest.mark.parametrize("what", [(), ("--sessions",)])
 def test_only_the_comparison_of_the_clocks_stops_it(folder, url, passfile, monkeypatch, what):
-    monkeypatch.setattr(Operator, "clock_warnings", lambda _: [])
+    monkeypatch.setattr(clocks, "warnings", lambda _: [])
     with clock_that_is_wrong(url, "+ '61 s'"):
         done = run(folder, "purge", *what, "--older-than", "90d", "--yes", MUNIMENT_DATABASE_URL=admin_url(url))
 

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from muniment_server.admin import development
-from muniment_server.admin.operator import connect_operator
+from muniment_server.admin.connection import connect_operator
+from muniment_server.admin.host_keys import accepts_host_key
 
 ODD = ["", "null", "[]", "5", '"text"', "{}", '{"host_key": null}', '{"host_key": ["x"]}', "[" * 100_000, "\x00"]
 
@@ -23,7 +24,7 @@ def test_a_file_with_anything_else_is_written_anew(database, tmp_path, text):
     assert json.loads(file.read_text()) == {"address": "here", "host_key": key, "metrics": "there"}
     assert development.metrics_address(file) == "there"
     with connect_operator(database.admin) as operator:
-        assert operator.accepts_host_key(key)
+        assert accepts_host_key(operator, key)
 
 
 def test_a_valid_key_is_kept(database, tmp_path):

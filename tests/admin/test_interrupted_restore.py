@@ -11,7 +11,8 @@ import psycopg
 import pytest
 
 from muniment_server.admin import dumps
-from muniment_server.admin.operator import connect_operator
+from muniment_server.admin.connection import connect_operator
+from muniment_server.admin.inspection import size_of
 from muniment_server.domain.classification import Classification as Level
 from muniment_server.embedded_postgres import EmbeddedPostgres
 from muniment_server.runtime import restoring
@@ -26,7 +27,7 @@ STEPS = [
     "muniment_server.admin.dumps.load",
     "muniment_server.admin.dumps._restore",
     "muniment_server.admin.dumps.load_sessions",
-    "muniment_server.admin.operator.Operator.end_restore",
+    "muniment_server.admin.backup.end_restore",
     "muniment_server.runtime.restoring.end",
 ]
 """What a restore does once the database is marked, in this order."""
@@ -85,7 +86,7 @@ def test_a_database_whose_restore_was_interrupted_is_used_by_nothing_until_it_is
         assert done.returncode == 0, done.stderr
         assert "1 open session was closed" in done.stderr
         with connect_operator(restored.admin) as operator:
-            assert operator.size().agents == 1
+            assert size_of(operator).agents == 1
         with restored.as_owner() as owner:
             assert restoring.problems(owner) == []
 

@@ -9,8 +9,14 @@ from datetime import UTC, datetime, timedelta
 import grpc
 import pytest
 
-from muniment_server.admin import operator as operators
-from muniment_server.admin.operator import NoSuchAgent, NoSuchTenant, Purgeable, connect_operator
+from muniment_server.admin import connection
+from muniment_server.admin import purge as purging
+from muniment_server.admin.audit import audit_events
+from muniment_server.admin.connection import NoSuchAgent, NoSuchTenant, connect_operator
+from muniment_server.admin.history import revisions_of
+from muniment_server.admin.inspection import broken_ledgers
+from muniment_server.admin.purge import Purgeable, purgeable, remove_sessions, remove_versions
+from muniment_server.admin.sessions import close_sessions
 from muniment_server.domain import tokens
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import RandomIds
@@ -33,7 +39,7 @@ def test_an_expired_and_replaced_version_is_purged_too(database):
         session.save_memory(key="k", content="new")
 
     with connect_operator(database.admin) as operator:
-        list(operator.purge(Purgeable(), before=datetime.now(UTC) + timedelta(seconds=100)))
+        list(remove_versions(operator, Purgeable(), before=datetime.now(UTC) + timedelta(seconds=100)))
 
     with database.as_owner() as owner:
         assert owner.execute("SELECT content FROM muniment_public.revision WHERE kind = 1").fetchall() == [("new",)]
@@ -57,7 +63,7 @@ def test_a_version_next_to_an_erased_one_is_purged(database, erased, overwritten
 
     def left(before: datetime) -> list[str]:
         with connect_operator(database.admin) as operator:
-            list(operator.purge(Purgeable(), before=before))
+            list(remove_versions(operator, Purgeable(), before=before))
         with database.as_owner() as owner:
             query = "SELECT content FROM muniment_public.revision WHERE kind = 1 ORDER BY name DESC, revision"
             return [content for (content,) in owner.execute(query)]
@@ -86,8 +92,8 @@ def test_an_erasure_that_was_repeated_after_a_restore_removes_no_version_that_is
         if is_written_anew:
             service.session(Classification.PUBLIC, conversation_id="later").save_memory(key="plan", content="three")
         with connect_operator(database.admin) as operator:
-            list(operator.purge(Purgeable(), before=began + timedelta(days=30)))
-            broken = operator.broken_ledgers()
+            list(remove_versions(operator, Purgeable(), before=began + timedelta(days=30)))
+            broken = broken_ledgers(operator)
 
     with database.as_owner() as owner:
         query = "SELECT content FROM muniment_public.revision WHERE kind = 1 ORDER BY revision"
@@ -103,8 +109,8 @@ def test_a_purge_of_a_renamed_memory_leaves_no_version_of_its_earlier_name(datab
         session.rename_memory(key="a", new_key="b")
         session.delete_memory(key="b")
     with connect_operator(database.admin) as operator:
-        what = operator.purgeable(tenant="acme", agent_id="alice", kind=ItemKind.MEMORY, name="b")
-        list(operator.purge(what, before=datetime.now(UTC) + timedelta(hours=1)))
+        what = purgeable(operator, tenant="acme", agent_id="alice", kind=ItemKind.MEMORY, name="b")
+        list(remove_versions(operator, what, before=datetime.now(UTC) + timedelta(hours=1)))
 
     with database.as_owner() as owner:
         assert owner.execute("SELECT name FROM muniment_public.revision WHERE kind = 1").fetchall() == []
@@ -117,10 +123,10 @@ def test_a_purge_of_a_name_that_an_item_had_for_a_while_leaves_no_gap(database):
         session.rename_memory(key="a", new_key="b")
         session.rename_memory(key="b", new_key="a")
     with connect_operator(database.admin) as operator:
-        what = operator.purgeable(tenant="acme", agent_id="alice", kind=ItemKind.MEMORY, name="b")
-        list(operator.purge(what, before=datetime.now(UTC) + timedelta(hours=1)))
+        what = purgeable(operator, tenant="acme", agent_id="alice", kind=ItemKind.MEMORY, name="b")
+        list(remove_versions(operator, what, before=datetime.now(UTC) + timedelta(hours=1)))
 
-        assert set(operator.broken_ledgers().values()) == {0}
+        assert set(broken_ledgers(operator).values()) == {0}
     with database.as_owner() as owner:
         assert owner.execute("SELECT revision FROM muniment_public.revision WHERE kind = 1").fetchall() == [(3,)]
 
@@ -135,7 +141,7 @@ def ages_are_counted_from_the_overwriting(database):
 
     def left(before: datetime) -> list[str]:
         with connect_operator(database.admin) as operator:
-            list(operator.purge(Purgeable(), before=before))
+            list(remove_versions(operator, Purgeable(), before=before))
         with database.as_owner() as owner:
             query = "SELECT content FROM muniment_public.revision WHERE kind = 1 ORDER BY revision"
             return [content for (content,) in owner.execute(query)]
@@ -172,21 +178,23 @@ def test_only_what_is_named_is_purged(database):
     before = left()
     named = ("alice", ItemKind.MEMORY, "plan")
     with connect_operator(database.admin) as operator:
-        what = operator.purgeable(tenant="acme", agent_id="alice", kind=ItemKind.MEMORY, name="plan")
-        purged = [each.revisions for each in operator.purge(what, before=datetime.now(UTC) + timedelta(hours=1))]
+        what = purgeable(operator, tenant="acme", agent_id="alice", kind=ItemKind.MEMORY, name="plan")
+        purged = [
+            each.revisions for each in remove_versions(operator, what, before=datetime.now(UTC) + timedelta(hours=1))
+        ]
         with pytest.raises(NoSuchAgent):
-            operator.purgeable(tenant="acme", agent_id="nobody", kind=None, name=None)
+            purgeable(operator, tenant="acme", agent_id="nobody", kind=None, name=None)
         with pytest.raises(NoSuchTenant):
-            operator.purgeable(tenant="nobody", agent_id=None, kind=None, name=None)
+            purgeable(operator, tenant="nobody", agent_id=None, kind=None, name=None)
         with pytest.raises(ValueError, match="an agent id requires a tenant"):
-            operator.purgeable(tenant=None, agent_id="alice", kind=None, name=None)
+            purgeable(operator, tenant=None, agent_id="alice", kind=None, name=None)
         with pytest.raises(ValueError, match="an agent id requires a tenant"):
-            operator.close_sessions("tenant close-sessions", agent_id="alice")
+            close_sessions(operator, "tenant close-sessions", agent_id="alice")
 
         assert purged == [1, 0, 0, 1]
         assert before - left() == Counter({named: 2})
-        rest = operator.purgeable(tenant="acme", agent_id=None, kind=ItemKind.BLOCK, name=None)
-        list(operator.purge(rest, before=datetime.now(UTC) + timedelta(hours=1)))
+        rest = purgeable(operator, tenant="acme", agent_id=None, kind=ItemKind.BLOCK, name=None)
+        list(remove_versions(operator, rest, before=datetime.now(UTC) + timedelta(hours=1)))
         assert {kind for _, kind, _ in before - left()} == {ItemKind.MEMORY, ItemKind.BLOCK}
         assert {agent_id for agent_id, kind, _ in before - left() if kind == ItemKind.BLOCK} == {"alice", "bob"}
 
@@ -203,8 +211,8 @@ def purges_are_recorded_with_their_agents(database, tenant=None):
             session.save_memory(key="plan", content="two")
             service.host().close_session(session_id=session.session_id)
         with connect_operator(database.admin) as operator:
-            what = operator.purgeable(tenant=tenant, agent_id=None, kind=None, name=None)
-            list(operator.purge(what, before=datetime.now(UTC) + LATER))
+            what = purgeable(operator, tenant=tenant, agent_id=None, kind=None, name=None)
+            list(remove_versions(operator, what, before=datetime.now(UTC) + LATER))
         purge_sessions(database, before=datetime.now(UTC) + LATER, tenant=tenant)
 
         def recorded(host: Caller) -> set[tuple[str, str]]:
@@ -224,8 +232,8 @@ def test_c23_what_is_purged_of_hidden_agents_is_hidden(database, tenant):
 def purge_sessions(database, *, before, **owner):
     """Purge the sessions of all, or of one owner; return their ids."""
     with connect_operator(database.admin) as operator:
-        what = operator.purgeable(**({"tenant": None, "agent_id": None} | owner), kind=None, name=None)
-        return {str(each.session_id) for batch in operator.purge_sessions(what, before=before) for each in batch}
+        what = purgeable(operator, **({"tenant": None, "agent_id": None} | owner), kind=None, name=None)
+        return {str(each.session_id) for batch in remove_sessions(operator, what, before=before) for each in batch}
 
 
 def closed_session(service, level=Classification.PUBLIC, **owner):
@@ -340,7 +348,7 @@ def test_a_conversation_keeps_its_taint_without_its_sessions(database):
 )
 def test_without_a_guard_of_the_purge_these_tests_fail(database, holds, query, right, wrong):
     with (
-        spoiled(operators._QUERIES, query, right, wrong),
+        spoiled(connection.QUERIES, query, right, wrong),
         pytest.raises((AssertionError, grpc.RpcError)),
     ):
         holds(database)
@@ -372,10 +380,10 @@ def test_what_was_recorded_of_a_purged_session_stays_and_its_purge_is_recorded(d
     with serving(database) as service:
         sessions = [closed_session(service, level) for level in (Classification.PUBLIC, Classification.RESTRICTED)]
         with connect_operator(database.admin) as operator:
-            before = operator.audit_events(tenant="acme", limit=1000)
+            before = audit_events(operator, tenant="acme", limit=1000)
             purge_sessions(database, before=datetime.now(UTC) + LATER, tenant="acme", agent_id="alice")
-            after = operator.audit_events(tenant="acme", limit=1000)
-            history = operator.history(tenant="acme", agent_id="alice", kind=ItemKind.MEMORY, name="plan")
+            after = audit_events(operator, tenant="acme", limit=1000)
+            history = revisions_of(operator, tenant="acme", agent_id="alice", kind=ItemKind.MEMORY, name="plan")
 
     added = [event for event in after if event not in before]
     assert [event for event in after if event in before] == before
@@ -390,7 +398,7 @@ def test_what_was_recorded_of_a_purged_session_stays_and_its_purge_is_recorded(d
 
 
 def test_only_the_sessions_of_the_owner_that_is_named_are_purged_in_batches(database, monkeypatch):
-    monkeypatch.setattr(operators, "_BATCH_SESSIONS", 2)
+    monkeypatch.setattr(purging, "_BATCH_SESSIONS", 2)
     with serving(database) as service:
         of = {
             (tenant, agent_id): {
@@ -405,7 +413,7 @@ def test_only_the_sessions_of_the_owner_that_is_named_are_purged_in_batches(data
     assert purge_sessions(database, before=before, tenant="other") == of["other", "alice"]
     assert purge_sessions(database, before=before) == of["acme", "bob"]
     with connect_operator(database.admin) as operator:
-        events = operator.audit_events(tenant="acme", limit=1000)
+        events = audit_events(operator, tenant="acme", limit=1000)
     assert [event.agent_id for event in events if event.method == "purge sessions"] == ["bob"] * 2 + ["alice"] * 3
 
 

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from muniment_server.admin.operator import connect_operator
+from muniment_server.admin.connection import connect_operator
+from muniment_server.admin.inspection import broken_index
 from tests.agents.test_quotas import limit, quota_of, storage
 from tests.support.answers import INTERNAL, LEVELS
 from tests.support.invariants import broken_invariants
@@ -134,5 +135,5 @@ def test_turns_that_are_embedded_with_each_other_are_removed_together(service, l
     assert included == 2
     assert left == [[(last.passage_id,)]] * 3
     with connect_operator(service.database.admin) as operator:
-        assert set(operator.broken_index().values()) == {0}
+        assert set(broken_index(operator).values()) == {0}
     assert [what for what in broken_invariants(service.database) if "miscounted" in what] == []

@@ -9,7 +9,8 @@ import uuid
 import psycopg
 import pytest
 
-from muniment_server.admin.operator import connect_operator
+from muniment_server.admin.connection import connect_operator
+from muniment_server.admin.inspection import broken_index, broken_ledgers
 from muniment_server.agents import erasing
 from muniment_server.monitor.host_scope import HostScope
 from muniment_server.postgres import roles
@@ -73,7 +74,7 @@ def erasures(service: Service) -> int:
 def broken(service: Service) -> tuple[int, int, int]:
     """How much is broken: ledgers and index, as the doctor counts it, and the counts of what is stored."""
     with connect_operator(service.database.admin) as operator:
-        ledgers, index = operator.broken_ledgers(), operator.broken_index()
+        ledgers, index = broken_ledgers(operator), broken_index(operator)
     miscounted = [what for what in broken_invariants(service.database) if "miscounted" in what]
     return sum(ledgers.values()), sum(index.values()), len(miscounted)
 

@@ -10,7 +10,9 @@ from threading import Event, current_thread
 import psycopg
 import pytest
 
-from muniment_server.admin.operator import NoSuchAgent, connect_operator
+from muniment_server.admin.connection import NoSuchAgent, connect_operator
+from muniment_server.admin.history import revisions_of
+from muniment_server.admin.inspection import broken_index, broken_ledgers, erasing
 from muniment_server.background import eraser
 from muniment_server.background.eraser import Eraser, _Interrupted
 from muniment_server.domain.items import ItemKind
@@ -128,7 +130,7 @@ def test_operators_do_not_find_a_deleted_agent_by_the_id_in_the_audit_log(servic
     with connect_operator(service.database.admin) as operator:
         assert deleted.startswith("~")
         with pytest.raises(NoSuchAgent):
-            operator.history(tenant="acme", agent_id=deleted, kind=ItemKind.MEMORY, name="plan")
+            revisions_of(operator, tenant="acme", agent_id=deleted, kind=ItemKind.MEMORY, name="plan")
 
 
 def test_an_eraser_that_fails_each_second_says_so_once_a_minute(service, caplog):
@@ -164,7 +166,7 @@ def test_the_eraser_goes_on_after_an_error_and_logs_only_its_kind(service, caplo
 
     with eraser_of(service.database, may_erase) as fragile, connect_operator(service.database.admin) as operator:
         fragile.start()
-        wait_until(lambda: operator.erasing() == (0, 0), "it goes on")
+        wait_until(lambda: erasing(operator) == (0, 0), "it goes on")
         erased.set()
         assert [record.getMessage() for record in caplog.records if record.name == "muniment.eraser"] == [
             "erasing failed and will be retried: RuntimeError"
@@ -208,7 +210,7 @@ def test_while_it_is_erased_a_successor_of_its_id_inherits_nothing(service, monk
         assert len(service.host().list_sessions(agent_id="alice").sessions) == 1
         erase_all(service.database)
     with connect_operator(service.database.admin) as operator:
-        assert operator.erasing() == (0, 0)
+        assert erasing(operator) == (0, 0)
 
 
 def test_erasing_goes_on_where_it_was_interrupted_and_doctor_sees_no_damage(service, monkeypatch):
@@ -218,9 +220,9 @@ def test_erasing_goes_on_where_it_was_interrupted_and_doctor_sees_no_damage(serv
     service.host().delete_agent(agent_id="alice")
     left = []
     with connect_operator(service.database.admin) as operator:
-        while (found := operator.erasing()) != (0, 0):
+        while (found := erasing(operator)) != (0, 0):
             left.append(found)
-            assert {*operator.broken_index().values(), *operator.broken_ledgers().values()} == {0}
+            assert {*broken_index(operator).values(), *broken_ledgers(operator).values()} == {0}
             erase_some(service.database, 12) if len(left) < 10 else erase_all(service.database)
 
     assert len(left) == 10

@@ -11,9 +11,12 @@ import grpc
 import pytest
 from google.rpc import error_details_pb2
 
-from muniment_server.admin.operator import Purgeable, connect_operator
+from muniment_server.admin.connection import connect_operator
+from muniment_server.admin.inspection import broken_storage
+from muniment_server.admin.purge import Purgeable, remove_versions
 from muniment_server.items import item_store, quotas
 from muniment_server.monitor.session_scope import Query, SessionScope
+from muniment_server.search.reindex import reindex
 from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, detail
 from tests.support.clock import Clock
 from tests.support.invariants import broken_invariants
@@ -371,9 +374,9 @@ def test_reindex_counts_again_what_is_stored(service: Service):
         owner.execute("DELETE FROM muniment_restricted.storage")
 
     with connect_operator(service.database.admin) as operator:
-        assert [*operator.broken_storage().values()] == [1, 0, 0, 1]
-        list(operator.reindex())
-        assert not any(operator.broken_storage().values())
+        assert [*broken_storage(operator).values()] == [1, 0, 0, 1]
+        list(reindex(operator.connection))
+        assert not any(broken_storage(operator).values())
     assert storage(service.host()) == counted
 
 
@@ -403,7 +406,7 @@ def test_after_everything_that_changes_what_is_stored_it_is_counted_right(servic
     assert broken_invariants(service.database) == []
 
     with connect_operator(service.database.admin) as operator:
-        purged = [*operator.purge(Purgeable(), before=datetime.now(UTC) + timedelta(days=1))]
+        purged = [*remove_versions(operator, Purgeable(), before=datetime.now(UTC) + timedelta(days=1))]
 
     assert all(level.items and level.revisions for level in purged)
     assert [what for what in broken_invariants(service.database) if "miscounted" in what] == []

@@ -12,7 +12,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from muniment_server.admin.operator import Purgeable, connect_operator
+from muniment_server.admin.connection import connect_operator
+from muniment_server.admin.inspection import broken_index, broken_ledgers
+from muniment_server.admin.purge import Purgeable, remove_versions
 from muniment_server.items import undeleting as items
 from muniment_server.monitor.session_scope import SessionScope
 from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, invalid, keys, refusal
@@ -66,7 +68,7 @@ def events(service: Service, **fields) -> list[Any]:
 def broken(service: Service) -> list[object]:
     """What is wrong with ledgers, index and counts, as the doctor and the tests of faults see it."""
     with connect_operator(service.database.admin) as operator:
-        found = (operator.broken_ledgers(), operator.broken_index())
+        found = (broken_ledgers(operator), broken_index(operator))
     return [*(one for one in found if any(one.values())), *broken_invariants(service.database)]
 
 
@@ -203,7 +205,7 @@ def test_what_is_erased_stays_erased(service):
 def test_what_is_purged_stays_purged(service):
     delete_memory(at(service, PUBLIC))
     with connect_operator(service.database.admin) as operator:
-        list(operator.purge(Purgeable(), before=datetime.now(UTC) + timedelta(hours=1)))
+        list(remove_versions(operator, Purgeable(), before=datetime.now(UTC) + timedelta(hours=1)))
 
     assert refused(service) == GONE
 

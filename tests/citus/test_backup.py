@@ -20,8 +20,11 @@ from psycopg import sql
 
 from muniment.cli.failures import Failure
 from muniment_server.admin import dumps, paused_writes
-from muniment_server.admin.journal import to_bytes
-from muniment_server.admin.operator import connect_operator
+from muniment_server.admin.connection import connect_operator
+from muniment_server.admin.history import revisions_of
+from muniment_server.admin.host_keys import list_host_keys, revoke_host_key
+from muniment_server.admin.inspection import broken_index, broken_storage, erasing
+from muniment_server.admin.journal import journal_of, to_bytes
 from muniment_server.domain.classification import Classification
 from muniment_server.embedded_postgres import EmbeddedPostgres
 from muniment_server.monitor import grants
@@ -100,7 +103,7 @@ def one(connection: psycopg.Connection[Any], query: str, parameters: Sequence[ob
 def versions(database: Database) -> list[str]:
     """The versions of `plan`, at all levels."""
     with connect_operator(database.admin) as operator:
-        found = operator.history(tenant="acme", agent_id="alice", kind=1, name="plan")  # type: ignore[arg-type]
+        found = revisions_of(operator, tenant="acme", agent_id="alice", kind=1, name="plan")  # type: ignore[arg-type]
     return [revision.content for revision in found]
 
 
@@ -192,7 +195,7 @@ def test_a_backup_by_an_older_version_is_restored_into_a_cluster(
         restore(tmp_path, file, restored)
 
         with connect_operator(restored.admin) as operator:
-            assert operator.has_tenant("old")
+            assert operator.find_tenant("old")
         assert differences(restored) == []
 
 
@@ -234,15 +237,15 @@ def test_a_journal_is_repeated_on_a_cluster(postgres: ClusterPostgres, database:
         host = service.host()
         service.session(PUBLIC, agent_id="bob").save_memory(key="of bob", content="of bob")
         with connect_operator(database.admin) as operator:
-            key = operator.host_keys()[0].host_key_id
+            key = list_host_keys(operator)[0].host_key_id
         file = backed_up(database, tmp_path)
         host.erase_items(agent_id="alice", kind=1, name="gone")
         item_id = id_of(database, "plan")
         host.erase_items(agent_id="alice", kind=1, item_id=item_id, revision=1)
         host.delete_agent(agent_id="bob")
         with connect_operator(database.admin) as operator:
-            operator.revoke_host_key(UUID(str(key)))
-            (tmp_path / "muniment.journal").write_bytes(to_bytes(operator.journal()))
+            revoke_host_key(operator, UUID(str(key)))
+            (tmp_path / "muniment.journal").write_bytes(to_bytes(journal_of(operator.connection)))
     with cloned(postgres) as restored:
         said = restore(tmp_path, file, restored, "--journal", str(tmp_path / "muniment.journal"))
 
@@ -250,12 +253,12 @@ def test_a_journal_is_repeated_on_a_cluster(postgres: ClusterPostgres, database:
         assert versions(restored) == ["second", "hidden"]
         assert differences(restored) == []
         with connect_operator(restored.admin) as operator:
-            assert operator.history(tenant="acme", agent_id="alice", kind=1, name="gone") == []  # type: ignore[arg-type]
-            assert operator.erasing()[0] == 1
-            assert [each.revoke_time is not None for each in operator.host_keys()] == [True]
-            assert not any(operator.broken_storage().values())
-            assert not any(operator.broken_index().values())
-            assert len(operator.journal().entries) == 4
+            assert revisions_of(operator, tenant="acme", agent_id="alice", kind=1, name="gone") == []  # type: ignore[arg-type]
+            assert erasing(operator)[0] == 1
+            assert [each.revoke_time is not None for each in list_host_keys(operator)] == [True]
+            assert not any(broken_storage(operator).values())
+            assert not any(broken_index(operator).values())
+            assert len(journal_of(operator.connection).entries) == 4
 
 
 @pytest.mark.parametrize("step", ["_restore", "load_sessions"])

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from muniment_server.admin.operator import Operator, connect_operator
+from muniment_server.admin.connection import Operator, connect_operator
+from muniment_server.admin.host_keys import create_host_key
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import RandomIds
 from muniment_server.runtime import databases
@@ -121,7 +122,7 @@ class Ours(Target):
 
 
 def _key(operator: Operator, tenant: str, ceiling: Classification) -> str:
-    return operator.create_host_key(tenant=tenant, ceiling=ceiling, ids=RandomIds())[1]
+    return create_host_key(operator, tenant=tenant, ceiling=ceiling, ids=RandomIds())[1]
 
 
 @contextmanager

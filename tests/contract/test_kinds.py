@@ -36,7 +36,7 @@ def test_every_table_of_items_takes_every_kind():
     assert set(ranges) == {(str(min(ItemKind)), str(max(ItemKind)))}, "change kind_is_known of item by a migration"
 
 
-@pytest.mark.parametrize(("file", "times"), [("admin/history.sql", 1), ("search/reindex.sql", 2)])
+@pytest.mark.parametrize(("file", "times"), [("admin/inspection.sql", 1), ("search/reindex.sql", 2)])
 def test_operators_queries_name_the_kinds_that_are_searched(file: str, times: int):
     searched = set(_SEARCHED.findall(_SCHEMA))
     named = re.findall(r"kind IN \(([\d, ]+)\)", (_SERVER / file).read_text("utf-8"))

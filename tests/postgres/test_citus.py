@@ -8,8 +8,8 @@ import psycopg
 import pytest
 
 from muniment.cli.failures import Failure
+from muniment_server.admin.connection import connect_operator
 from muniment_server.admin.database import report_database_errors
-from muniment_server.admin.operator import connect_operator
 from muniment_server.domain.errors import Unavailable
 from muniment_server.postgres import citus, roles
 from muniment_server.postgres.driver_errors import domain_error
@@ -140,4 +140,4 @@ def test_a_node_that_does_not_answer_is_named(message, node):
 def test_an_operator_learns_of_a_commit_that_a_node_did_not_confirm(database):
     lost = pytest.raises(Failure, match="a node of the cluster did not confirm")
     with lost, report_database_errors(), connect_operator(database.admin) as operator:
-        operator._connection.execute("DO $$ BEGIN RAISE WARNING 'failed to commit transaction on worker:5432'; END $$")
+        operator.connection.execute("DO $$ BEGIN RAISE WARNING 'failed to commit transaction on worker:5432'; END $$")

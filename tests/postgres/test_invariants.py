@@ -213,7 +213,7 @@ def test_a_loss_is_found(lived_in, loss):
 @pytest.mark.parametrize("kind", ItemKind)
 def test_the_doctor_finds_a_loss_of_every_kind_that_has_a_ledger(lived_in, kind):
     """By its own query, which knows nothing of the audit."""
-    question = queries.load("muniment_server.admin", "history.sql")["broken_ledgers"]
+    question = queries.load("muniment_server.admin", "inspection.sql")["broken_ledgers"]
     with lived_in.as_admin() as admin, admin.transaction(force_rollback=True):
         admin.execute("SET search_path = muniment_public")
         before = admin.execute(question.encode()).fetchone()

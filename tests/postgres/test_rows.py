@@ -12,6 +12,7 @@ from typing import NamedTuple
 import pytest
 
 import muniment_server
+from muniment_server.admin import connection
 from muniment_server.monitor.queries import AUDIT_QUERIES, HOST_QUERIES, SESSION_QUERIES
 from muniment_server.postgres import queries, roles
 from tests.support.named_queries import ERASING
@@ -19,8 +20,7 @@ from tests.support.named_queries import ERASING
 _PARAMETER = re.compile(r"%\((\w+)\)s")
 ROOT = Path(muniment_server.__file__).parent
 OWNER_QUERIES = {
-    **queries.load("muniment_server.admin", "operator.sql"),
-    **queries.load("muniment_server.admin", "history.sql"),
+    **connection.QUERIES,
     **queries.load("muniment_server.search", "reindex.sql"),
     **queries.load("muniment_server.admin", "sealing.sql"),
 }

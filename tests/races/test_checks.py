@@ -6,7 +6,8 @@ import itertools
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
-from muniment_server.admin.operator import connect_operator
+from muniment_server.admin.connection import connect_operator
+from muniment_server.admin.inspection import broken_index, broken_ledgers, broken_storage
 from tests.support.answers import LEVELS
 
 _WRITERS = 6
@@ -32,8 +33,8 @@ def test_what_is_written_meanwhile_looks_neither_lost_nor_miscounted(service):
             found = [
                 count
                 for _ in range(_CHECKS)
-                for check in (operator.broken_ledgers, operator.broken_index, operator.broken_storage)
-                for count in check().values()
+                for check in (broken_ledgers, broken_index, broken_storage)
+                for count in check(operator).values()
             ]
         finally:
             done.set()

@@ -9,8 +9,10 @@ from threading import Event
 
 import grpc
 
-from muniment_server.admin.operator import connect_operator
+from muniment_server.admin.connection import connect_operator
+from muniment_server.admin.inspection import broken_index
 from muniment_server.domain.classification import Classification
+from muniment_server.search.reindex import reindex
 
 PUBLIC = Classification.PUBLIC
 WRITERS, CALLS, KEYS = 8, 60, 3
@@ -41,7 +43,7 @@ def test_writers_of_the_same_names_leave_one_version_of_each_in_the_index(servic
         list(pool.map(write, range(WRITERS)))
 
     with connect_operator(service.database.admin) as operator:
-        assert set(operator.broken_index().values()) == {0}
+        assert set(broken_index(operator).values()) == {0}
 
 
 def test_the_index_is_rebuilt_beside_writers(service):
@@ -64,9 +66,9 @@ def test_the_index_is_rebuilt_beside_writers(service):
         writing = [pool.submit(write, number) for number in range(WRITERS)]
         try:
             for _ in range(4):
-                list(operator.reindex())
+                list(reindex(operator.connection))
         finally:
             done.set()
         for each in writing:
             each.result()
-        assert set(operator.broken_index().values()) == {0}
+        assert set(broken_index(operator).values()) == {0}

@@ -14,7 +14,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from muniment_server.admin.operator import Operator, connect_operator
+from muniment_server.admin.connection import Operator, connect_operator
+from muniment_server.admin.purge import purgeable, remove_versions
 from muniment_server.agents import erasing
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import Conflict
@@ -32,6 +33,7 @@ from muniment_server.process.stop_signal import StopSignal
 from muniment_server.runtime import schema
 from muniment_server.search import search
 from muniment_server.search.embeddings import signs
+from muniment_server.search.reindex import reindex
 from tests.noninterference.mutants.level_views import reading_above, widened
 from tests.noninterference.mutants.scheme import HOSTS, ITEMS, Mutant, Patch, applied, edit
 from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, keys
@@ -327,7 +329,7 @@ def test_reindexing_keeps_the_lists_and_fills_them_again(world):
     world.keep()
     before = world.lists(), world.searches(PUBLIC)
     with connect_operator(world.database.admin) as operator:
-        list(operator.reindex())
+        list(reindex(operator.connection))
     world.embed()
     world.keep()
 
@@ -531,10 +533,10 @@ def a_purge_clears_the_centers(world):
     world.keep()
     world.at(PUBLIC).delete_memory(key="dog-x1")
     with connect_operator(world.database.admin) as operator:
-        what = operator.purgeable(tenant="acme", agent_id="alice", kind=None, name=None)
+        what = purgeable(operator, tenant="acme", agent_id="alice", kind=None, name=None)
         with world.database.as_owner() as owner:
             (now,) = owner.execute("SELECT now() + interval '1 second' AS now").fetchone()
-        list(operator.purge(what, before=now))
+        list(remove_versions(operator, what, before=now))
 
     assert world.lists(columns="signs") == [(None,)] * 8
 
@@ -611,7 +613,7 @@ def lists_that_are_made_during_a_purge_keep_nothing_of_it(world):
     world.fill(PUBLIC)
     world.embed()
     world.at(PUBLIC).delete_memory(key="dog-x1")
-    one = Operator._one
+    one = Operator.one
     with (
         lists_made_during(world) as make,
         pytest.MonkeyPatch.context() as patched,
@@ -624,11 +626,11 @@ def lists_that_are_made_during_a_purge_keep_nothing_of_it(world):
                 make()
             return found
 
-        what = operator.purgeable(tenant="acme", agent_id="alice", kind=None, name=None)
+        what = purgeable(operator, tenant="acme", agent_id="alice", kind=None, name=None)
         with world.database.as_owner() as owner:
             (now,) = owner.execute("SELECT now() + interval '1 second' AS now").fetchone()
-        patched.setattr(Operator, "_one", purge_and_make)
-        list(operator.purge(what, before=now))
+        patched.setattr(Operator, "one", purge_and_make)
+        list(remove_versions(operator, what, before=now))
 
     assert set(world.lists(columns="signs")) == {(None,)}
 
@@ -639,13 +641,13 @@ def test_lists_that_are_made_during_a_purge_keep_nothing_of_it(world):
 
 @pytest.mark.proof
 def test_that_the_centers_are_not_cleared_once_more_after_a_purge_is_noticed(world, monkeypatch):
-    execute = Operator._execute
+    execute = Operator.execute
 
     def execute_others(self, query, **parameters):
         if query != "clear_centers_of_purged":
             execute(self, query, **parameters)
 
-    monkeypatch.setattr(Operator, "_execute", execute_others)
+    monkeypatch.setattr(Operator, "execute", execute_others)
     with pytest.raises(AssertionError):
         lists_that_are_made_during_a_purge_keep_nothing_of_it(world)
 

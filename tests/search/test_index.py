@@ -8,14 +8,16 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
-from muniment_server.admin.operator import Purgeable, connect_operator
+from muniment_server.admin.connection import connect_operator
+from muniment_server.admin.inspection import broken_index
+from muniment_server.admin.purge import Purgeable, remove_versions
 from muniment_server.domain.classification import Classification
 from muniment_server.postgres import migrate, pool
 from muniment_server.postgres.pool import operator_conninfo
 from muniment_server.runtime import schema
 from muniment_server.search import index
 from muniment_server.search import reindex as reindexing
-from muniment_server.search.reindex import Reindexed
+from muniment_server.search.reindex import Reindexed, reindex
 from tests.support.clock import Clock
 from tests.support.services import serving
 
@@ -43,7 +45,7 @@ def filled(service):
 
 def broken(database):
     with connect_operator(database.admin) as operator:
-        return sum(operator.broken_index().values())
+        return sum(broken_index(operator).values())
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -56,7 +58,7 @@ def test_an_inconsistent_index_is_found_and_rebuilt(service, loss):
     assert broken(service.database) > 0
 
     with connect_operator(service.database.admin) as operator:
-        list(operator.reindex())
+        list(reindex(operator.connection))
 
     assert broken(service.database) == 0
     assert session.search_passages(query="whale ahab").SerializeToString(deterministic=True) == before
@@ -82,7 +84,7 @@ def test_long_texts_are_indexed_again_in_small_statements(service, monkeypatch):
     monkeypatch.setattr(reindexing, "_BATCH_BYTES", 150_000)
     monkeypatch.setattr(pool, "SETTINGS", {**pool.SETTINGS, "idle_in_transaction_session_timeout": "500ms"})
     with connect_operator(service.database.admin) as operator:
-        done = list(operator.reindex())
+        done = list(reindex(operator.connection))
 
     assert [each.items for each in done if each.classification is PUBLIC] == [5]
     assert sizes == [2, 2, 1]
@@ -95,7 +97,7 @@ def test_an_agent_that_is_deleted_meanwhile_has_nothing_to_index(service):
         service.session(PUBLIC, agent_id=agent_id).save_memory(key="plan", content="a whale")
 
     with connect_operator(service.database.admin) as operator:
-        reindexed = operator.reindex()
+        reindexed = reindex(operator.connection)
         first = next(reindexed)
         (other,) = agents - {first.agent_id}
         service.host().delete_agent(agent_id=other)
@@ -115,7 +117,7 @@ def test_purge_removes_expired_items_from_the_index(database):
         found = session.search_memories(query="whale").results
 
     with connect_operator(database.admin) as operator:
-        list(operator.purge(Purgeable(), before=datetime.now(UTC) + timedelta(seconds=100)))
+        list(remove_versions(operator, Purgeable(), before=datetime.now(UTC) + timedelta(seconds=100)))
 
     assert [result.memory.key for result in found] == ["kept"]
     assert broken(database) == 0

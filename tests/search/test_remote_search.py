@@ -17,7 +17,8 @@ import psycopg
 import pytest
 
 from muniment_server.admin.checks import _check_ledgers
-from muniment_server.admin.operator import connect_operator
+from muniment_server.admin.connection import connect_operator
+from muniment_server.admin.inspection import remote_chunks
 from muniment_server.domain.classification import Classification
 from muniment_server.embedder import queue as embedding_queue
 from muniment_server.embedder.main import EmbeddingSchedule, embed_queued_chunks
@@ -46,6 +47,7 @@ from muniment_server.process.backoff import Backoff
 from muniment_server.process.stop_signal import StopSignal
 from muniment_server.search.embeddings import model_number
 from muniment_server.search.reindex import _QUERIES as REINDEXING
+from muniment_server.search.reindex import reindex
 from muniment_server.telemetry.metrics import REGISTRY
 from tests.noninterference.mutants.damage import as_restricted
 from tests.noninterference.mutants.scheme import HOSTS, ITEMS, Mutant, Patch, applied, edit, setting
@@ -899,7 +901,7 @@ def test_a_reindexed_agent_is_searched_with_the_built_in_model_until_all_is_embe
 
     world.server.answer = answer
     with connect_operator(world.service.database.admin) as operator:
-        list(operator.reindex(agent_id="alice"))
+        list(reindex(operator.connection, agent_id="alice"))
     world.embed(waits=False)
     wait_until(lambda: len(world.rows("WHERE signs IS NOT NULL")) == 3)  # of bob, and at INTERNAL
     meanwhile = [world.found(level, query) for level in (PUBLIC, INTERNAL) for query in ("hound", "feline")]
@@ -920,7 +922,7 @@ def test_what_a_reindex_rebuilds_is_queued_for_each_model_that_had_it(world):
     with world.service.database.connect(PUBLIC.role) as connection:
         queue_missing(connection, FIRST, model=7)
     with connect_operator(world.service.database.admin) as operator:
-        list(operator.reindex())
+        list(reindex(operator.connection))
 
     assert set(world.rows("WHERE is_missing", "name, model")) == {
         (f"{animal}-{level}", model)
@@ -947,10 +949,10 @@ def test_a_rebuild_queues_only_the_chunks_that_it_has_made(world):
 def test_doctor_tells_of_what_is_queued(world):
     fill(world)
     with connect_operator(world.service.database.admin) as operator:
-        before = operator.remote_chunks()
+        before = remote_chunks(operator)
         with world.service.database.as_owner() as owner:
             owner.execute("UPDATE muniment_public.remote_embedding SET model = 7, signs = NULL, vector = NULL")
-        after = operator.remote_chunks()
+        after = remote_chunks(operator)
     said = [finding.text for finding in _check_ledgers(world.service.database.admin)]
 
     assert (before, after) == ((0, 4), (2, 2))

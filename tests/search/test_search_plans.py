@@ -11,7 +11,8 @@ import pytest
 from psycopg import sql
 from psycopg.rows import RowMaker, namedtuple_row, tuple_row
 
-from muniment_server.admin.operator import connect_operator
+from muniment_server.admin.connection import connect_operator
+from muniment_server.admin.inspection import broken_index
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import AgentNumber, RandomIds
 from muniment_server.domain.items import ItemKind
@@ -22,6 +23,7 @@ from muniment_server.monitor.queries import SESSION_QUERIES
 from muniment_server.monitor.session_scope import SessionScope
 from muniment_server.postgres.pool import RoleConnection
 from muniment_server.search.embeddings import no_embedder
+from muniment_server.search.reindex import reindex
 from muniment_server.search.search import Searcher
 from tests.bench_search.loading import load, new_owners
 from tests.support.databases import Database, cloned
@@ -77,8 +79,8 @@ def test_what_is_loaded_is_what_the_service_would_write(loaded):
     before = _index(loaded)
 
     with connect_operator(loaded.admin) as operator:
-        assert set(operator.broken_index().values()) == {0}
-        list(operator.reindex())
+        assert set(broken_index(operator).values()) == {0}
+        list(reindex(operator.connection))
 
     assert _index(loaded) == before
     assert len(before) == ITEMS

@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muniment_server.admin.operator import connect_operator
+from muniment_server.admin.connection import connect_operator
+from muniment_server.admin.inspection import broken_index
 from muniment_server.search import index
 from muniment_server.search.marks import author_mark
+from muniment_server.search.reindex import reindex
 from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, UP, invalid, keys
 from tests.support.erasing import erase_all
 from tests.support.searches import ALL, ANY, SCANS, passages
@@ -212,7 +214,7 @@ def test_c36_hidden_matches_do_not_crowd_out_visible_ones(service):
             "   FROM vault.agent, generate_series(1, 500) AS n"
         )
     with connect_operator(service.database.admin) as operator:
-        list(operator.reindex())
+        list(reindex(operator.connection))
 
     assert sorted(found(low, "whale", max_results=10)) == [f"low{number}" for number in range(10)]
     assert len(found(service.session(RESTRICTED), "whale", max_results=100)) == 100
@@ -557,7 +559,7 @@ def test_a_deleted_item_is_in_no_index(service):
         names = owner.execute("SELECT name FROM muniment_public.chunk WHERE stems @@ 'whale'").fetchall()
     assert [name for (name,) in names] == ["kept"]
     with connect_operator(service.database.admin) as operator:
-        assert set(operator.broken_index().values()) == {0}
+        assert set(broken_index(operator).values()) == {0}
 
 
 def test_term_statistics_are_folded_after_a_while(service):
@@ -570,7 +572,7 @@ def test_term_statistics_are_folded_after_a_while(service):
         ((rows,),) = owner.execute("SELECT count(*) FROM muniment_public.stat").fetchall()
     assert rows < 500
     with connect_operator(service.database.admin) as operator:
-        assert set(operator.broken_index().values()) == {0}
+        assert set(broken_index(operator).values()) == {0}
 
 
 def test_an_agent_that_is_deleted_leaves_nothing_in_the_index(service):

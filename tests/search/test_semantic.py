@@ -11,7 +11,8 @@ from types import SimpleNamespace
 import psycopg
 import pytest
 
-from muniment_server.admin.operator import connect_operator
+from muniment_server.admin.connection import connect_operator
+from muniment_server.admin.inspection import waiting_chunks
 from muniment_server.domain.classification import Classification
 from muniment_server.embedder import main as embedder
 from muniment_server.embedder import queue as embedding_queue
@@ -24,6 +25,7 @@ from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.process.stop_signal import StopSignal
 from muniment_server.search import ranking, search
 from muniment_server.search.embeddings import DIMENSIONS, vector_of
+from muniment_server.search.reindex import reindex
 from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, UP, in_future, keys
 from tests.support.clock import Clock, StoppedClock
 from tests.support.concurrency import lock_rows
@@ -196,9 +198,9 @@ def test_vectors_of_another_embedder_are_not_compared(service, at):
     answer = at(PUBLIC).search_memories(query="hound")
 
     with connect_operator(service.database.admin) as operator:
-        counts = [operator.waiting_chunks()]
-        list(operator.reindex())
-        counts.append(operator.waiting_chunks())
+        counts = [waiting_chunks(operator)]
+        list(reindex(operator.connection))
+        counts.append(waiting_chunks(operator))
 
     assert (keys(answer), answer.semantic) == ([], False)
     assert counts == [(0, 1), (1, 0)]

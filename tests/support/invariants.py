@@ -6,7 +6,8 @@ from typing import Any
 
 import psycopg
 
-from muniment_server.admin.operator import connect_operator
+from muniment_server.admin.connection import connect_operator
+from muniment_server.admin.inspection import broken_index
 from muniment_server.domain.classification import Classification
 from tests.support.databases import Database
 
@@ -191,7 +192,7 @@ def broken_invariants(database: Database) -> list[str]:
     with connect_operator(database.admin) as operator:
         unlike = [
             f"{level.role}: what search finds is not what is there, {count} times"
-            for level, count in operator.broken_index().items()
+            for level, count in broken_index(operator).items()
             if count
         ]
     return lost + unlike

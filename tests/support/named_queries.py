@@ -55,8 +55,14 @@ ERASER = {("muniment_server.background", "eraser.sql"): (roles.ERASER,)}
 SEALER = {("muniment_server.background", "sealer.sql"): (roles.AUDITOR,)}
 """The file of what the sealer does, for all tenants: it reads audit rows, and writes hashes of them."""
 OPERATORS = {
-    ("muniment_server.admin", "operator.sql"): (roles.OWNER,),
+    ("muniment_server.admin", "connection.sql"): (roles.OWNER,),
+    ("muniment_server.admin", "tenants.sql"): (roles.OWNER,),
+    ("muniment_server.admin", "host_keys.sql"): (roles.OWNER,),
+    ("muniment_server.admin", "sessions.sql"): (roles.OWNER,),
+    ("muniment_server.admin", "purge.sql"): (roles.OWNER,),
     ("muniment_server.admin", "history.sql"): (roles.OWNER,),
+    ("muniment_server.admin", "inspection.sql"): (roles.OWNER,),
+    ("muniment_server.admin", "dumps.sql"): (roles.OWNER,),
     ("muniment_server.admin", "journal.sql"): (roles.OWNER,),
     ("muniment_server.admin", "moving.sql"): (roles.OWNER,),
     ("muniment_server.admin", "sealing.sql"): (roles.OWNER,),

@@ -10,6 +10,7 @@ from muniment.cli.content import confirm
 from muniment.cli.failures import Failure
 from muniment.cli.groups import Group
 from muniment.cli.output import Output, print_note, with_output
+from muniment_server.admin.connection import connect_operator
 from muniment_server.admin.database import (
     data_dir_option,
     database_url_option,
@@ -18,8 +19,9 @@ from muniment_server.admin.database import (
     require_coordinator,
     state_dir_option,
 )
-from muniment_server.admin.operator import connect_operator
+from muniment_server.admin.sessions import close_sessions
 from muniment_server.postgres.epochs import EpochGuard
+from muniment_server.postgres.pool import epoch_of
 from muniment_server.runtime.configuration import DatabaseConfig
 
 
@@ -62,7 +64,7 @@ def adopt(output: Output, data_dir: Path, database_url: str | None, state_dir: P
         if config.epoch_directory is None:
             raise Failure("the state directory is missing", "give the --state-dir that `muniment serve` uses")
         require_coordinator(admin)
-        epoch = operator.epoch()
+        epoch = epoch_of(operator.connection)
         print_note(f"System {epoch.system} on timeline {epoch.timeline} will be used from now on.")
         for group, node in epoch.nodes.items():
             print_note(f"So will the node of group {group}: system {node.system} on timeline {node.timeline}.")
@@ -70,7 +72,7 @@ def adopt(output: Output, data_dir: Path, database_url: str | None, state_dir: P
         if not yes:
             confirm("Adopt it?")
         # Sessions first: the server refuses the database until all are closed.
-        closed = operator.close_sessions("database adopt")
+        closed = close_sessions(operator, "database adopt")
         EpochGuard(config.epoch_directory).adopt(epoch)
     row = {"system": epoch.system, "timeline": epoch.timeline, "closed_sessions": closed}
     output.record(row, tuple(row))

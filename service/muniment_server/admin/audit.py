@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,11 +18,20 @@ from muniment.cli.groups import Group
 from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.parameters import DURATION, TEXT
 from muniment.v1 import audit_pb2
+from muniment_server.admin import sealing
+from muniment_server.admin.connection import Operator
 from muniment_server.admin.database import with_operator
 from muniment_server.admin.input_files import read_file
-from muniment_server.admin.operator import Operator
-from muniment_server.admin.sealing import Checkpoint
+from muniment_server.admin.sealing import Checkpoint, RemovedEvents, Verified
+from muniment_server.audit_log import repository as audit_log
+from muniment_server.audit_log.repository import AuditEvent
 from muniment_server.domain.classification import Classification
+from muniment_server.domain.ids import HostKeyId
+from muniment_server.domain.principals import HostIdentity
+from muniment_server.items.paging import NEWEST
+from muniment_server.monitor.audit_scope import AuditScope
+from muniment_server.postgres import roles
+from muniment_server.runtime import clocks
 
 _COLUMNS = (
     "time", "classification", "method", "outcome", "agent_id", "session_id", "kind", "result_count", "reason",
@@ -59,7 +69,7 @@ def list_(operator: Operator, output: Output, tenant: str, agent: str | None, se
       muniment audit list --tenant acme --agent alice --json
       muniment audit list --tenant acme --session 5f0c1fb2-9c2e-4a53-9d3b-0f6c2f3d1a77
     """
-    events = operator.audit_events(tenant=tenant, agent_id=agent, session_id=session, limit=limit)
+    events = audit_events(operator, tenant=tenant, agent_id=agent, session_id=session, limit=limit)
     output.rows(map(asdict, events), _COLUMNS)
 
 
@@ -77,7 +87,7 @@ def checkpoint(operator: Operator, output: Output, tenant: str) -> None:
     Examples:
       muniment audit checkpoint --tenant acme --json > today.jsonl
     """
-    output.rows(({"tenant": tenant, **asdict(one)} for one in operator.audit_checkpoints(tenant)), _CHECKPOINT)
+    output.rows(({"tenant": tenant, **asdict(one)} for one in audit_checkpoints(operator, tenant)), _CHECKPOINT)
 
 
 @audit.command()
@@ -109,7 +119,7 @@ def verify(operator: Operator, output: Output, tenant: str, files: tuple[Path, .
     lines = (line for file in files for line in read_file(file).decode().splitlines() if line.strip())
     given = (checkpoint_of(line, tenant) for line in lines)
     kept = [checkpoint for checkpoint in given if checkpoint is not None and checkpoint.seal_number > 0]
-    found = list(operator.verify_audit(tenant, kept))
+    found = list(verify_audit(operator, tenant, kept))
     output.rows(({**asdict(one), "problems": len(one.problems)} for one in found), _VERIFIED)
     for one in found:
         for note in one.notes:
@@ -145,13 +155,13 @@ def purge(operator: Operator, output: Output, tenant: str, older_than: timedelta
     """
     if older_than < _SHORTEST and force < 2:
         raise Failure("events are kept for at least 30 days", "choose a longer time, or give --force twice")
-    if warnings := operator.clock_warnings():
+    if warnings := clocks.warnings(operator.connection):
         raise Failure("events are removed by their age, and the time is in doubt", warnings[0])
     before = datetime.now(UTC) - older_than
     print_note(f"Events of sessions of {tenant} sealed before {before:%Y-%m-%d %H:%M}Z will be removed, at all levels.")
     if not yes:
         confirm("Remove them?")
-    output.rows(map(asdict, operator.remove_audit_events(tenant, before=before)), ("classification", "events"))
+    output.rows(map(asdict, remove_audit_events(operator, tenant, before=before)), ("classification", "events"))
 
 
 def checkpoint_of(line: str, tenant: str) -> Checkpoint | None:
@@ -172,3 +182,47 @@ def checkpoint_of(line: str, tenant: str) -> Checkpoint | None:
     if given.get("tenant", tenant) != tenant:
         return None
     return Checkpoint(level, message.seal_number, message.event_count, message.head_hash.lower())
+
+
+def audit_events(
+    operator: Operator, *, tenant: str, agent_id: str | None = None, session_id: UUID | None = None, limit: int
+) -> list[AuditEvent]:
+    """The newest *limit* audit events of *tenant*, at every level."""
+    number = operator.tenant(tenant)
+    every_level = HostIdentity(number, HostKeyId(UUID(int=0)), Classification.RESTRICTED)
+    with operator.connection.transaction():
+        operator.execute("use_schema", schema=roles.AUDITOR)
+        events, _ = audit_log.list_events(
+            AuditScope(operator.connection, every_level),
+            agent_id=agent_id,
+            session_id=session_id,
+            start_time=None,
+            end_time=None,
+            before=NEWEST,
+            limit=limit,
+        )
+    return events
+
+
+def audit_checkpoints(operator: Operator, tenant: str) -> list[Checkpoint]:
+    """The last seal of each level at which something is sealed."""
+    number = operator.tenant(tenant)
+    return [one for level in Classification if (one := sealing.checkpoint(operator.connection, number, level))]
+
+
+def verify_audit(operator: Operator, tenant: str, checkpoints: Sequence[Checkpoint]) -> Iterator[Verified]:
+    """Verify the audit log of *tenant* against its seals and *checkpoints*, level by level."""
+    number = operator.tenant(tenant)
+    for level in Classification:
+        of_level = [checkpoint for checkpoint in checkpoints if checkpoint.classification is level]
+        with operator.connection.transaction():
+            operator.connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            operator.execute("use_schema", schema=level.role)
+            yield sealing.verify(operator.connection, number, level, of_level)
+
+
+def remove_audit_events(operator: Operator, tenant: str, *, before: datetime) -> Iterator[RemovedEvents]:
+    """Remove, level by level, the events of sessions that were sealed before *before*. The seals stay."""
+    number = operator.tenant(tenant)
+    for level in Classification:
+        yield sealing.remove_events(operator.connection, number, level, before=before)

@@ -19,7 +19,9 @@ from rich.console import Console
 from muniment.cli.failures import Failure, report_file_errors
 from muniment.cli.output import print_note
 from muniment_server.admin import dumps
+from muniment_server.admin.audit import verify_audit
 from muniment_server.admin.checks import REINDEX, Finding, Verdict, check_database, report
+from muniment_server.admin.connection import Operator, connect_operator
 from muniment_server.admin.database import (
     data_dir_option,
     database_url_option,
@@ -31,11 +33,14 @@ from muniment_server.admin.database import (
     with_operator,
 )
 from muniment_server.admin.input_files import read_file
-from muniment_server.admin.journal import Entry, Journal, from_bytes, to_bytes
-from muniment_server.admin.operator import Operator, connect_operator
+from muniment_server.admin.inspection import size_of
+from muniment_server.admin.journal import Entry, Journal, from_bytes, journal_of, replay, to_bytes
+from muniment_server.admin.sessions import close_sessions
+from muniment_server.admin.tenants import tenant_names
 from muniment_server.embedded_postgres import EmbeddedPostgres
 from muniment_server.postgres import citus, roles
 from muniment_server.postgres.driver_errors import AFTER_DAMAGE
+from muniment_server.postgres.transaction import lift_idle_timeout
 from muniment_server.runtime import databases, restoring, schema
 from muniment_server.runtime.configuration import DatabaseConfig
 from muniment_server.runtime.passfile import migrate_with_passfile, require_known
@@ -206,7 +211,7 @@ def write_journal(operator: Operator, file: Path) -> None:
       muniment journal muniment.journal
       muniment restore muniment.dump --data-dir restored --journal muniment.journal
     """
-    journal = operator.journal()
+    journal = journal_of(operator.connection)
     if file.exists() and not set(_read_journal(file).entries) <= set(journal.entries):
         raise Failure(
             f"{file} has entries that the database lacks",
@@ -256,9 +261,9 @@ def _restore(admin: str, file: Path, entries: Sequence[Entry], passfile: Path | 
     admin = dumps.without_rows_in_log(admin)
     dumps.load(admin, file)
     with connect_operator(admin) as operator:
-        closed = operator.add_closed_sessions(lambda connection: dumps.load_sessions(connection, file))
+        closed = add_closed_sessions(operator, lambda connection: dumps.load_sessions(connection, file))
         schema.migrate(admin)
-        return closed, operator.end_restore(entries)
+        return closed, end_restore(operator, entries)
 
 
 def _lack_passwords(admin: str) -> bool:
@@ -289,7 +294,7 @@ def _emptied_database(config: DatabaseConfig, file: Path) -> Iterator[str]:
 def _check_audit(admin: str) -> Iterator[Finding]:
     """Whether the audit logs of all tenants are as they were sealed."""
     with connect_operator(admin) as operator:
-        found = [(tenant, one) for tenant in operator.tenant_names() for one in operator.verify_audit(tenant, ())]
+        found = [(tenant, one) for tenant in tenant_names(operator) for one in verify_audit(operator, tenant, ())]
     for tenant, one in found:
         for problem in one.problems:
             text = f"the audit log of {tenant} at {one.classification.name}: {problem}: {_KEEP}"
@@ -300,7 +305,7 @@ def _check_audit(admin: str) -> Iterator[Finding]:
 
 def _size(admin: str) -> Finding:
     with connect_operator(admin) as operator:
-        size = operator.size()
+        size = size_of(operator)
     return Finding(Verdict.GOOD, f"agents in the backup: {size.agents}; tenants: {size.tenants}")
 
 
@@ -313,3 +318,20 @@ def _working(what: str) -> Iterator[None]:
         return
     with console.status(f"{what}…"):
         yield
+
+
+def add_closed_sessions(operator: Operator, load: Callable[[psycopg.Connection[Any]], None]) -> int:
+    """Have *load* add sessions, and close them before anybody can use them; return how many were open."""
+    with operator.connection.transaction():
+        lift_idle_timeout(operator.connection)  # `pg_restore` may read for long before it finds the sessions
+        load(operator.connection)
+        return close_sessions(operator, "restore")
+
+
+def end_restore(operator: Operator, given: Sequence[Entry]) -> int:
+    """Repeat what the restored database does not know of, and let servers use it; return how many entries."""
+    with operator.connection.transaction():
+        operator.execute("use_one_connection_to_each_node")
+        repeated = replay(operator.connection, given)
+        restoring.end(operator.connection)
+    return repeated

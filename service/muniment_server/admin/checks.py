@@ -18,14 +18,25 @@ from psycopg import conninfo as libpq
 from psycopg import pq
 
 from muniment_server.admin import development
+from muniment_server.admin.connection import connect_operator
 from muniment_server.admin.database import (
     OperatorsServers,
     has_cluster,
     message_of,
     require_passfile,
 )
-from muniment_server.admin.operator import MovingTenant, NearlyFull, connect_operator
+from muniment_server.admin.inspection import (
+    NearlyFull,
+    broken_index,
+    broken_ledgers,
+    broken_storage,
+    erasing,
+    nearly_full_agents,
+    remote_chunks,
+    waiting_chunks,
+)
 from muniment_server.admin.pages import damaged_relations
+from muniment_server.admin.tenants import MovingTenant, moving_tenants
 from muniment_server.background.census import checksum_failures
 from muniment_server.domain.classification import Classification
 from muniment_server.embedded_postgres import EmbeddedPostgresError, conninfo_of_running, find_bindir
@@ -347,12 +358,12 @@ def _check_ledgers(admin: str | None) -> Iterator[Finding]:
         return
     try:
         with connect_operator(admin) as operator:
-            broken, unindexed = operator.broken_ledgers(), operator.broken_index()
-            miscounted = operator.broken_storage()
-            waiting, outdated = operator.waiting_chunks()
-            remote_waiting, remote_made = operator.remote_chunks()
-            agents, rows = operator.erasing()
-            nearly_full, moving = operator.nearly_full_agents(), operator.moving_tenants()
+            broken, unindexed = broken_ledgers(operator), broken_index(operator)
+            miscounted = broken_storage(operator)
+            waiting, outdated = waiting_chunks(operator)
+            remote_waiting, remote_made = remote_chunks(operator)
+            agents, rows = erasing(operator)
+            nearly_full, moving = nearly_full_agents(operator), moving_tenants(operator)
     except psycopg.Error as error:
         yield _bad(_unchecked("the ledgers", error, "run `muniment migrate`, or name an administrator"))
         return

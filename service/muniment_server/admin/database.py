@@ -17,7 +17,8 @@ from psycopg import conninfo as libpq
 from psycopg import errors
 
 from muniment.cli.failures import Failure, report_file_errors
-from muniment_server.admin.operator import NoSuchAgent, NoSuchTenant, Operator, TenantMoves, connect_operator
+from muniment_server.admin.connection import NoSuchAgent, NoSuchTenant, Operator, connect_operator
+from muniment_server.admin.host_keys import TenantMoves
 from muniment_server.embedded_postgres import EmbeddedPostgresError
 from muniment_server.postgres import citus, roles
 from muniment_server.postgres.driver_errors import storage_advice

@@ -6,8 +6,9 @@ import json
 import os
 from pathlib import Path
 
+from muniment_server.admin.connection import connect_operator
+from muniment_server.admin.host_keys import accepts_host_key, create_host_key
 from muniment_server.admin.input_files import read_file
-from muniment_server.admin.operator import connect_operator
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import RandomIds
 
@@ -20,8 +21,8 @@ def write_credentials(data_dir: Path, *, address: str, admin: str, metrics: str 
     path = data_dir / FILE
     with connect_operator(admin) as operator:
         key = _stored_key(path)
-        if key is None or not operator.accepts_host_key(key):
-            _, key = operator.create_host_key(tenant=TENANT, ceiling=Classification.RESTRICTED, ids=RandomIds())
+        if key is None or not accepts_host_key(operator, key):
+            _, key = create_host_key(operator, tenant=TENANT, ceiling=Classification.RESTRICTED, ids=RandomIds())
     part = path.with_name(FILE + ".part")
     part.unlink(missing_ok=True)
     with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:

@@ -32,6 +32,7 @@ from psycopg import conninfo as libpq
 from psycopg import sql
 
 from muniment.cli.failures import Failure
+from muniment_server.admin.connection import QUERIES
 from muniment_server.admin.input_files import open_file
 from muniment_server.admin.paused_writes import paused_writes
 from muniment_server.embedded_postgres import find_bindir
@@ -40,7 +41,7 @@ from muniment_server.postgres.driver_errors import AFTER_DAMAGE, UNOPENED, UNUSA
 from muniment_server.postgres.pool import with_settings
 from muniment_server.runtime import restoring
 
-_QUERIES = queries.load(__package__, "operator.sql")
+_QUERIES = {**QUERIES, **queries.load(__package__, "dumps.sql")}
 
 _SCHEMAS = ("vault", roles.CONTROL, roles.AUDITOR, roles.ERASER, *roles.LEVELS)
 _DUMPED_FROM = re.compile(rb"Dumped from database version: (\d+)")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from muniment.cli.failures import Failure
-from muniment_server.admin.operator import Operator
+from muniment_server.admin.connection import Operator
 from muniment_server.domain.classification import Classification
 from muniment_server.embedder.remote.configuration import RemoteConfig
 

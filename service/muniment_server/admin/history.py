@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from datetime import datetime
 
 import click
 
 from muniment.cli.failures import Discreet, Failure
 from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.parameters import TEXT
+from muniment_server.admin.connection import Operator
 from muniment_server.admin.database import with_operator
-from muniment_server.admin.operator import Operator
+from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import InvalidArgument
+from muniment_server.domain.ids import ItemId, SessionId
 from muniment_server.domain.items import ItemKind
 from muniment_server.items.wire import NAME_OF
 
@@ -45,7 +48,7 @@ def history(operator: Operator, output: Output, tenant: str, agent: str, kind: s
       muniment history --tenant acme --agent alice plan --json
       muniment history --tenant acme --agent alice --kind block personality
     """
-    revisions = operator.history(tenant=tenant, agent_id=agent, kind=KINDS[kind], name=stored_name(kind, name))
+    revisions = revisions_of(operator, tenant=tenant, agent_id=agent, kind=KINDS[kind], name=stored_name(kind, name))
     if not revisions:
         raise Failure(f"there is no version of that {kind}", "names are case-sensitive; purged versions are gone")
     output.rows(map(asdict, revisions), _COLUMNS)
@@ -60,3 +63,27 @@ def stored_name(kind: str, name: str) -> str:
         raise Failure(f"the name {error.violations[0].rule}") from None
     except ValueError:
         raise Failure(f"the id of a {kind} is a UUID", f"list the ids: muniment {kind} list") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """One version of an item, as it was written."""
+
+    classification: Classification
+    item_id: ItemId
+    revision: int
+    update_time: datetime
+    expire_time: datetime | None
+    content: str
+    tags: list[str]
+    session_id: SessionId | None
+    """The session that wrote it."""
+    is_live: bool
+    delete_time: datetime | None
+    """When the item was deleted."""
+
+
+def revisions_of(operator: Operator, *, tenant: str, agent_id: str, kind: ItemKind, name: str) -> list[Revision]:
+    """Every version of one name at every level, oldest first. Writes an audit row for each level it shows."""
+    agent = operator.agent(tenant, agent_id)
+    return operator.rows("history", Revision, tenant=agent.tenant, agent=agent.agent, kind=kind, name=name)

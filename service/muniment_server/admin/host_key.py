@@ -15,6 +15,7 @@ from muniment.cli.groups import Group
 from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.parameters import DURATION, TEXT
 from muniment_server.admin.closing import close_twice
+from muniment_server.admin.connection import Operator
 from muniment_server.admin.database import (
     chosen_database,
     data_dir_option,
@@ -28,13 +29,15 @@ from muniment_server.admin.database import (
     state_dir_option,
     with_operator,
 )
+from muniment_server.admin.host_keys import create_host_key, list_host_keys, revoke_host_key
 from muniment_server.admin.levels import LEVEL
-from muniment_server.admin.operator import Operator
+from muniment_server.admin.sessions import close_sessions_of_host_key, sessions_of_host_key
 from muniment_server.domain import tokens
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import RandomIds, TenantNumber
 from muniment_server.postgres.pool import NotCommitted
 from muniment_server.runtime import servers_file
+from muniment_server.runtime.claims import tenants_of
 from muniment_server.runtime.configuration import DatabaseConfig
 
 _COLUMNS = (
@@ -103,7 +106,8 @@ def create(
         taken = _taken_elsewhere(config, server, tenant)
         try:
             with operator_of(chosen) as operator:
-                created = operator.create_host_key(
+                created = create_host_key(
+                    operator,
                     tenant=tenant,
                     ceiling=ceiling,
                     lifetime=lifetime,
@@ -150,9 +154,9 @@ def _taken_elsewhere(config: DatabaseConfig, server: str | None, tenant: str) ->
     for other in servers.names:
         if other != server:
             with operator_of(servers.config(other)) as operator:
-                if operator.has_tenant(tenant):
+                if operator.find_tenant(tenant) is not None:
                     raise Failure(f"the server {other} has that tenant", f"give --server {other}")
-                taken |= operator.tenants()
+                taken |= tenants_of(operator.connection)
     return taken
 
 
@@ -179,7 +183,7 @@ def list_(operator: Operator, output: Output) -> None:
       muniment host-key list
       muniment host-key list --json
     """
-    output.rows(map(asdict, operator.host_keys()), _COLUMNS)
+    output.rows(map(asdict, list_host_keys(operator)), _COLUMNS)
 
 
 @host_key.command
@@ -207,15 +211,15 @@ def revoke(operator: Operator, host_key_id: UUID, close: bool | None) -> None:
             "nothing was done: this is not a terminal, so the command cannot ask about the key's open sessions",
             "give --close-sessions if the key was stolen, or --keep-sessions if it is replaced",
         )
-    is_new = operator.revoke_host_key(host_key_id)
-    if not is_new and all(each.host_key_id != host_key_id for each in operator.host_keys()):
+    is_new = revoke_host_key(operator, host_key_id)
+    if not is_new and all(each.host_key_id != host_key_id for each in list_host_keys(operator)):
         raise Failure("there is no such key", "list the keys: muniment host-key list")
     print_note("Revoked." if is_new else "It was already revoked.")
-    count = len(operator.sessions_of_host_key(host_key_id))
+    count = len(sessions_of_host_key(operator, host_key_id))
     if count and not close:
         print_note(f"Sessions that it opened and that are still open: {count}. --close-sessions closes them.")
     if close is None and count:
         close = click.confirm("Close them now?", err=True)
     if close is not False:
-        closed = close_twice(lambda: operator.close_sessions_of_host_key(host_key_id))
+        closed = close_twice(lambda: close_sessions_of_host_key(operator, host_key_id))
         print_note(f"Closed sessions: {closed}." if closed else "No session that it opened is open.")

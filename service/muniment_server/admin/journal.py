@@ -28,6 +28,7 @@ from uuid import UUID, uuid4
 import psycopg
 from psycopg.types.json import Jsonb
 
+from muniment_server.admin.connection import QUERIES
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import AgentNumber, TenantNumber
 from muniment_server.domain.items import ItemKind
@@ -39,7 +40,7 @@ from muniment_server.runtime.claims import RANGE
 _R = TypeVar("_R")
 _QUERIES = {
     **queries.load("muniment_server.agents", "erasing.sql"),
-    **queries.load(__package__, "operator.sql"),
+    **QUERIES,
     **queries.load(__package__, "journal.sql"),
 }
 _QUERIES_ON_CLUSTER = {name: citus.for_cluster(text) for name, text in _QUERIES.items()}

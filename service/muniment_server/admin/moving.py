@@ -29,12 +29,13 @@ import psycopg
 from psycopg import sql
 from psycopg.rows import dict_row
 
+from muniment_server.admin.connection import QUERIES
 from muniment_server.domain.ids import TenantNumber
 from muniment_server.postgres import citus, queries, roles
 from muniment_server.postgres.rows import row_of
 from muniment_server.postgres.transaction import login_of
 
-_QUERIES = {**queries.load(__package__, "moving.sql"), **queries.load(__package__, "operator.sql")}
+_QUERIES = {**queries.load(__package__, "moving.sql"), **QUERIES}
 _R = TypeVar("_R")
 _SCHEMAS = ("vault", roles.CONTROL, roles.AUDITOR, roles.ERASER, *roles.LEVELS)
 _ATTEMPTS = 3

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
+from uuid import UUID
 
 import click
 from rich.console import Console
@@ -16,11 +17,16 @@ from muniment.cli.content import confirm
 from muniment.cli.failures import Discreet, Failure
 from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.parameters import DURATION, TEXT
+from muniment_server.admin.connection import Operator, Tenant, require_tenant
 from muniment_server.admin.database import with_operator
 from muniment_server.admin.history import KINDS, stored_name
-from muniment_server.admin.operator import Operator, Purgeable
 from muniment_server.domain.classification import Classification
+from muniment_server.domain.ids import AgentNumber, SessionId, TenantNumber
+from muniment_server.domain.items import ItemKind
+from muniment_server.runtime import clocks
 
+_BATCH_SESSIONS = 1000
+"""How many sessions one transaction purges."""
 _T = TypeVar("_T")
 _SHORTEST = timedelta(days=30)
 _VERSIONS = ("classification", "items", "revisions")
@@ -69,7 +75,7 @@ def purge(
     things = "sessions" if sessions else "versions"
     if older_than < _SHORTEST and force < 2:
         raise Failure(f"{things} are kept for at least 30 days", "choose a longer time, or give --force twice")
-    if warnings := operator.clock_warnings():
+    if warnings := clocks.warnings(operator.connection):
         raise Failure(f"{things} are removed by their age, and the time is in doubt", warnings[0])
     what = _purgeable(operator, tenant, agent_id, kind, name)
     before = datetime.now(UTC) - older_than
@@ -89,11 +95,13 @@ def _announce(sessions: bool, extent: str, before: datetime) -> None:
 
 
 def _purge_versions(operator: Operator, what: Purgeable, before: datetime) -> list[dict[str, object]]:
-    return [asdict(level) for level in _tracked(operator.purge(what, before=before), total=len(Classification))]
+    return [
+        asdict(level) for level in _tracked(remove_versions(operator, what, before=before), total=len(Classification))
+    ]
 
 
 def _purge_sessions(operator: Operator, what: Purgeable, before: datetime) -> list[dict[str, object]]:
-    counts = Counter(each.taint for batch in _tracked(operator.purge_sessions(what, before=before)) for each in batch)
+    counts = Counter(each.taint for batch in _tracked(remove_sessions(operator, what, before=before)) for each in batch)
     return [{"classification": level, "sessions": counts[level]} for level in Classification]
 
 
@@ -112,8 +120,8 @@ def _purgeable(
     if name is not None and (agent_id is None or kind is None):
         raise click.UsageError("--name needs --agent and --kind")
     stored = stored_name(kind, name) if kind is not None and name is not None else None
-    return operator.purgeable(
-        tenant=tenant, agent_id=agent_id, kind=KINDS[kind] if kind is not None else None, name=stored
+    return purgeable(
+        operator, tenant=tenant, agent_id=agent_id, kind=KINDS[kind] if kind is not None else None, name=stored
     )
 
 
@@ -122,3 +130,83 @@ def _extent(tenant: str | None, agent_id: str | None, kind: str | None) -> str:
     words = [f"of the kind {kind}" if kind else "", f"of the agent {agent_id}" if agent_id else ""]
     words.append(f"of the tenant {tenant}" if tenant else "")
     return "".join(f" {word}" for word in words if word)
+
+
+@dataclass(frozen=True, slots=True)
+class Purgeable:
+    """What to purge. None restricts nothing."""
+
+    tenant: TenantNumber | None = None
+    agent: AgentNumber | None = None
+    kind: ItemKind | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """How much was purged at one level."""
+
+    classification: Classification
+    items: int
+    revisions: int
+
+
+@dataclass(frozen=True, slots=True)
+class PurgedSession:
+    """A session that was purged. *taint* is that of its conversation, which stays."""
+
+    session_id: SessionId
+    taint: Classification
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    items: int
+    revisions: int
+    tenants: list[TenantNumber] | None
+    agents: list[AgentNumber] | None
+    """The agents whose items were purged, and the tenant of each, in the same order. None if there were none."""
+
+
+def purgeable(
+    operator: Operator, *, tenant: str | None, agent_id: str | None, kind: ItemKind | None, name: str | None
+) -> Purgeable:
+    """What to purge: everything, or what belongs to those that are named. Raises NoSuchTenant or NoSuchAgent."""
+    require_tenant(tenant, agent_id)
+    if tenant is None:
+        return Purgeable(kind=kind, name=name)
+    number = operator.tenant(tenant)
+    agent = None if agent_id is None else operator.agent(tenant, agent_id).agent
+    return Purgeable(number, agent, kind, name)
+
+
+def remove_versions(operator: Operator, what: Purgeable, *, before: datetime) -> Iterator[Purged]:
+    """Remove, level by level, versions that were deleted, overwritten or expired before *before*."""
+    for level in Classification:
+        with operator.at(level):
+            counts = operator.one("purge", _Counts, before=before, number=level, **asdict(what))
+        with operator.at(level):
+            of_purged = {"tenants": counts.tenants, "agents": counts.agents, "kind": what.kind}
+            operator.execute("clear_centers_of_purged", **of_purged)
+        yield Purged(level, counts.items, counts.revisions)
+
+
+def remove_sessions(operator: Operator, what: Purgeable, *, before: datetime) -> Iterator[list[PurgedSession]]:
+    """Remove, in batches, sessions that were closed or expired before *before*, of the owner in *what*."""
+    if what.tenant is None:
+        tenants = [found.tenant for found in operator.rows("list_tenants", Tenant)]
+    else:
+        tenants = [what.tenant]
+    for tenant in tenants:
+        last = SessionId(UUID(int=0))
+        while batch := operator.rows(
+            "purge_sessions",
+            PurgedSession,
+            before=before,
+            tenant=tenant,
+            agent=what.agent,
+            last_session=last,
+            most=_BATCH_SESSIONS,
+        ):
+            yield batch
+            last = batch[-1].session_id

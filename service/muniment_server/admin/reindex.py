@@ -8,12 +8,13 @@ from rich.console import Console
 from muniment.cli.failures import Failure
 from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.parameters import TEXT
+from muniment_server.admin.connection import NoSuchAgent, Operator
 from muniment_server.admin.database import with_operator
 from muniment_server.admin.embedder_options import with_embedder
 from muniment_server.admin.embedding import embed_stored
-from muniment_server.admin.operator import NoSuchAgent, Operator
 from muniment_server.domain.classification import Classification
 from muniment_server.embedder.remote.configuration import RemoteConfig
+from muniment_server.search import reindex as index
 
 
 @click.command
@@ -71,7 +72,7 @@ def reindex(
         return
     rows = []
     with Console(stderr=True).status("Indexing") as status:
-        for done in operator.reindex(tenant=tenant, agent_id=agent):
+        for done in index.reindex(operator.connection, tenant=tenant, agent_id=agent):
             status.update(f"Indexed {done.agent_id} at {done.classification.name}")
             rows.append({"agent_id": done.agent_id, "classification": done.classification, "items": done.items})
     if not rows and agent is not None:

@@ -17,7 +17,9 @@ from muniment.cli.failures import Failure
 from muniment.cli.groups import Group
 from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.parameters import TEXT
+from muniment_server.admin import sessions
 from muniment_server.admin.closing import close_twice
+from muniment_server.admin.connection import Operator
 from muniment_server.admin.database import (
     OperatorsServers,
     data_dir_option,
@@ -29,8 +31,9 @@ from muniment_server.admin.database import (
     state_dir_option,
     with_operator,
 )
+from muniment_server.admin.host_keys import freeze_host_keys, thaw_host_keys
 from muniment_server.admin.moving import CannotMove, Move, Plan, Step
-from muniment_server.admin.operator import Operator
+from muniment_server.admin.tenants import limit_tenant, tenant_limits
 from muniment_server.postgres import citus
 
 _LIMIT = click.IntRange(-1, 2**63 - 1)
@@ -65,8 +68,8 @@ def freeze(operator: Operator, output: Output, name: str) -> None:
     Examples:
       muniment tenant freeze acme
     """
-    keys = operator.freeze_host_keys(name)
-    closed = close_twice(lambda: operator.close_sessions("tenant freeze", tenant=name))
+    keys = freeze_host_keys(operator, name)
+    closed = close_twice(lambda: sessions.close_sessions(operator, "tenant freeze", tenant=name))
     row = {"tenant": name, "frozen_keys": keys, "closed_sessions": closed}
     output.record(row, tuple(row))
 
@@ -82,7 +85,7 @@ def thaw(operator: Operator, output: Output, name: str) -> None:
     Examples:
       muniment tenant thaw acme
     """
-    row = {"tenant": name, "thawed_keys": operator.thaw_host_keys(name)}
+    row = {"tenant": name, "thawed_keys": thaw_host_keys(operator, name)}
     output.record(row, tuple(row))
 
 
@@ -99,7 +102,7 @@ def close_sessions(operator: Operator, output: Output, name: str, agent: str | N
       muniment tenant close-sessions acme
       muniment tenant close-sessions acme --agent alice
     """
-    closed = operator.close_sessions("tenant close-sessions", tenant=name, agent_id=agent)
+    closed = sessions.close_sessions(operator, "tenant close-sessions", tenant=name, agent_id=agent)
     row = {"tenant": name, "closed_sessions": closed}
     output.record(row, tuple(row))
     print_note("Their next calls fail.")
@@ -129,8 +132,8 @@ def limits(operator: Operator, output: Output, name: str, **given: int | None) -
       muniment tenant limits acme --max-agents -1
     """
     if any(limit is not None for limit in given.values()):
-        operator.limit_tenant(name, given)
-    row = asdict(operator.tenant_limits(name))
+        limit_tenant(operator, name, given)
+    row = asdict(tenant_limits(operator, name))
     output.record(row, tuple(row))
 
 

@@ -277,7 +277,7 @@ WITH other AS MATERIALIZED (
        AND (remote.agent, remote.kind, remote.name, remote.change_id, remote.number)
            <= (%(last_agent)s, %(last_kind)s, %(last_name)s, %(last_change_id)s, %(last_number)s)
        AND remote.model IS DISTINCT FROM %(model)s::integer
-       FOR UPDATE SKIP LOCKED
+       FOR UPDATE OF remote SKIP LOCKED
 )
 DELETE FROM remote_embedding AS removed
  USING other

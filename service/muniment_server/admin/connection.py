@@ -1,0 +1,145 @@
+"""An operator's connection to a database: an administrator's login that acts as the owner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import conninfo as libpq
+
+from muniment_server.domain.classification import Classification
+from muniment_server.domain.ids import AgentNumber, TenantNumber
+from muniment_server.postgres import queries
+from muniment_server.postgres.pool import administrator, operator_conninfo
+from muniment_server.postgres.rows import row_of
+from muniment_server.postgres.transaction import login_of
+
+_FILES = (
+    "connection.sql",
+    "tenants.sql",
+    "host_keys.sql",
+    "sessions.sql",
+    "purge.sql",
+    "history.sql",
+    "inspection.sql",
+)
+QUERIES = {name: text for file in _FILES for name, text in queries.load(__package__, file).items()}
+"""The queries of all trades, by name."""
+_R = TypeVar("_R")
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """A tenant, by its number."""
+
+    tenant: TenantNumber
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """An agent, by its number."""
+
+    tenant: TenantNumber
+    agent: AgentNumber
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many rows there are."""
+
+    rows: int
+
+
+class NoSuchTenant(LookupError):
+    """There is no tenant with that name."""
+
+
+class NoSuchAgent(LookupError):
+    """The tenant has no agent with that id."""
+
+
+class Operator:
+    """An operator, connected to one database. What operators do stands in a module for each trade."""
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self.connection = connection
+
+    @property
+    def conninfo(self) -> str:
+        """How another process connects as this operator does."""
+        info = self.connection.info
+        return libpq.make_conninfo(info.dsn, **({"password": info.password} if info.password else {}))
+
+    def find_tenant(self, name: str) -> TenantNumber | None:
+        """The number of a tenant. None if there is no tenant of that name."""
+        row = self.first("find_tenant", Tenant, name=name)
+        return row.tenant if row else None
+
+    def tenant(self, name: str) -> TenantNumber:
+        """The number of a tenant. Raises NoSuchTenant."""
+        number = self.find_tenant(name)
+        if number is None:
+            raise NoSuchTenant(name)
+        return number
+
+    def agent(self, tenant: str, agent_id: str) -> Agent:
+        """An agent of *tenant*. Raises NoSuchAgent."""
+        agent = self.first("find_agent", Agent, tenant_name=tenant, agent_id=agent_id)
+        if agent is None:
+            raise NoSuchAgent(f"{agent_id} of {tenant}")
+        return agent
+
+    @contextmanager
+    def at(self, level: Classification) -> Iterator[None]:
+        """A transaction in which unqualified names are those of *level*."""
+        with self.connection.transaction():
+            self.execute("use_schema", schema=level.role)
+            yield
+
+    @cached_property
+    def _login(self) -> str:
+        """Whom audit rows name."""
+        return login_of(self.connection)
+
+    def execute(self, query: str, /, **parameters: object) -> None:
+        """Run a query by its name."""
+        self.connection.execute(QUERIES[query], {**parameters, "login": self._login})
+
+    def rows(self, query: str, row: type[_R], /, **parameters: object) -> list[_R]:
+        """The rows of a query by its name."""
+        rows: list[_R] = self._cursor(query, row, parameters).fetchall()
+        return rows
+
+    def first(self, query: str, row: type[_R], /, **parameters: object) -> _R | None:
+        """The first row. None if there is none."""
+        found: _R | None = self._cursor(query, row, parameters).fetchone()
+        return found
+
+    def one(self, query: str, row: type[_R], /, **parameters: object) -> _R:
+        """The only row."""
+        found: _R = self._cursor(query, row, parameters).fetchone()
+        return found
+
+    def _cursor(self, query: str, row: type[_R], parameters: dict[str, object]) -> Any:
+        cursor: Any = self.connection.cursor(row_factory=row_of(row))
+        return cursor.execute(QUERIES[query], {**parameters, "login": self._login})
+
+
+def require_tenant(tenant: str | None, agent_id: str | None) -> None:
+    """Raise ValueError where an agent of no tenant would mean all agents of all tenants."""
+    if agent_id is not None and tenant is None:
+        raise ValueError("an agent id requires a tenant: two tenants may have agents of the same name")
+
+
+@contextmanager
+def connect_operator(admin: str) -> Iterator[Operator]:
+    """An operator, connected to the database of the conninfo *admin* for the block.
+
+    Raises NotCommitted at the end if a node of a cluster did not confirm a commit.
+    """
+    with administrator(operator_conninfo(admin), autocommit=True) as connection:
+        yield Operator(connection)

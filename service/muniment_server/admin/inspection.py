@@ -1,0 +1,109 @@
+"""What `muniment doctor` counts in a database: damage, and what waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from muniment_server.admin.connection import Count, Operator
+from muniment_server.domain.classification import Classification
+from muniment_server.domain.limits import NEARLY_FULL
+from muniment_server.search.embeddings import EMBEDDER
+
+
+@dataclass(frozen=True, slots=True)
+class NearlyFull:
+    """An agent that has stored most of what it may at one level."""
+
+    tenant: str
+    agent_id: str
+    items: int
+    max_items: int
+    bytes: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How many tenants and agents a database has."""
+
+    tenants: int
+    agents: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Broken:
+    broken: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    waiting: int
+    outdated: int
+
+
+@dataclass(frozen=True, slots=True)
+class _RemoteChunks:
+    waiting: int
+    made: int
+
+
+def size_of(operator: Operator) -> Size:
+    """How many tenants and agents the database has."""
+    return operator.one("count_agents", Size)
+
+
+def broken_ledgers(operator: Operator) -> dict[Classification, int]:
+    """How many items of each level are lost, or have lost versions: their revisions have a gap."""
+    queries = ("lost_items", "broken_ledgers")
+    return {level: sum(_broken(operator, level, query) for query in queries) for level in Classification}
+
+
+def broken_index(operator: Operator) -> dict[Classification, int]:
+    """How many entries of the search index are missing, stale or miscounted, by level."""
+    return {level: _broken(operator, level, "broken_index") for level in Classification}
+
+
+def broken_storage(operator: Operator) -> dict[Classification, int]:
+    """How many agents have wrong counts of what they store, by level."""
+    return {level: _broken(operator, level, "broken_storage") for level in Classification}
+
+
+def nearly_full_agents(operator: Operator) -> dict[Classification, list[NearlyFull]]:
+    """The agents that have stored most of what they may, by level."""
+    found = {}
+    for level in Classification:
+        with operator.at(level):
+            found[level] = operator.rows("nearly_full_agents", NearlyFull, part=NEARLY_FULL)
+    return found
+
+
+def waiting_chunks(operator: Operator) -> tuple[int, int]:
+    """How many chunks are queued for embedding, and how many have an embedding of another model."""
+    counts = []
+    for level in Classification:
+        with operator.at(level):
+            counts.append(operator.one("count_waiting", _Waiting, embedder=EMBEDDER))
+    return sum(count.waiting for count in counts), sum(count.outdated for count in counts)
+
+
+def remote_chunks(operator: Operator) -> tuple[int, int]:
+    """How many embeddings by models at addresses are waited for, and how many are stored."""
+    counts = []
+    for level in Classification:
+        with operator.at(level):
+            counts.append(operator.one("count_remote", _RemoteChunks))
+    return sum(count.waiting for count in counts), sum(count.made for count in counts)
+
+
+def erasing(operator: Operator) -> tuple[int, int]:
+    """How many deleted agents are not yet erased, and how many items and versions of theirs are left."""
+    left = 0
+    for level in Classification:
+        with operator.at(level):
+            left += operator.one("count_erasing", Count).rows
+    return operator.one("count_deleted_agents", Count).rows, left
+
+
+def _broken(operator: Operator, level: Classification, query: str) -> int:
+    with operator.at(level):
+        return operator.one(query, _Broken).broken

@@ -1,0 +1,43 @@
+"""Closes sessions, for an operator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from muniment_server.admin.connection import Count, Operator, require_tenant
+from muniment_server.domain.ids import SessionId, TenantNumber
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSession:
+    """An open session."""
+
+    tenant: TenantNumber
+    session_id: SessionId
+
+
+def close_sessions(operator: Operator, command: str, *, tenant: str | None = None, agent_id: str | None = None) -> int:
+    """Close the open sessions of all tenants, of one *tenant*, or of one agent of it; return how many there were.
+
+    *command* is the method in the audit log. Raises NoSuchTenant and NoSuchAgent.
+    """
+    require_tenant(tenant, agent_id)
+    number = None if tenant is None else operator.tenant(tenant)
+    agent = None if tenant is None or agent_id is None else operator.agent(tenant, agent_id).agent
+    whose = {"tenant": number, "agent": agent, "session_ids": None}
+    return operator.one("close_sessions", Count, command=command, **whose).rows
+
+
+def sessions_of_host_key(operator: Operator, host_key_id: UUID) -> list[OpenSession]:
+    """The open sessions that a key has opened."""
+    return operator.rows("sessions_of_host_key", OpenSession, host_key_id=host_key_id)
+
+
+def close_sessions_of_host_key(operator: Operator, host_key_id: UUID) -> int:
+    """Close the open sessions that a key has opened; return how many there were."""
+    found = sessions_of_host_key(operator, host_key_id)
+    if not found:
+        return 0
+    whose = {"tenant": found[0].tenant, "agent": None, "session_ids": [each.session_id for each in found]}
+    return operator.one("close_sessions", Count, command="host-key revoke", **whose).rows

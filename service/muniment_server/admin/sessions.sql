@@ -1,0 +1,36 @@
+-- Closes sessions, for an operator.
+
+-- name: sessions_of_host_key
+-- The open sessions that a host key has opened, by its audit rows. No session lasts longer than 30 days.
+SELECT session.tenant, session.session_id
+  FROM vault.host_key
+       JOIN muniment_control.audit USING (tenant, host_key_id)
+       JOIN vault.session USING (tenant, session_id)
+ WHERE host_key.host_key_id = %(host_key_id)s
+   AND audit.method IN ('OpenSession', 'ResetSession')
+   AND audit.outcome = 'OK'
+   AND audit.time > vault.clock() - interval '31 days'
+   AND session.close_time IS NULL
+   AND session.expire_time > vault.clock();
+
+-- name: close_sessions
+-- Close the open sessions of all tenants, of one tenant or of one agent, or those of some ids, with an audit row for each.
+WITH closed AS (
+    UPDATE vault.session AS closed
+       SET close_time = vault.clock()
+     WHERE closed.close_time IS NULL
+       AND closed.expire_time > vault.clock()
+       AND (%(tenant)s::bigint IS NULL OR closed.tenant = %(tenant)s)
+       AND (%(agent)s::bigint IS NULL OR closed.agent = %(agent)s)
+       AND (%(session_ids)s::uuid[] IS NULL OR closed.session_id = ANY(%(session_ids)s))
+ RETURNING closed.tenant, closed.agent, closed.session_id, closed.conversation_id
+),
+logged AS (
+    INSERT INTO muniment_control.audit AS logged (tenant, event_id, agent, level, session_id, method, outcome, reason)
+    SELECT closed.tenant, gen_random_uuid(), closed.agent, conversation.taint, closed.session_id, %(command)s, 'CLOSED',
+           'by ' || %(login)s::text
+      FROM closed
+           JOIN vault.conversation USING (tenant, agent, conversation_id)
+)
+SELECT count(*) AS rows
+  FROM closed;
