@@ -33,6 +33,7 @@ MOST_EMBEDDINGS = {"queue_missing": 2 * CHUNKS_AT_ONCE, "remove_others": 4 * CHU
 """Those of two models, once; and a second time to remove them."""
 QUERIES = {
     **queries.load("muniment_server.embedder", "queue.sql"),
+    **queries.load("muniment_server.embedder.remote", "reindexing.sql"),
     **queries.load("muniment_server.search", "reindex.sql"),
 }
 _CHUNKS = """

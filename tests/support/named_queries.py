@@ -67,6 +67,7 @@ OPERATORS = {
     ("muniment_server.admin", "moving.sql"): (roles.OWNER,),
     ("muniment_server.admin", "sealing.sql"): (roles.OWNER,),
     ("muniment_server.search", "reindex.sql"): (roles.OWNER,),
+    ("muniment_server.embedder.remote", "reindexing.sql"): (roles.OWNER,),
 }
 """The files of what operators do at the terminal, across tenants."""
 FILES = {**RELATIONS, **SERVED, **UNSCOPED, **EMBEDDER, **ERASER, **SEALER, **OPERATORS}

@@ -227,14 +227,6 @@ def next_batch(connection: psycopg.Connection[Any], after: ChunkPosition) -> Chu
         after = replace(FIRST, tenant=found[0])
 
 
-def remove_others(connection: psycopg.Connection[Any], *, model: int | None) -> Iterator[int]:
-    """Remove, in batches, the embeddings of the connection's level that are not by *model*; how many in each."""
-    after = FIRST
-    while (batch := next_batch(connection, after)) is not None:
-        yield connection.execute(_QUERIES["remove_others"], {**batch.parameters, "model": model}).rowcount
-        after = batch.last
-
-
 def _by_agent(made: Sequence[dict[str, Any]]) -> Iterator[tuple[Position, Mapping[str, object]]]:
     """The parameters of a statement for each agent. *made* is in their order."""
     for position, of_agent in groupby(made, key=itemgetter("tenant", "agent")):

@@ -27,21 +27,22 @@ from muniment_server.embedder.queue import (
     FIRST,
     ChunkPosition,
     NothingStored,
+    next_batch,
     queue_missing,
     remote_queue_length,
-    remove_others,
 )
 from muniment_server.embedder.remote.client import RemoteModelError
 from muniment_server.embedder.remote.configuration import RemoteConfig, RemoteConfigError
 from muniment_server.embedder.remote.model import IsWaiting, RemoteModel
 from muniment_server.embedder.remote.queue import MAX_FAILED, RemoteQueue
-from muniment_server.postgres import roles
+from muniment_server.postgres import queries, roles
 from muniment_server.postgres.driver_errors import sqlstate_of
 from muniment_server.postgres.pool import with_settings
 from muniment_server.process.backoff import Backoff
 from muniment_server.process.hardening import forbid_core_dumps
 from muniment_server.search.embeddings import Vector
 
+_QUERIES = queries.load(__package__, "reindexing.sql")
 _T = TypeVar("_T")
 _MAX_FAILURES = 7
 """After so many in a row it gives up. A chunk at which the model crashes is found within five, and left out."""
@@ -51,6 +52,14 @@ _REPORT_SECONDS = 0.5
 
 class _ChunksFailed(Exception):
     """Chunks failed when they were sent alone. They stay queued."""
+
+
+def remove_others(connection: psycopg.Connection[Any], *, model: int | None) -> Iterator[int]:
+    """Remove, in batches, the embeddings of the connection's level that are not by *model*; how many in each."""
+    after = FIRST
+    while (batch := next_batch(connection, after)) is not None:
+        yield connection.execute(_QUERIES["remove_others"], {**batch.parameters, "model": model}).rowcount
+        after = batch.last
 
 
 def main() -> None:
