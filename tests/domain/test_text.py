@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import unicodedata
+from pathlib import Path
+from random import Random
+from typing import get_args
+from unittest import mock
 
 import pytest
 
+import muniment_server
 from muniment_server.domain import text
 from muniment_server.domain.errors import FieldViolation, InvalidArgument
 
@@ -139,3 +145,29 @@ def test_a_key_prefix_obeys_the_rules_of_a_key_but_may_end_in_a_space():
 def test_after_a_prefix_comes_the_next_character_in_the_order_of_bytes(prefix, following):
     assert text.after_prefix(prefix) == following
     assert f"{prefix}\U0010fffd".encode() < following.encode()
+
+
+def test_normalization_puts_all_combining_marks_in_order_as_unicodedata_does() -> None:
+    """The pattern names each of them: those that it lacked would take the square of their number."""
+    letters = [chr(code) for code in range(sys.maxunicode + 1) if unicodedata.combining(chr(code))]
+    for seed in range(20):
+        marks = "".join(Random(seed).sample(letters, len(letters)))
+        for form in get_args(text.Form):
+            assert text.normalized(form, f"o{marks}é{marks}") == unicodedata.normalize(form, f"o{marks}é{marks}")
+            assert _in_order(marks, form), "unicodedata gets marks out of order, and sorts them one by one"
+
+
+def _in_order(marks: str, form: text.Form) -> bool:
+    """Whether what unicodedata is given for *marks* is in order."""
+    with mock.patch.object(text.unicodedata, "normalize", lambda _, given: given):
+        classes = [unicodedata.combining(mark) for mark in text.normalized(form, marks)]
+    return classes == sorted(classes)
+
+
+def test_no_text_of_a_caller_is_normalized_in_another_way() -> None:
+    """A memory of 128 KiB of marks would hold the interpreter lock for seconds, a key for a tenth of a second."""
+    allowed = {"domain/text.py", "domain/prompt.py"}  # the prompt normalizes character by character
+    server = Path(muniment_server.__file__).parent
+    assert allowed == {
+        str(file.relative_to(server)) for file in server.rglob("*.py") if "unicodedata.normalize(" in file.read_text()
+    }

@@ -5,10 +5,15 @@ Names and tags are compared byte by byte, so they are stored in NFC. Contents ar
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable
+from functools import cache
+from typing import Literal, TypeAlias
 
 from muniment_server.domain.errors import FieldViolation, InvalidArgument
+
+Form: TypeAlias = Literal["NFC", "NFKC", "NFKD"]
 
 KEY_LIMIT = 256
 """The size limit of a key, in code points."""
@@ -28,9 +33,26 @@ _BLANK_WORDS = {
 """Invisible letters and marks. In labels, they would let two blocks have names that look the same."""
 
 
+def normalized(form: Form, text: str) -> str:
+    """*text* in a normalization form of Unicode. All texts of callers are normalized here.
+
+    It takes linear time, since combining marks are put in order first: unicodedata takes the square of their number.
+    """
+    if text.isascii():
+        return text
+    ordered = _marks_in_a_row().sub(lambda marks: "".join(sorted(marks[0], key=unicodedata.combining)), text)
+    return unicodedata.normalize(form, ordered)
+
+
+@cache
+def _marks_in_a_row() -> re.Pattern[str]:
+    """Matches characters whose order normalization may change. All of them are below U+1F000."""
+    return re.compile(f"[{''.join(filter(unicodedata.combining, map(chr, range(0x300, 0x1F000))))}]{{9,}}")
+
+
 def key(text: str, *, field: str = "key") -> str:
     """*text* as it is stored for a key or the name of a thread."""
-    name = unicodedata.normalize("NFC", text)
+    name = normalized("NFC", text)
     if name != name.strip():
         raise _invalid(field, "must not begin or end with a space")
     return _checked(name, field=field, limit=KEY_LIMIT)
@@ -38,7 +60,7 @@ def key(text: str, *, field: str = "key") -> str:
 
 def key_prefix(text: str, *, field: str = "key_prefix") -> str:
     """*text* as the beginning of stored keys. Unlike a key, it may be empty and end in a space."""
-    prefix = unicodedata.normalize("NFC", text)
+    prefix = normalized("NFC", text)
     if prefix != prefix.lstrip():
         raise _invalid(field, "must not begin with a space")
     return _checked(prefix, field=field, limit=KEY_LIMIT) if prefix else ""
@@ -57,7 +79,7 @@ def label(text: str, *, field: str = "label") -> str:
 
     Headings of the prompt contain labels. So nothing else is allowed, and no mark or punctuation at the start.
     """
-    name = _checked(unicodedata.normalize("NFC", text), field=field, limit=LABEL_LIMIT)
+    name = _checked(normalized("NFC", text), field=field, limit=LABEL_LIMIT)
     if not all(character in "_.-" or _is_word(character, marks=True) for character in name):
         raise _invalid(field, "must be letters, marks, digits, `_`, `.` and `-`")
     if not (name[0] == "_" or _is_word(name[0], marks=False)):
@@ -74,7 +96,7 @@ def _is_word(character: str, *, marks: bool) -> bool:
 
 def tag(text: str, *, field: str) -> str:
     """*text* as it is stored for a tag: trimmed."""
-    return _checked(unicodedata.normalize("NFC", text).strip(), field=field, limit=TAG_LIMIT)
+    return _checked(normalized("NFC", text).strip(), field=field, limit=TAG_LIMIT)
 
 
 def tags(texts: Iterable[str], *, field: str = "tags") -> list[str]:

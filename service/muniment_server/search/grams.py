@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import chain, pairwise
 
+from muniment_server.domain.text import normalized
+
 _BIGRAMS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7a3\U00020000-\U0003ffff"
 """Han, kana and Hangul syllables."""
 _TRIGRAMS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
@@ -31,7 +33,7 @@ def word_pattern() -> re.Pattern[str]:
 
 def words(text: str) -> list[tuple[str, str]]:
     """The words of *text*, each in lower case, and folded (without accents and compatibility forms) for grams."""
-    lower = unicodedata.normalize("NFC", text).lower()
+    lower = normalized("NFC", text).lower()
     if lower.isascii():  # nothing to fold
         return [(word, word) for word in _ASCII_WORD.findall(lower)]
     return [(one, word) for one in word_pattern().findall(lower) for word in _folded_words(one)]
@@ -83,6 +85,6 @@ def _folded_words(word: str) -> list[str]:
 
 def _folded(text: str) -> str:
     """*text* without case, compatibility forms and accents (marks below U+0370). Indic vowel signs are kept."""
-    characters = unicodedata.normalize("NFKD", text)
+    characters = normalized("NFKD", text)
     kept = "".join(one for one in characters if ord(one) >= 0x370 or unicodedata.category(one) != "Mn")
-    return unicodedata.normalize("NFC", kept).lower()
+    return normalized("NFC", kept).lower()
