@@ -19,7 +19,6 @@ from pathlib import Path
 
 import pytest
 
-from muniment_server.postgres import queries
 from tests.faults.processes import may_mount
 from tests.support.certificates import make as make_certificate
 from tests.support.commands import Server, children_of, line_of, run, wait_until
@@ -143,7 +142,6 @@ def test_what_the_database_has_is_counted(serving, folder, data_dir):
     assert one("muniment_stored_bytes", level="RESTRICTED") == 0
     assert one("muniment_tenant_stored_bytes", tenant="1", name="development") > 256
     assert one("muniment_disk_free_bytes") > 0
-    assert one("muniment_wal_bytes")
     assert one("muniment_gate_open") == one("muniment_ready") == 1
     assert one("muniment_gate_problems", kind="grants") == 0
     assert {dict(labels)["level"] for name, labels in found if name == "muniment_sessions"} == {
@@ -170,19 +168,6 @@ def test_it_says_that_the_database_is_away_and_since_when(pair_of_workers, folde
     assert begin <= away["muniment_database_down_since_timestamp_seconds", frozenset()] <= time.time()
     assert ("muniment_agents", frozenset()) not in away
     assert sample(address, "muniment_database_up", role="muniment_control", sqlstate="") == 1
-
-
-def test_a_table_that_was_never_analyzed_has_no_number_of_rows_rather_than_none(database):
-    rows = queries.load("muniment_server.background", "census.sql")["rows"] % ()
-    chunks = ("muniment_public", "chunk")
-    with database.as_owner() as owner:
-        owner.execute("TRUNCATE muniment_public.chunk CASCADE")
-        unknown = {(row.schema, row.name) for row in owner.execute(rows)}
-        owner.execute("ANALYZE muniment_public.chunk")
-        known = {(row.schema, row.name): row.number for row in owner.execute(rows)}
-
-    assert chunks not in unknown
-    assert known[chunks] == 0
 
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="no promtool: apt-get install prometheus")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 from collections import Counter
@@ -67,18 +66,6 @@ class _Stored:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    schema: str
-    name: str
-    number: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Size:
-    bytes: int
-
-
 class Census:
     """Whether the database answers, asked every second, and what it has, counted every half minute: while it is read.
 
@@ -116,7 +103,7 @@ class Census:
         else:
             yield _down_since(down_since)
         if self._directory is not None:
-            yield from _of_disk(self._directory)
+            yield _of_disk(self._directory)
 
     def ask(self) -> threading.Thread:
         """Ask the database, unless it was just asked; return the thread that does, or has just done so."""
@@ -186,14 +173,6 @@ class Census:
             of_tenants[str(row.tenant)] += row.bytes
         yield _by_level("muniment_stored_bytes", "Bytes stored, as they count for limits.", at_levels)
         yield by_tenant("muniment_tenant_stored_bytes", "The same, by tenant.", of_tenants, self.names)
-        rows = GaugeMetricFamily(
-            "muniment_rows", "Rows, as Postgres estimates once it has analyzed a table.", labels=("schema", "table")
-        )
-        for table in _rows(connection, "rows", _Rows):
-            rows.add_metric((table.schema, table.name), table.number)
-        yield rows
-        size = _rows(connection, "size", _Size)[0]
-        yield GaugeMetricFamily("muniment_database_bytes", "The size of the database.", value=size.bytes)
 
 
 class Censuses:
@@ -305,15 +284,10 @@ def _by_level(name: str, text: str, values: Mapping[int, int]) -> GaugeMetricFam
     return family
 
 
-def _of_disk(directory: Path) -> Iterator[GaugeMetricFamily]:
-    yield GaugeMetricFamily(
+def _of_disk(directory: Path) -> GaugeMetricFamily:
+    return GaugeMetricFamily(
         "muniment_disk_free_bytes", "What is free on the disk of the database.", value=free_bytes(directory)
     )
-    try:
-        wal = sum(file.stat().st_size for file in os.scandir(directory / "data" / "pg_wal") if file.is_file())
-    except OSError:  # removed meanwhile, or another account's
-        return
-    yield GaugeMetricFamily("muniment_wal_bytes", "The size of the write-ahead log.", value=wal)
 
 
 def checksum_failures(connection: psycopg.Connection[Any]) -> int | None:

@@ -35,21 +35,6 @@ SELECT stored.tenant, stored.level, sum(stored.bytes)::bigint AS bytes
        ) AS stored
  GROUP BY stored.tenant, stored.level;
 
--- name: rows
--- How many rows the larger tables have, as Postgres estimates. It has no estimate, -1, until it has analyzed a table.
-SELECT namespace.nspname AS schema, relation.relname AS name, relation.reltuples::bigint AS number
-  FROM pg_class AS relation
-       JOIN pg_namespace AS namespace
-            ON namespace.oid = relation.relnamespace
- WHERE relation.relkind = 'r'
-   AND namespace.nspname LIKE 'muniment\_%%'
-   AND relation.relname IN ('item', 'revision', 'chunk', 'audit')
-   AND relation.reltuples >= 0;
-
--- name: size
--- The size of the database, in bytes.
-SELECT pg_database_size(current_database()) AS bytes;
-
 -- name: checksum_failures
 -- How often a page with a wrong checksum was read, of this database or of what all databases share. Null without checksums.
 SELECT sum(database.checksum_failures)::bigint AS number
