@@ -6,10 +6,13 @@ import socket
 import struct
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
-_DATA, _HEADERS, _RST_STREAM, _SETTINGS, _PING = 0, 1, 3, 4, 6
+_DATA, _HEADERS, _RST_STREAM, _SETTINGS, _PING, _WINDOW_UPDATE = 0, 1, 3, 4, 6, 8
+_FIRST_WINDOW = 2**16 - 1
+_INITIAL_WINDOW_SIZE = 4
+_MAX_FRAME = 16 * 1024
 _ACK = 1
 _END_STREAM, _END_HEADERS = 1, 4
 _NO_FLOW = struct.pack(">HI", 4, 0)
@@ -54,6 +57,58 @@ def refused_at_once(token: str, address: str, path: str, *, count: int) -> int:
     return refused
 
 
+class Unfinished:
+    """So many calls whose message of 1 MiB lacks its end, as much of it sent as the server's windows allow."""
+
+    def __init__(self, token: str, address: str, path: str, *, count: int) -> None:
+        self._stream = socket.create_connection(_host_and_port(address), timeout=10.0)
+        self._stream.sendall(_PREFACE + _frame(_SETTINGS, 0, 0, b"") + _frame(_SETTINGS, _ACK, 0, b""))
+        self._windows = dict.fromkeys(range(1, 2 * count, 2), _FIRST_WINDOW)
+        self._of_connection = self._initial = _FIRST_WINDOW
+        self._left = dict.fromkeys(self._windows, 2**20 - 100)
+        for number in self._windows:
+            self._stream.sendall(_headers(number, address, path, authorization=f"Bearer {token}"))
+            self._send(number, b"\0" + struct.pack(">I", 2**20 - 5))
+
+    @property
+    def byte_count(self) -> int:
+        """How many bytes the server has taken."""
+        return sum(2**20 - 100 - left for left in self._left.values())
+
+    def send_all(self) -> None:
+        """Send until the server has taken nothing more for a second."""
+        self._stream.settimeout(1.0)
+        read = self._stream.makefile("rb")
+        with suppress(TimeoutError):
+            while True:
+                for number in self._left:
+                    while size := min(self._left[number], self._windows[number], self._of_connection, _MAX_FRAME):
+                        self._send(number, bytes(size))
+                self._read(*next(contents(read)))
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._stream.close()
+
+    def _send(self, number: int, content: bytes) -> None:
+        self._stream.sendall(_frame(_DATA, 0, number, content))
+        self._windows[number] -= len(content)
+        self._left[number] -= len(content)
+        self._of_connection -= len(content)
+
+    def _read(self, kind: int, flags: int, number: int, content: bytes) -> None:
+        if kind == _WINDOW_UPDATE and number:
+            self._windows[number] += struct.unpack(">I", content)[0]
+        elif kind == _WINDOW_UPDATE:
+            self._of_connection += struct.unpack(">I", content)[0]
+        elif kind == _PING and not flags & _ACK:
+            self._stream.sendall(_frame(_PING, _ACK, 0, content))
+        elif kind == _SETTINGS and not flags & _ACK:
+            wider = dict(struct.iter_unpack(">HI", content)).get(_INITIAL_WINDOW_SIZE, self._initial) - self._initial
+            self._initial += wider
+            self._windows = {each: window + wider for each, window in self._windows.items()}
+
+
 class Unacknowledging:
     """A connection that never acknowledges the server's settings, so that grpc applies no limit to its headers."""
 
@@ -82,10 +137,15 @@ class Unacknowledging:
 
 def frames(stream: BinaryIO) -> Iterator[tuple[int, int, int]]:
     """The kind, the flags and the stream's number of each frame that arrives."""
+    for kind, flags, number, _ in contents(stream):
+        yield kind, flags, number
+
+
+def contents(stream: BinaryIO) -> Iterator[tuple[int, int, int, bytes]]:
+    """The same, and the content of each frame."""
     while len(head := stream.read(9)) == 9:
         high, low, kind, flags, number = struct.unpack(">BHBBI", head)
-        stream.read(high << 16 | low)
-        yield kind, flags, number
+        yield kind, flags, number, stream.read(high << 16 | low)
 
 
 def _call(number: int, address: str, path: str, message: bytes, **metadata: str) -> bytes:

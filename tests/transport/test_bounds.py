@@ -20,6 +20,7 @@ from muniment_server.monitor.session_scope import SessionScope
 from muniment_server.passages import repository as passages
 from muniment_server.transport import cutoff
 from muniment_server.transport.incoming import Incoming
+from muniment_server.transport.shares import ARRIVING
 from tests.support.answers import heavy
 from tests.support.commands import wait_until
 from tests.support.concurrency import locked
@@ -141,8 +142,13 @@ def test_the_marker_of_more_is_not_lost_at_the_edge(at):
 
 
 def wait_until_held(service, count):
-    """Until the server waits for the messages of so many calls."""
-    wait_until(lambda: len(service.server._admission._cutoff._waiting) >= count, f"{count} calls are waited for")
+    """Until so many calls, or streams, have no message yet."""
+    streams = service.server._admission._cutoff._waiting
+    pools = [shares_of(service, pool) for pool in ("calls", "long")]
+    wait_until(
+        lambda: max(len(streams), sum(pool._root.held[ARRIVING] for pool in pools)) >= count,
+        f"{count} calls have no message yet",
+    )
 
 
 @contextmanager

@@ -4,8 +4,8 @@
    first, together with others (`verification`).
 2. The call of a session that makes too many a second is refused (`rates`), and that of a caller who has many calls
    under way already whose message has not arrived (`shares`).
-3. Its message is received, without a thread (`incoming`) and within a time limit (`cutoff`). The call of a caller who
-   has much under way already is refused now, so that others find room (`shares`).
+3. Its message is received when it is its turn (`receiving`), without a thread (`incoming`) and within a time limit
+   (`cutoff`). The call of a caller who has much under way already is refused now, so that others find room (`shares`).
 4. It waits for its turn (`shares`), and runs behind the interceptors of the monitor, which check its caller again.
 
 What is known of callers here chooses queues and threads. It allows nothing.
@@ -37,6 +37,7 @@ from muniment_server.transport.cutoff import Cutoff
 from muniment_server.transport.incoming import Behavior, Incoming, Rejection, nothing
 from muniment_server.transport.pools import CallPool, Limits, Pools
 from muniment_server.transport.rates import Rates
+from muniment_server.transport.receiving import Receiving, Reception
 from muniment_server.transport.shares import Claim, Shares
 from muniment_server.transport.streams import Stream
 from muniment_server.transport.verification import Verifications
@@ -50,6 +51,12 @@ _REMEMBERED_SECONDS = 60.0
 _CONFIRMED_SECONDS = 1.0
 """How recently a session must have been looked up for its limit to refuse a call, or for several of its calls to count
 at its level."""
+_RECEIVED_AT_ONCE = (256, 192, 10, 5)
+"""Messages of all sessions, of a tenant, of an agent at one level, and of a session."""
+_RECEIVED_OF_HOSTS = (64, 48, 10)
+"""Messages of all hosts, of a tenant, and of a host key: raising a taint must not wait for sessions."""
+_HEALTH_CHECKS_AT_ONCE = (2**31, 1)
+"""Messages of all callers, and of a connection: nobody keeps others from asking."""
 _OVERLOADED = Rejection(Overloaded())
 _RATE_LIMITED = Rejection(RateLimited())
 _UNAVAILABLE = Rejection(Unavailable())
@@ -87,6 +94,13 @@ class Admission:
         self.verification = Verifications(credentials, databases)
         """For callers that are not remembered."""
         self._pools = Pools.of(limits)
+        self._receiving = {
+            "receiving": Receiving(*_RECEIVED_AT_ONCE),
+            "receiving_of_hosts": Receiving(*_RECEIVED_OF_HOSTS),
+        }
+        of_sessions, of_hosts = (Reception(turns, self._cutoff) for turns in self._receiving.values())
+        self._receptions = {SessionIdentity: of_sessions, HostIdentity: of_hosts}
+        self._health_reception = Reception(Receiving(*_HEALTH_CHECKS_AT_ONCE), self._cutoff)
         self._was_nearly_full: defaultdict[str, bool] = defaultdict(bool)
         """Whether a pool was found nearly full in the second before."""
         self._health = ThreadPoolExecutor(2, "health")
@@ -117,15 +131,17 @@ class Admission:
             metrics.RUNNING.labels(name).set(load.running)
             metrics.CALL_BYTES.labels(name).set(load.byte_count)
             self._report_nearly_full(name, shares)
+        for name, turns in self._receiving.items():
+            self._report_nearly_full(name, turns)
         metrics.UNVERIFIED.set(self.verification.waiting)
         self.calls.report_repeats()
 
-    def _report_nearly_full(self, name: str, shares: Shares) -> None:
+    def _report_nearly_full(self, name: str, pool: Shares | Receiving) -> None:
         """Count that a pool was found nearly full since the last call; when that begins, log who holds most of it."""
-        is_nearly_full, shares.was_nearly_full = shares.was_nearly_full, False
+        is_nearly_full, pool.was_nearly_full = pool.was_nearly_full, False
         metrics.NEARLY_FULL.labels(name).inc(is_nearly_full)
         if is_nearly_full and not self._was_nearly_full[name]:
-            _LOG.warning("nearly full", extra=fields(pool=name, holders=shares.holders()))
+            _LOG.warning("nearly full", extra=fields(pool=name, holders=pool.holders()))
         self._was_nearly_full[name] = is_nearly_full
 
     def arrived(self, call: Incoming, route: Route) -> None:
@@ -157,13 +173,12 @@ class Admission:
             self._cutoff.clear(call)
 
         def received(message: bytes | None) -> None:
-            if self._cutoff.clear(call):
-                call.next_message = lambda: message
-                call.on_end(ended)
-                self._health.submit(call.run, route.behavior, lambda _: self._cutoff.expect_reader(call))
+            call.next_message = lambda: message
+            call.on_end(ended)
+            self._health.submit(call.run, route.behavior, lambda _: self._cutoff.expect_reader(call))
 
-        self._cutoff.expect_message(call)
-        call.receive(received)
+        if not self._health_reception.receive(call, (call.peer(),), received):
+            call.refuse(_OVERLOADED)
 
     def _enter_within_rate(self, call: Incoming, principal: HostIdentity | SessionIdentity, route: Route) -> None:
         if self._rates.admit(principal):
@@ -185,14 +200,17 @@ class Admission:
         may_call = route.method.allows(principal)
         of_threads = self._pools.shares_with_threads(route.method) if may_call else None
         pool = self._pools.pool_for(principal, route.method)
-        shares, writes = of_threads or pool.shares, route.method.flow is Flow.WRITE
-        if (claim := shares.admit(_keys(principal), writes=writes)) is None:
+        shares, writes, keys = of_threads or pool.shares, route.method.flow is Flow.WRITE, _keys(principal)
+        if (claim := shares.admit(keys, writes=writes)) is None:
             call.refuse(_OVERLOADED)
         elif of_threads is not None:
             AdmittedStream(call, route.behavior, claim, of_threads, self._cutoff).begin()
         else:
             admitted = AdmittedCall(call, route.behavior, claim, pool, self._cutoff)
-            admitted.begin(receives=may_call and route.method.request_type != "")
+            if may_call and route.method.request_type != "":
+                admitted.receive(self._receptions[type(principal)], keys)
+            else:  # one that will be refused whatever it says is not waited for
+                admitted.queue(None)
 
 
 class Admitted:
@@ -220,6 +238,10 @@ class Admitted:
         self._shares.hold_answer(self._claim, byte_count)
         self._cutoff.expect_reader(self._call)
 
+    def _refuse(self) -> None:
+        self._call.refuse(_OVERLOADED)
+        self._finish()
+
     def _finish(self) -> None:
         """Called twice: at the end of the work, and of the RPC."""
         self._go_on(self._shares.finish(self._claim))
@@ -237,28 +259,19 @@ class AdmittedCall(Admitted):
         self._pool = pool
         super().__init__(call, behavior, claim, pool.shares, pool.start, cutoff)
 
-    def begin(self, *, receives: bool) -> None:
-        """Receive the message, if it is wanted: a call that will be refused whatever it says is not waited for."""
-        if receives:
-            self._cutoff.expect_message(self._call)
-            self._call.receive(self._received)
-        else:
-            self._queue(None)
+    def receive(self, reception: Reception, keys: tuple[Hashable, ...]) -> None:
+        """Receive the message when it is its turn, and have the call run."""
+        if not reception.receive(self._call, keys, self.queue, too_late=self._finish):
+            self._refuse()
 
-    def _received(self, message: bytes | None) -> None:
-        if self._cutoff.clear(self._call):
-            self._queue(message)
-        else:  # it was refused meanwhile
-            self._finish()
-
-    def _queue(self, message: bytes | None) -> None:
+    def queue(self, message: bytes | None) -> None:
+        """The message has arrived, or None is needed: have the call run when it is its turn, or refuse it."""
         self._call.next_message = lambda: message
         if self._shares.receive(self._claim, len(message or b"")):
             self._claim.finish = self._finish
             self._pool.submit(self._claim, self._run)
         else:
-            self._call.refuse(_OVERLOADED)
-            self._finish()
+            self._refuse()
 
     def _run(self) -> None:
         self._call.run(self._behavior, self._sending)
@@ -282,8 +295,7 @@ class AdmittedStream(Admitted):
                 return threading.Thread(target=self._work, name="stream", daemon=True).start()
         except RuntimeError:  # no more threads
             pass
-        self._call.refuse(_OVERLOADED)
-        self._finish()
+        self._refuse()
 
     def _work(self) -> None:
         try:
