@@ -16,6 +16,7 @@ import pytest
 from muniment_server.domain.classification import Classification
 from muniment_server.postgres import citus, roles
 from muniment_server.postgres import migrate as migrations
+from muniment_server.postgres.citus_statements import for_cluster
 from muniment_server.runtime import cluster_grants, databases
 from tests.citus.cluster import Cluster, folder_of_nodes, missing, running
 from tests.support.commands import run_process
@@ -432,7 +433,7 @@ def test_citus_runs_what_the_embedder_asks(cluster: Cluster, passfile: Path, mig
     with login(cluster, passfile, query.role) as connection, connection.transaction(force_rollback=True):
         connection.execute(f"SET LOCAL search_path = {query.role}".encode())
         with suppress(psycopg.errors.ForeignKeyViolation):  # the agent of the literals does not exist
-            connection.execute(citus.for_cluster(filled(query.text, literals)).encode())
+            connection.execute(for_cluster(filled(query.text, literals)).encode())
 
 
 @pytest.mark.parametrize("role", roles.SERVING)

@@ -153,14 +153,7 @@ def test_the_trusted_files_are_these():
 # What is composed.
 
 
-def test_the_home_of_a_step_is_the_tenant_alone(postgres: EmbeddedPostgres):
-    """It reads no table, so it needs no predicate. The second server's tenants have the numbers above 10^12."""
-    assert names(RELATIONS["home"]).relations == set()
-    with cloned(postgres) as database, database.as_owner() as owner:
-        assert owner.execute(RELATIONS["home"].encode(), {"tenant": 10**12 + 1}).fetchone() == (10**12 + 1,)
-
-
-@pytest.mark.parametrize("relation", sorted(RELATIONS.keys() - {"home"}))
+@pytest.mark.parametrize("relation", sorted(RELATIONS.keys()))
 def test_every_relation_holds_the_tenant_and_the_session(relation: str):
     """By the session's id, or by the agent of the relation `session`."""
     body = RELATIONS[relation]
@@ -258,7 +251,7 @@ def stand_ins(postgres: EmbeddedPostgres) -> Iterator[psycopg.Connection[Any]]:
     """A role that finds empty tables in the place of the relations of scope.sql, and nothing else."""
     with cloned(postgres) as database, database.as_admin() as admin, admin.transaction(force_rollback=True):
         admin.execute("CREATE SCHEMA stand_ins")
-        for relation in RELATIONS.keys() - {"session_locked", "home"}:
+        for relation in RELATIONS.keys() - {"session_locked"}:
             view = relation.removesuffix("_by_term").removeprefix("own_")
             columns = "*, now() AS time" if relation == "session" else "*"
             select = f"SELECT {columns} FROM muniment_public.{view}"

@@ -12,6 +12,7 @@ from muniment_server.admin.connection import connect_operator
 from muniment_server.admin.database import report_database_errors
 from muniment_server.domain.errors import Unavailable
 from muniment_server.postgres import citus, roles
+from muniment_server.postgres.citus_statements import for_cluster
 from muniment_server.postgres.driver_errors import domain_error
 from tests.support.each import for_each
 from tests.support.named_queries import EMBEDDER, ERASER, ERASING, OPERATORS, SERVED, named
@@ -22,7 +23,7 @@ _CHANGED = re.compile(r"\b(?:DELETE FROM|INSERT INTO|UPDATE) (\S+) AS")
 
 @for_each("query", named(SERVED, ERASER))
 def test_no_query_changes_rows_through_a_view_there(query):
-    changed = _CHANGED.findall(citus.for_cluster(query.text))
+    changed = _CHANGED.findall(for_cluster(query.text))
 
     assert [name for name in changed if name.startswith(_VIEWS)] == []
     if query.role == roles.ERASER:
@@ -77,11 +78,11 @@ def test_no_query_of_operators_asks_a_node_who_has_logged_in(query):
 def test_a_query_that_changes_no_rows_through_a_view_stays_as_it_is():
     text = "WITH erased AS (DELETE FROM vault.session AS erased RETURNING erased.agent) SELECT erased.agent FROM erased"
 
-    assert citus.for_cluster(text) == text
+    assert for_cluster(text) == text
 
 
 def test_the_rows_of_a_view_are_changed_in_its_table():
-    texts = {query.name: citus.for_cluster(query.text) for query in named({ERASING: (roles.ERASER,)})}
+    texts = {query.name: for_cluster(query.text) for query in named({ERASING: (roles.ERASER,)})}
 
     assert "DELETE FROM item AS erased" in texts["erase_items_of_call"]
     assert "octet_length(erased.content) AS bytes )" in texts["erase_items_of_call"]

@@ -10,7 +10,8 @@ import re
 
 import pytest
 
-from muniment_server.postgres import citus, roles
+from muniment_server.postgres import roles
+from muniment_server.postgres.citus_statements import for_cluster
 from tests.support.named_queries import FILES, PATH_OF, RELATIONS, SERVED, named
 from tests.support.query_lint import common_table_expressions
 
@@ -116,7 +117,7 @@ def tables(migrated):
 
 def of_query(query, tables):
     path = PATH_OF.get(query.role, query.role if query.role != roles.OWNER else roles.LEVELS[0])
-    return read_after_written(citus.for_cluster(query.text), tables, path)
+    return read_after_written(for_cluster(query.text), tables, path)
 
 
 def test_what_reads_the_rows_of_an_earlier_step_is_right_in_both_orders(tables):

@@ -33,6 +33,7 @@ from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import AgentNumber, TenantNumber
 from muniment_server.domain.items import ItemKind
 from muniment_server.postgres import citus, queries
+from muniment_server.postgres.citus_statements import for_cluster
 from muniment_server.postgres.rows import row_of
 from muniment_server.postgres.transaction import lift_idle_timeout
 from muniment_server.runtime.claims import RANGE
@@ -43,7 +44,7 @@ _QUERIES = {
     **QUERIES,
     **queries.load(__package__, "journal.sql"),
 }
-_QUERIES_ON_CLUSTER = {name: citus.for_cluster(text) for name, text in _QUERIES.items()}
+_QUERIES_ON_CLUSTER = {name: for_cluster(text) for name, text in _QUERIES.items()}
 _BATCH_ENTRIES = 10_000
 """How many entries one statement adds: a value of Postgres has at most 1 GiB, a jsonb array 256 MiB."""
 _ERASING_STEPS = ("clear_centers", "unindex_erased", "erase_items_of_call", "erase_revisions_of_call")

@@ -60,27 +60,23 @@ WITH created AS (
 ),
 public_write_lock AS (
     INSERT INTO muniment_public.shelf AS write_lock (tenant, agent)
-    SELECT home.tenant, created.agent
+    SELECT %(tenant)s, created.agent
       FROM created
-           CROSS JOIN home
 ),
 internal_write_lock AS (
     INSERT INTO muniment_internal.shelf AS write_lock (tenant, agent)
-    SELECT home.tenant, created.agent
+    SELECT %(tenant)s, created.agent
       FROM created
-           CROSS JOIN home
 ),
 confidential_write_lock AS (
     INSERT INTO muniment_confidential.shelf AS write_lock (tenant, agent)
-    SELECT home.tenant, created.agent
+    SELECT %(tenant)s, created.agent
       FROM created
-           CROSS JOIN home
 ),
 restricted_write_lock AS (
     INSERT INTO muniment_restricted.shelf AS write_lock (tenant, agent)
-    SELECT home.tenant, created.agent
+    SELECT %(tenant)s, created.agent
       FROM created
-           CROSS JOIN home
 ),
 block AS MATERIALIZED (
     SELECT block.*
@@ -89,31 +85,27 @@ block AS MATERIALIZED (
 ),
 new_item AS (
     INSERT INTO muniment_public.item AS new_item (tenant, agent, kind, name, item_id, change_id, content, create_time, update_time)
-    SELECT home.tenant, created.agent, 3, block.label, block.item_id, block.change_id, block.content, vault.clock(), vault.clock()
+    SELECT %(tenant)s, created.agent, 3, block.label, block.item_id, block.change_id, block.content, vault.clock(), vault.clock()
       FROM created
-           CROSS JOIN home
            CROSS JOIN block
 ),
 new_revision AS (
     INSERT INTO muniment_public.revision AS new_revision (tenant, agent, item_id, revision, change_id, kind, name, content, tags, update_time)
-    SELECT home.tenant, created.agent, block.item_id, 1, block.change_id, 3, block.label, block.content, '{}', vault.clock()
+    SELECT %(tenant)s, created.agent, block.item_id, 1, block.change_id, 3, block.label, block.content, '{}', vault.clock()
       FROM created
-           CROSS JOIN home
            CROSS JOIN block
 ),
 counted AS (
     INSERT INTO muniment_public.storage AS counted (tenant, agent, change_id, items, versions, bytes)
-    SELECT home.tenant, created.agent, %(change_id)s::uuid, count(*), count(*), sum(octet_length(block.content))
+    SELECT %(tenant)s, created.agent, %(change_id)s::uuid, count(*), count(*), sum(octet_length(block.content))
       FROM created
-           CROSS JOIN home
            CROSS JOIN block
-     GROUP BY home.tenant, created.agent
+     GROUP BY created.agent
 ),
 logged AS (
     INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, method, outcome, kind, item_id, revision)
-    SELECT home.tenant, event.event_id, created.agent, 1, %(host_key_id)s::uuid, 'CreateAgent', 'OK', event.kind, event.item_id, event.revision
+    SELECT %(tenant)s, event.event_id, created.agent, 1, %(host_key_id)s::uuid, 'CreateAgent', 'OK', event.kind, event.item_id, event.revision
       FROM created
-           CROSS JOIN home
            CROSS JOIN (
                SELECT %(change_id)s::uuid AS event_id, NULL::smallint AS kind, NULL::uuid AS item_id, NULL::integer AS revision
                 UNION ALL
@@ -124,8 +116,7 @@ logged AS (
 SELECT created.agent_id, created.display_name, created.language, created.ceiling, created.memory_enabled,
        created.user_profile_enabled, created.memory_char_limit, created.user_char_limit, created.calls_per_second, created.max_items, created.max_bytes,
        created.max_revisions, created.create_time, created.update_time
-  FROM created
-       CROSS JOIN home;
+  FROM created;
 
 -- name: get_agent
 SELECT agent.agent_id, agent.display_name, agent.language, agent.ceiling, agent.memory_enabled, agent.user_profile_enabled,
@@ -224,15 +215,13 @@ WITH updated AS (
 ),
 logged AS (
     INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, method, outcome)
-    SELECT home.tenant, %(change_id)s, updated.agent, 1, %(host_key_id)s, 'UpdateAgent', 'OK'
+    SELECT %(tenant)s, %(change_id)s, updated.agent, 1, %(host_key_id)s, 'UpdateAgent', 'OK'
       FROM updated
-           CROSS JOIN home
 )
 SELECT updated.agent_id, updated.display_name, updated.language, updated.ceiling, updated.memory_enabled,
        updated.user_profile_enabled, updated.memory_char_limit, updated.user_char_limit, updated.calls_per_second, updated.max_items, updated.max_bytes,
        updated.max_revisions, updated.create_time, updated.update_time
-  FROM updated
-       CROSS JOIN home;
+  FROM updated;
 
 -- name: mark_agent
 -- The first step of DeleteAgent: waits for sessions that are being opened, and refuses later ones. It does not change the id
@@ -302,13 +291,11 @@ detached AS (
 ),
 logged AS (
     INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, method, outcome)
-    SELECT home.tenant, %(change_id)s, deleted.agent, 1, %(host_key_id)s, 'DeleteAgent', 'OK'
+    SELECT %(tenant)s, %(change_id)s, deleted.agent, 1, %(host_key_id)s, 'DeleteAgent', 'OK'
       FROM deleted
-           CROSS JOIN home
 )
 SELECT deleted.agent
-  FROM deleted
-       CROSS JOIN home;
+  FROM deleted;
 
 -- name: begin_erasure
 -- The first step of EraseItems: lets the eraser see the agent's items of one kind, up to the ceiling of the agent. Those that
@@ -330,13 +317,11 @@ forgotten AS (
 ),
 logged AS (
     INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, method, outcome, kind)
-    SELECT home.tenant, begun.erasure_id, begun.agent, begun.ceiling, %(host_key_id)s, %(method)s, 'OK', %(kind)s
+    SELECT %(tenant)s, begun.erasure_id, begun.agent, begun.ceiling, %(host_key_id)s, %(method)s, 'OK', %(kind)s
       FROM begun
-           CROSS JOIN home
 )
 SELECT begun.agent, begun.erasure_id, begun.ceiling
-  FROM begun
-       CROSS JOIN home;
+  FROM begun;
 
 -- name: end_erasure
 -- The last step of EraseItems. No row: the agent has been deleted meanwhile, and erased.
@@ -366,29 +351,25 @@ WITH owner AS MATERIALIZED ( -- FOR SHARE: the mark of DeleteAgent waits
 ),
 begun AS (
     INSERT INTO vault.conversation AS begun (tenant, agent, conversation_id, taint, create_time)
-    SELECT home.tenant, owner.agent, %(session_id)s::text, %(level)s, vault.clock()
+    SELECT %(tenant)s, owner.agent, %(session_id)s::text, %(level)s, vault.clock()
       FROM owner
-           CROSS JOIN home
      WHERE owner.ceiling >= %(level)s
  RETURNING begun.agent, begun.conversation_id
 ),
 opened AS (
     INSERT INTO vault.session AS opened (tenant, agent, session_id, conversation_id, level, token_hash, create_time, expire_time)
-    SELECT home.tenant, begun.agent, %(session_id)s::uuid, begun.conversation_id, %(level)s, %(token_hash)s, vault.clock(),
+    SELECT %(tenant)s, begun.agent, %(session_id)s::uuid, begun.conversation_id, %(level)s, %(token_hash)s, vault.clock(),
            vault.clock() + %(ttl)s
       FROM begun
-           CROSS JOIN home
  RETURNING opened.agent, opened.session_id
 ),
 logged AS (
     INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, session_id, method, outcome, kind)
-    SELECT home.tenant, %(change_id)s, opened.agent, %(level)s, %(host_key_id)s, opened.session_id, %(method)s, 'OK', %(kind)s
+    SELECT %(tenant)s, %(change_id)s, opened.agent, %(level)s, %(host_key_id)s, opened.session_id, %(method)s, 'OK', %(kind)s
       FROM opened
-           CROSS JOIN home
 )
 SELECT owner.ceiling AS agent_ceiling, opened.session_id
   FROM owner
-       CROSS JOIN home
        LEFT JOIN opened ON TRUE;
 
 -- name: end_undeletion

@@ -35,46 +35,40 @@ stored AS MATERIALIZED ( -- before the item is created: on a cluster, each step 
 ),
 new_item AS ( -- ON CONFLICT without a target, which would need the right to read the table
     INSERT INTO muniment_public.item AS new_item (tenant, agent, kind, name, item_id, change_id, content, create_time, update_time)
-    SELECT home.tenant, owner.agent, 3, %(label)s, %(item_id)s::uuid, %(change_id)s::uuid, %(content)s, vault.clock(), vault.clock()
+    SELECT %(tenant)s, owner.agent, 3, %(label)s, %(item_id)s::uuid, %(change_id)s::uuid, %(content)s, vault.clock(), vault.clock()
       FROM owner
-           CROSS JOIN home
         ON CONFLICT DO NOTHING
  RETURNING new_item.item_id
 ),
 new_revision AS (
     INSERT INTO muniment_public.revision AS new_revision (tenant, agent, item_id, revision, change_id, kind, name, content, tags, update_time)
-    SELECT home.tenant, owner.agent, new_item.item_id, 1, %(change_id)s::uuid, 3, %(label)s, %(content)s, '{}', vault.clock()
+    SELECT %(tenant)s, owner.agent, new_item.item_id, 1, %(change_id)s::uuid, 3, %(label)s, %(content)s, '{}', vault.clock()
       FROM owner
-           CROSS JOIN home
            CROSS JOIN new_item
 ),
 counted AS (
     INSERT INTO muniment_public.storage AS counted (tenant, agent, change_id, items, versions, bytes)
-    SELECT home.tenant, owner.agent, %(change_id)s::uuid, 1, 1, octet_length(%(content)s)
+    SELECT %(tenant)s, owner.agent, %(change_id)s::uuid, 1, 1, octet_length(%(content)s)
       FROM owner
-           CROSS JOIN home
            CROSS JOIN new_item
 ),
 declared AS (
     INSERT INTO vault.shared_block AS declared (tenant, owner, label)
-    SELECT home.tenant, owner.agent, %(label)s
+    SELECT %(tenant)s, owner.agent, %(label)s
       FROM owner
-           CROSS JOIN home
      WHERE %(content)s = ''
         OR EXISTS (SELECT FROM new_item)
  RETURNING declared.owner
 ),
 logged AS (
     INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, method, outcome, kind, item_id, revision)
-    SELECT home.tenant, %(change_id)s, declared.owner, 1, %(host_key_id)s, 'CreateSharedBlock', 'OK', 3, new_item.item_id,
+    SELECT %(tenant)s, %(change_id)s, declared.owner, 1, %(host_key_id)s, 'CreateSharedBlock', 'OK', 3, new_item.item_id,
            CASE WHEN new_item.item_id IS NOT NULL THEN 1 END
       FROM declared
-           CROSS JOIN home
            LEFT JOIN new_item ON TRUE
 )
 SELECT declared.owner, EXISTS (SELECT FROM new_item) AS is_new, owner.max_items, owner.max_bytes, stored.items, stored.bytes
   FROM declared
-       CROSS JOIN home
        CROSS JOIN owner
        CROSS JOIN stored;
 
@@ -98,12 +92,10 @@ deleted AS (
 ),
 logged AS (
     INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, method, outcome, kind)
-    SELECT home.tenant, %(change_id)s, deleted.owner, 1, %(host_key_id)s, 'DeleteSharedBlock', 'OK', 3
+    SELECT %(tenant)s, %(change_id)s, deleted.owner, 1, %(host_key_id)s, 'DeleteSharedBlock', 'OK', 3
       FROM deleted
-           CROSS JOIN home
 )
-SELECT (SELECT owner.agent FROM owner) AS owner, (SELECT deleted.owner FROM deleted) AS declared
-  FROM home;
+SELECT (SELECT owner.agent FROM owner) AS owner, (SELECT deleted.owner FROM deleted) AS declared;
 
 -- name: lock_parties
 -- The first step of AttachBlock: waits for DeleteSharedBlock. In a statement of its own, since one that waits would still
@@ -150,9 +142,8 @@ declared AS (
 ),
 attached AS (
     INSERT INTO vault.block_link AS attached (tenant, owner, label, consumer)
-    SELECT home.tenant, declared.owner, %(label)s, judged.consumer
+    SELECT %(tenant)s, declared.owner, %(label)s, judged.consumer
       FROM declared
-           CROSS JOIN home
            CROSS JOIN judged
      WHERE judged.consumer IS NOT NULL
        AND judged.above IS NULL
@@ -161,13 +152,11 @@ attached AS (
 ),
 logged AS (
     INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, method, outcome, kind)
-    SELECT home.tenant, %(change_id)s, attached.consumer, 1, %(host_key_id)s, 'AttachBlock', 'OK', 3
+    SELECT %(tenant)s, %(change_id)s, attached.consumer, 1, %(host_key_id)s, 'AttachBlock', 'OK', 3
       FROM attached
-           CROSS JOIN home
 )
 SELECT judged.owner, judged.consumer, (SELECT declared.owner FROM declared) AS declared, judged.above
-  FROM judged
-       CROSS JOIN home;
+  FROM judged;
 
 -- name: detach_block
 -- Stop letting an agent read a shared block. Nulls: no such agent, not declared, not attached.
@@ -196,9 +185,8 @@ detached AS (
 ),
 logged AS (
     INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, method, outcome, kind)
-    SELECT home.tenant, %(change_id)s, detached.consumer, 1, %(host_key_id)s, 'DetachBlock', 'OK', 3
+    SELECT %(tenant)s, %(change_id)s, detached.consumer, 1, %(host_key_id)s, 'DetachBlock', 'OK', 3
       FROM detached
-           CROSS JOIN home
 )
 SELECT pair.owner, pair.consumer,
        (
@@ -208,8 +196,7 @@ SELECT pair.owner, pair.consumer,
               AND (shared_block.owner, shared_block.label) = (pair.owner, %(label)s)
        ) AS declared,
        (SELECT detached.consumer FROM detached) AS detached
-  FROM pair
-       CROSS JOIN home;
+  FROM pair;
 
 -- name: list_block_consumers
 -- One page of the agents that a shared block is attached to, by id. No row: no such agent. Nulls: not declared; nothing more.

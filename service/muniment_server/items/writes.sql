@@ -36,11 +36,10 @@ expiry AS ( -- checked before the INSERT: Postgres logs a row that fails a CHECK
 new AS (
     INSERT INTO item AS own (tenant, agent, kind, name, item_id, change_id, tier, content, tags,
                              create_time, update_time, expire_time)
-    SELECT home.tenant, session.agent, %(kind)s, %(name)s, %(item_id)s::uuid, %(change_id)s::uuid, %(tier)s, %(content)s, %(tags)s::text[],
+    SELECT %(tenant)s, session.agent, %(kind)s, %(name)s, %(item_id)s::uuid, %(change_id)s::uuid, %(tier)s, %(content)s, %(tags)s::text[],
            coalesce(CASE WHEN %(kind)s IN (2, 3) THEN below.create_time END, expiry.time),
            expiry.time, %(expire_time)s::timestamptz
       FROM session
-           CROSS JOIN home
            JOIN expiry ON NOT expiry.past
            LEFT JOIN below ON TRUE
         ON CONFLICT (tenant, agent, kind, name, level) WHERE delete_time IS NULL DO UPDATE
@@ -66,25 +65,22 @@ new AS (
 ),
 counted AS ( -- one more item, unless a row was replaced: that of this item, or one that has expired and gives way to a successor
     INSERT INTO storage AS counted (tenant, agent, change_id, items, versions, bytes)
-    SELECT home.tenant, new.agent, new.change_id, (new.item_id = %(item_id)s)::int, 1, octet_length(new.content)
+    SELECT %(tenant)s, new.agent, new.change_id, (new.item_id = %(item_id)s)::int, 1, octet_length(new.content)
       FROM new
-           CROSS JOIN home
      WHERE new.change_id = %(change_id)s
 ),
 ledger AS ( -- the revision is taken from what was actually stored
     INSERT INTO revision AS ledger (tenant, agent, item_id, revision, change_id, kind, name, content, tags, update_time, expire_time)
-    SELECT home.tenant, new.agent, new.item_id, new.revision, new.change_id, %(kind)s, %(name)s, new.content, new.tags,
+    SELECT %(tenant)s, new.agent, new.item_id, new.revision, new.change_id, %(kind)s, %(name)s, new.content, new.tags,
            new.update_time, new.expire_time
       FROM new
-           CROSS JOIN home
      WHERE new.change_id = %(change_id)s
 ),
 logged AS (
     INSERT INTO audit AS logged (tenant, event_id, agent, session_id, method, kind, outcome, item_id, revision)
-    SELECT home.tenant, %(change_id)s, session.agent, session.session_id, %(method)s, %(kind)s,
+    SELECT %(tenant)s, %(change_id)s, session.agent, session.session_id, %(method)s, %(kind)s,
            CASE WHEN new.item_id IS NULL THEN 'ETAG_STALE' ELSE 'OK' END, new.item_id, new.revision
       FROM session
-           CROSS JOIN home
            JOIN expiry ON expiry.past IS NOT TRUE
            LEFT JOIN new ON TRUE
      WHERE new.item_id IS NULL
@@ -93,7 +89,6 @@ logged AS (
 SELECT CASE WHEN expiry.past THEN 'PAST' WHEN new.item_id IS NULL THEN 'ETAG_STALE' ELSE 'OK' END AS outcome,
        session.taint AS level, new.item_id, new.revision, new.create_time, new.update_time, new.expire_time
   FROM session
-       CROSS JOIN home
        CROSS JOIN expiry
        LEFT JOIN new ON TRUE;
 
@@ -132,9 +127,8 @@ deleted AS ( -- by name: the snapshot may still show the item that expired befor
 ),
 counted AS (
     INSERT INTO storage AS counted (tenant, agent, change_id, items, versions, bytes)
-    SELECT home.tenant, session.agent, %(change_id)s, -1, 0, 0
+    SELECT %(tenant)s, session.agent, %(change_id)s, -1, 0, 0
       FROM session
-           CROSS JOIN home
            CROSS JOIN deleted
 ),
 result AS (
@@ -150,15 +144,13 @@ result AS (
 ),
 logged AS (
     INSERT INTO audit AS logged (tenant, event_id, agent, session_id, method, kind, outcome, item_id, revision)
-    SELECT home.tenant, %(change_id)s, session.agent, session.session_id, %(method)s, %(kind)s, result.outcome, result.item_id, result.revision
+    SELECT %(tenant)s, %(change_id)s, session.agent, session.session_id, %(method)s, %(kind)s, result.outcome, result.item_id, result.revision
       FROM session
-           CROSS JOIN home
            CROSS JOIN result
      WHERE result.outcome <> 'NOT_FOUND'
 )
 SELECT result.outcome, result.revealed
   FROM session
-       CROSS JOIN home
        CROSS JOIN result;
 
 -- name: delete_items
@@ -203,23 +195,20 @@ deleted AS ( -- by name, as in delete_item
 ),
 counted AS (
     INSERT INTO storage AS counted (tenant, agent, change_id, items, versions, bytes)
-    SELECT home.tenant, session.agent, %(change_id)s, -total.items, 0, 0
+    SELECT %(tenant)s, session.agent, %(change_id)s, -total.items, 0, 0
       FROM session
-           CROSS JOIN home
            CROSS JOIN (SELECT count(*) AS items FROM deleted) AS total
      WHERE total.items > 0
 ),
 logged AS (
     INSERT INTO audit AS logged (tenant, event_id, agent, session_id, method, kind, outcome, item_id, revision)
-    SELECT home.tenant, deleted.change_id, session.agent, session.session_id, %(method)s, %(kind)s, 'OK', deleted.item_id, deleted.revision
+    SELECT %(tenant)s, deleted.change_id, session.agent, session.session_id, %(method)s, %(kind)s, 'OK', deleted.item_id, deleted.revision
       FROM session
-           CROSS JOIN home
            CROSS JOIN deleted
 )
 SELECT ARRAY(SELECT deleted.name FROM deleted ORDER BY deleted.name) AS names,
        (SELECT count(*) FROM matching) > (SELECT count(*) FROM deleted) AS more
-  FROM session
-       CROSS JOIN home;
+  FROM session;
 
 -- name: release_item
 -- session: locked
@@ -276,24 +265,21 @@ deleted AS (
 ),
 counted AS (
     INSERT INTO storage AS counted (tenant, agent, change_id, items, versions, bytes)
-    SELECT home.tenant, session.agent, %(release_id)s, -total.items, 0, 0
+    SELECT %(tenant)s, session.agent, %(release_id)s, -total.items, 0, 0
       FROM session
-           CROSS JOIN home
            CROSS JOIN (SELECT count(*) AS items FROM deleted) AS total
      WHERE total.items > 0
 ),
 logged AS ( -- undelete_item writes the row of a rename that succeeds
     INSERT INTO audit AS logged (tenant, event_id, agent, session_id, method, kind, outcome)
-    SELECT home.tenant, %(release_id)s, session.agent, session.session_id, %(method)s, %(kind)s, result.outcome
+    SELECT %(tenant)s, %(release_id)s, session.agent, session.session_id, %(method)s, %(kind)s, result.outcome
       FROM session
-           CROSS JOIN home
            CROSS JOIN result
      WHERE result.outcome IN ('ETAG_STALE', 'WRITE_LEVEL_MISMATCH')
 )
 SELECT result.outcome, result.revealed, session.taint AS level, session.time, result.item_id, result.revision, result.content,
        result.tags, result.create_time, result.expire_time
   FROM session
-       CROSS JOIN home
        CROSS JOIN result;
 
 -- name: undelete_item
@@ -302,7 +288,7 @@ SELECT result.outcome, result.revealed, session.taint AS level, session.time, re
 -- finds the name taken does nothing, while an UPDATE would fail. is_back FALSE: it is gone or has expired, or another item has its
 -- name. Then the transaction must not be committed.
 WITH moved AS (
-    DELETE FROM deleted_item AS moved -- on a cluster FROM item: see postgres/citus.py
+    DELETE FROM deleted_item AS moved -- on a cluster FROM item: see ADR 14
      WHERE moved.tenant = %(tenant)s
        AND moved.agent = (SELECT session.agent FROM session)
        AND moved.delete_time IS NOT NULL
@@ -314,11 +300,10 @@ WITH moved AS (
 new AS (
     INSERT INTO item AS new (tenant, agent, kind, name, item_id, revision, change_id, tier, content, tags, thread, author,
                              event_time, create_time, update_time, expire_time)
-    SELECT home.tenant, session.agent, moved.kind, %(name)s, moved.item_id, moved.revision + (moved.kind <> 4)::integer,
+    SELECT %(tenant)s, session.agent, moved.kind, %(name)s, moved.item_id, moved.revision + (moved.kind <> 4)::integer,
            %(change_id)s::uuid, moved.tier, moved.content, moved.tags, moved.thread, moved.author, moved.event_time,
            moved.create_time, session.time, moved.expire_time
       FROM session
-           CROSS JOIN home
            CROSS JOIN moved
         ON CONFLICT (tenant, agent, kind, name, level) WHERE delete_time IS NULL DO NOTHING
  RETURNING new.agent, new.kind, new.name, new.item_id, new.revision, new.change_id, new.content, new.tags, new.update_time,
@@ -326,29 +311,25 @@ new AS (
 ),
 counted AS ( -- passages have no ledger: theirs have been counted all the time
     INSERT INTO storage AS counted (tenant, agent, change_id, items, versions, bytes)
-    SELECT home.tenant, new.agent, new.change_id, 1, (new.kind <> 4)::integer,
+    SELECT %(tenant)s, new.agent, new.change_id, 1, (new.kind <> 4)::integer,
            CASE WHEN new.kind <> 4 THEN octet_length(new.content) ELSE 0 END
       FROM new
-           CROSS JOIN home
 ),
 ledger AS (
     INSERT INTO revision AS ledger (tenant, agent, item_id, revision, change_id, kind, name, content, tags, update_time, expire_time)
-    SELECT home.tenant, new.agent, new.item_id, new.revision, new.change_id, new.kind, new.name, new.content, new.tags,
+    SELECT %(tenant)s, new.agent, new.item_id, new.revision, new.change_id, new.kind, new.name, new.content, new.tags,
            new.update_time, new.expire_time
       FROM new
-           CROSS JOIN home
      WHERE new.kind <> 4
 ),
 logged AS (
     INSERT INTO audit AS logged (tenant, event_id, agent, session_id, method, kind, outcome, item_id, revision)
-    SELECT home.tenant, new.change_id, session.agent, session.session_id, %(method)s, new.kind, 'OK', new.item_id, new.revision
+    SELECT %(tenant)s, new.change_id, session.agent, session.session_id, %(method)s, new.kind, 'OK', new.item_id, new.revision
       FROM session
-           CROSS JOIN home
            CROSS JOIN new
 )
 SELECT EXISTS (SELECT FROM new) AS is_back
-  FROM session
-       CROSS JOIN home;
+  FROM session;
 
 -- name: store_passages
 -- session: locked
@@ -401,11 +382,10 @@ expired AS ( -- treated as deleted; it still occupies the unique index
 stored AS ( -- inserted by name, for the same reason
     INSERT INTO item AS own (tenant, agent, kind, name, item_id, change_id, content, tags, thread, author, event_time,
                              create_time, update_time, expire_time)
-    SELECT home.tenant, session.agent, 4, given.name, given.item_id, given.change_id, given.content, given.tags, given.thread,
+    SELECT %(tenant)s, session.agent, 4, given.name, given.item_id, given.change_id, given.content, given.tags, given.thread,
            given.author, coalesce(given.event_time, session.time + given.position * interval '1 microsecond'),
            session.time + given.position * interval '1 microsecond', session.time, given.expire_time
       FROM session
-           CROSS JOIN home
            CROSS JOIN given
      WHERE (SELECT count(*) FROM expired) >= 0
        AND given.position NOT IN (SELECT known.position FROM known)
@@ -416,18 +396,16 @@ stored AS ( -- inserted by name, for the same reason
 ),
 counted AS ( -- also if items have expired and none is stored
     INSERT INTO storage AS counted (tenant, agent, change_id, items, versions, bytes)
-    SELECT home.tenant, session.agent, %(change_id)s, added.items - removed.items, added.items, added.bytes
+    SELECT %(tenant)s, session.agent, %(change_id)s, added.items - removed.items, added.items, added.bytes
       FROM session
-           CROSS JOIN home
            CROSS JOIN (SELECT count(*) AS items, coalesce(sum(octet_length(stored.content)), 0) AS bytes FROM stored) AS added
            CROSS JOIN (SELECT count(*) AS items FROM expired) AS removed
      WHERE (added.items, removed.items) <> (0, 0)
 ),
 logged AS (
     INSERT INTO audit AS logged (tenant, event_id, agent, session_id, method, kind, outcome, item_id, revision)
-    SELECT home.tenant, stored.change_id, session.agent, session.session_id, %(method)s, 4, 'OK', stored.item_id, stored.revision
+    SELECT %(tenant)s, stored.change_id, session.agent, session.session_id, %(method)s, 4, 'OK', stored.item_id, stored.revision
       FROM session
-           CROSS JOIN home
            CROSS JOIN stored
 )
 SELECT CASE WHEN stored.item_id IS NOT NULL THEN 'OK' WHEN known.same THEN 'EXISTS'
@@ -440,7 +418,6 @@ SELECT CASE WHEN stored.item_id IS NOT NULL THEN 'OK' WHEN known.same THEN 'EXIS
        coalesce(stored.create_time, known.create_time) AS create_time,
        coalesce(stored.expire_time, known.expire_time) AS expire_time
   FROM session
-       CROSS JOIN home
        CROSS JOIN given
        LEFT JOIN known ON known.position = given.position
        LEFT JOIN stored ON stored.name = given.name
@@ -464,8 +441,7 @@ folded AS (
  RETURNING folded.items, folded.versions, folded.bytes
 )
 INSERT INTO storage AS total (tenant, agent, change_id, items, versions, bytes)
-SELECT home.tenant, session.agent, %(fold_id)s, sum(folded.items), sum(folded.versions), sum(folded.bytes)
+SELECT %(tenant)s, session.agent, %(fold_id)s, sum(folded.items), sum(folded.versions), sum(folded.bytes)
   FROM session
-       CROSS JOIN home
        CROSS JOIN folded
- GROUP BY home.tenant, session.agent;
+ GROUP BY session.agent;

@@ -95,8 +95,7 @@ def audit_queries() -> Mapping[str, str]:
 
 def host_queries() -> Mapping[str, str]:
     """The queries of hosts by name."""
-    home = {"home": load(__package__, "scope.sql")["home"]}
-    return {name: composed(text, home) for package, file in HOST_FILES for name, text in load(package, file).items()}
+    return {name: text for package, file in HOST_FILES for name, text in load(package, file).items()}
 
 
 def check_names(name: str, text: str, relations: Mapping[str, str]) -> None:

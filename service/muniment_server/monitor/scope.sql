@@ -17,11 +17,6 @@ SELECT session.*, vault.clock() AS time
    AND session.session_id = %(session_id)s
    FOR NO KEY UPDATE;
 
--- name: home
--- The tenant's number, for steps that read only the results of earlier steps. Statements of hosts use it, too. On a cluster, it
--- is read from a table (postgres/citus.py), so that the step runs on the tenant's node: see ADR 14.
-SELECT %(tenant)s::int8 AS tenant;
-
 -- name: agent
 -- The name, language and settings of the session's agent.
 SELECT agent.*

@@ -3,17 +3,15 @@
 -- name: record_read
 -- The audit row of one read. No row: the session is stale, and the answer must not be sent.
 INSERT INTO audit AS logged (tenant, event_id, agent, session_id, method, kind, outcome, item_id, revision, result_count)
-SELECT home.tenant, %(change_id)s, session.agent, session.session_id, %(method)s, %(kind)s, 'OK',
+SELECT %(tenant)s, %(change_id)s, session.agent, session.session_id, %(method)s, %(kind)s, 'OK',
        %(item_id)s::uuid, %(revision)s::integer, %(result_count)s
-  FROM session
-       CROSS JOIN home;
+  FROM session;
 
 -- name: record_refusal
 -- The audit row of one refused call. No row: the session is stale.
 INSERT INTO audit AS logged (tenant, event_id, agent, session_id, method, outcome)
-SELECT home.tenant, %(change_id)s, session.agent, session.session_id, %(method)s, %(outcome)s
-  FROM session
-       CROSS JOIN home;
+SELECT %(tenant)s, %(change_id)s, session.agent, session.session_id, %(method)s, %(outcome)s
+  FROM session;
 
 -- name: get_own_session
 -- The session itself, with the name of its agent.

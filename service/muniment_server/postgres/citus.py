@@ -10,7 +10,6 @@ import json
 import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from graphlib import TopologicalSorter
 from typing import Any
 
@@ -26,22 +25,6 @@ _MIGRATION = "vault.migration"
 """The only table without a tenant: each node has all of it."""
 _TENANT = "vault.tenant"
 """The rows of every other table are on the node that has their tenant."""
-
-
-_CHANGED_VIEW = re.compile(r"\b((?:DELETE FROM|INSERT INTO|UPDATE) )(?:deleted|erasable|erasing)_(\w+)")
-"""A change of rows through a view whose name ends with that of its table."""
-_TABLE_OF: Mapping[str, str] = {"embedding": "meaning"}
-"""The tables of the views whose names end otherwise."""
-_OF_HOSTS = re.compile(r"\b(DELETE FROM )((?:session|conversation|agent) AS erased\b)")
-_ADDRESS = re.compile(r"\berased\.address\b")
-_BYTES = re.compile(r"(\bRETURNING [^()]*)\berased\.bytes")
-_HOME = re.compile(r"\bhome AS NOT MATERIALIZED \(SELECT (\S+)::int8 AS tenant\)")
-_HOME_OF_SESSION = (
-    r"home AS NOT MATERIALIZED (SELECT home.tenant FROM shelf AS home"
-    r" WHERE home.tenant = \1 AND home.agent = (SELECT session.agent FROM session))"
-)
-_HOME_OF_HOST = r"home AS NOT MATERIALIZED (SELECT home.tenant FROM vault.tenant AS home WHERE home.tenant = \1)"
-"""What `home` is on a cluster: the row of the session's agent in `shelf`, or the row of the host's tenant."""
 _SILENT = re.compile(r"(?:failed to connect to |connection to the remote node \S+@)(?P<node>\S+:\d+)")
 """How Citus says that a node cannot be reached, to a query that asks all nodes and to any other statement."""
 
@@ -80,18 +63,6 @@ class CommitWarnings:
     def note(self, notice: psycopg.errors.Diagnostic) -> None:
         """Look at one notice of the connection."""
         self._found |= (notice.message_primary or "").startswith(COMMIT_WARNING)
-
-
-@cache
-def for_cluster(query: str) -> str:
-    """The text of *query* on a cluster. Citus cannot change rows through a view, so its table takes its place.
-
-    A query of a session contains the view's condition itself. Those of the eraser find the rows in its views first.
-    """
-    query = _HOME.sub(_HOME_OF_SESSION if "session AS MATERIALIZED (" in query else _HOME_OF_HOST, query)
-    query = _OF_HOSTS.sub(r"\1vault.\2", query)
-    query = _CHANGED_VIEW.sub(lambda match: match[1] + _TABLE_OF.get(match[2], match[2]), query)
-    return _ADDRESS.sub("erased.ctid", _BYTES.sub(r"\1octet_length(erased.content) AS bytes", query))
 
 
 def is_cluster(connection: psycopg.Connection[Any]) -> bool:

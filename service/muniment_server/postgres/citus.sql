@@ -1,5 +1,18 @@
 -- Statements about a Citus cluster.
 
+-- name: home_of_session
+-- `home` in the statements of a session: the row of its agent.
+SELECT home.tenant
+  FROM shelf AS home
+ WHERE home.tenant = %(tenant)s
+   AND home.agent = (SELECT session.agent FROM session);
+
+-- name: home_of_host
+-- `home` in the statements of a host.
+SELECT home.tenant
+  FROM vault.tenant AS home
+ WHERE home.tenant = %(tenant)s;
+
 -- name: is_cluster
 SELECT to_regclass('pg_catalog.pg_dist_node') IS NOT NULL;
 

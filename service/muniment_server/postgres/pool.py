@@ -25,6 +25,7 @@ from psycopg.rows import RowMaker, class_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from muniment_server.postgres import citus, queries, roles
+from muniment_server.postgres.citus_statements import for_cluster
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.driver_errors import domain_error, sqlstate_of, storage_advice
 from muniment_server.postgres.epochs import Epoch, EpochGuard, WrongEpoch
@@ -124,7 +125,7 @@ class RoleCursor(psycopg.Cursor[Any]):
     connection: RoleConnection
 
     def execute(self, query: Any, params: Any = None, **options: Any) -> Self:
-        return super().execute(citus.for_cluster(query) if self.connection.on_cluster else query, params, **options)
+        return super().execute(for_cluster(query) if self.connection.on_cluster else query, params, **options)
 
     def fetchone(self) -> Any:
         self._end_section()

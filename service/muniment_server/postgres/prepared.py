@@ -21,7 +21,7 @@ from psycopg.generators import fetch_many, send
 from psycopg.pq import ConnStatus, DiagnosticField, ExecStatus, TransactionStatus
 from psycopg.rows import RowMaker
 
-from muniment_server.postgres import citus
+from muniment_server.postgres.citus_statements import for_cluster
 
 _PARAMETER = re.compile(r"%(?:\((\w+)\)s|%)")
 _BEGIN: tuple[str, Mapping[str, object]] = ("BEGIN", {})
@@ -99,7 +99,7 @@ class PreparedStatements:
 
     def _bound(self, query: str, parameters: Mapping[str, object]) -> tuple[bytes, Any, Any]:
         """The name of a prepared statement, the values of its parameters, and their formats."""
-        text, names = _positional(query)
+        text, names = _positional(for_cluster(query) if self._on_cluster else query)
         transformer = self._transformer
         values: Any = transformer.dump_sequence([parameters[name] for name in names], [PyFormat.AUTO] * len(names))
         key = (query, transformer.types or ())
@@ -107,7 +107,6 @@ class PreparedStatements:
 
     def _prepare(self, key: tuple[str, tuple[int, ...]], text: bytes) -> bytes:
         statement = b"single_%d" % next(_numbers)
-        text = citus.for_cluster(text.decode()).encode() if self._on_cluster else text
         self._checked(self._connection.pgconn.prepare(statement, text, key[1]))
         self._names[key] = statement
         return statement

@@ -4,8 +4,7 @@
 -- In this transaction, let more index entries wait before they are merged into the index. The list of a common word is then
 -- rewritten once for about 160 passages instead of 40.
 SELECT set_config('gin_pending_list_limit', '512kB', TRUE)
-  FROM session
-       CROSS JOIN home;
+  FROM session;
 
 -- name: index_items
 -- Make the index of some names match their live own-level versions. Runs after the write in its transaction, under its
@@ -61,13 +60,12 @@ text AS MATERIALIZED (
 new AS (
     INSERT INTO chunk AS new (tenant, agent, kind, name, change_id, piece, is_whole, start, size, tier, tags, thread, place,
                               event_time, expire_time, language, sample, stems, grams, stem_count, gram_count)
-    SELECT home.tenant, text.agent, text.kind, text.name, text.change_id, text.number, text.is_whole, text.start, text.size,
+    SELECT %(tenant)s, text.agent, text.kind, text.name, text.change_id, text.number, text.is_whole, text.start, text.size,
            text.tier, text.tags, text.thread, text.place, text.event_time, text.expire_time, text.language, text.sample,
            setweight(setweight(setweight(word, 'C', stem.twice), 'B', stem.thrice), 'A', stem.often)
            || array_to_tsvector(text.marks || text.scope), array_to_tsvector(text.grams || text.scope),
            stem.count, cardinality(text.grams)
       FROM text
-           CROSS JOIN home
            CROSS JOIN to_tsvector(('vault.' || text.language)::regconfig, text.words) AS word
            CROSS JOIN LATERAL ( -- a stem's frequency is its weight label: looking that up costs a tenth of unpacking positions
                SELECT coalesce(sum(stem.times), 0) AS count,
@@ -88,16 +86,14 @@ delta AS (
 ),
 counted AS (
     INSERT INTO stat AS counted (tenant, agent, kind, language, change_id, chunks, stems, grams)
-    SELECT home.tenant, session.agent, %(kind)s, delta.language, %(change_id)s, sum(delta.chunks), sum(delta.stems), sum(delta.grams)
+    SELECT %(tenant)s, session.agent, %(kind)s, delta.language, %(change_id)s, sum(delta.chunks), sum(delta.stems), sum(delta.grams)
       FROM session
-           CROSS JOIN home
            CROSS JOIN delta
-     GROUP BY home.tenant, session.agent, delta.language
+     GROUP BY session.agent, delta.language
     HAVING (sum(delta.chunks), sum(delta.stems), sum(delta.grams)) <> (0, 0, 0)
 )
 SELECT session.agent
-  FROM session
-       CROSS JOIN home;
+  FROM session;
 
 -- name: fold_stats
 -- Compact the statistics of one kind at the own level. Never waits: rows that another transaction compacts are skipped.
@@ -120,14 +116,12 @@ deleted AS (
 ),
 folded AS (
     INSERT INTO stat AS folded (tenant, agent, kind, language, change_id, chunks, stems, grams)
-    SELECT home.tenant, deleted.agent, %(kind)s, deleted.language, %(fold_id)s, sum(deleted.chunks), sum(deleted.stems), sum(deleted.grams)
+    SELECT %(tenant)s, deleted.agent, %(kind)s, deleted.language, %(fold_id)s, sum(deleted.chunks), sum(deleted.stems), sum(deleted.grams)
       FROM deleted
-           CROSS JOIN home
-     GROUP BY home.tenant, deleted.agent, deleted.language
+     GROUP BY deleted.agent, deleted.language
 )
 SELECT session.agent
-  FROM session
-       CROSS JOIN home;
+  FROM session;
 
 -- name: queue_chunks
 -- Queue the chunks of some names for embedding. After index_items, in its transaction. A short passage of a thread is embedded
@@ -166,15 +160,13 @@ prior AS MATERIALIZED ( -- locked in the order of names, so that two transaction
 ),
 waiting AS (
     INSERT INTO meaning AS waiting (tenant, agent, kind, name, change_id, piece, prior)
-    SELECT home.tenant, own.agent, own.kind, own.name, own.change_id, own.piece, prior.change_id
+    SELECT %(tenant)s, own.agent, own.kind, own.name, own.change_id, own.piece, prior.change_id
       FROM own
-           CROSS JOIN home
            LEFT JOIN prior ON prior.change_id = own.prior
         ON CONFLICT DO NOTHING
 )
 SELECT session.agent
-  FROM session
-       CROSS JOIN home;
+  FROM session;
 
 -- name: forget_passages
 -- Delete the embeddings by models at addresses that include the text of some deleted passages. After index_items, in its
@@ -188,5 +180,4 @@ WITH forgotten AS (
        AND forgotten.prior_name = ANY(%(names)s)
 )
 SELECT session.agent
-  FROM session
-       CROSS JOIN home;
+  FROM session;

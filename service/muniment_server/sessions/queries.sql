@@ -22,9 +22,8 @@ WITH owner AS MATERIALIZED ( -- FOR SHARE: the mark of DeleteAgent waits
 ),
 marked AS ( -- DO UPDATE returns the current taint, whatever the snapshot shows, and waits for writers below it
     INSERT INTO vault.conversation AS marked (tenant, agent, conversation_id, taint, create_time)
-    SELECT home.tenant, owner.agent, %(conversation_id)s, %(taint)s, vault.clock()
+    SELECT %(tenant)s, owner.agent, %(conversation_id)s, %(taint)s, vault.clock()
       FROM owner
-           CROSS JOIN home
      WHERE owner.ceiling >= %(taint)s
         ON CONFLICT (tenant, agent, conversation_id) DO UPDATE
        SET taint = greatest(marked.taint, excluded.taint)
@@ -32,27 +31,24 @@ marked AS ( -- DO UPDATE returns the current taint, whatever the snapshot shows,
 ),
 opened AS (
     INSERT INTO vault.session AS opened (tenant, agent, session_id, conversation_id, level, token_hash, create_time, expire_time)
-    SELECT home.tenant, marked.agent, %(session_id)s::uuid, marked.conversation_id, marked.taint, %(token_hash)s, vault.clock(),
+    SELECT %(tenant)s, marked.agent, %(session_id)s::uuid, marked.conversation_id, marked.taint, %(token_hash)s, vault.clock(),
            vault.clock() + %(ttl)s
       FROM marked
-           CROSS JOIN home
      WHERE marked.taint = %(taint)s
  RETURNING opened.session_id, opened.create_time, opened.expire_time
 ),
 logged AS (
     INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, session_id, method, outcome)
-    SELECT home.tenant, %(change_id)s, marked.agent,
+    SELECT %(tenant)s, %(change_id)s, marked.agent,
            CASE WHEN opened.session_id IS NULL THEN greatest(marked.taint, %(ceiling)s::smallint) ELSE marked.taint END, -- as record_host_refusal
            %(host_key_id)s, opened.session_id, 'OpenSession',
            CASE WHEN opened.session_id IS NULL THEN 'CONVERSATION_TAINTED' ELSE 'OK' END
       FROM marked
-           CROSS JOIN home
            LEFT JOIN opened ON TRUE
 )
 SELECT opened.session_id, owner.agent_id, marked.conversation_id, marked.taint, opened.create_time, opened.expire_time,
        NULL::timestamptz AS close_time, owner.ceiling AS agent_ceiling
   FROM owner
-       CROSS JOIN home
        LEFT JOIN marked ON TRUE
        LEFT JOIN opened ON TRUE;
 
@@ -141,15 +137,13 @@ raised AS (
 ),
 logged AS (
     INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, session_id, method, outcome, reason)
-    SELECT home.tenant, %(change_id)s, found.agent, raised.taint, %(host_key_id)s, found.session_id, 'RaiseTaint', 'OK', %(reason)s
+    SELECT %(tenant)s, %(change_id)s, found.agent, raised.taint, %(host_key_id)s, found.session_id, 'RaiseTaint', 'OK', %(reason)s
       FROM found
-           CROSS JOIN home
            CROSS JOIN raised
 )
 SELECT found.session_id, owner.agent_id, found.conversation_id, greatest(found.taint, %(taint)s) AS taint,
        found.create_time, found.expire_time, NULL::timestamptz AS close_time, owner.ceiling AS agent_ceiling
   FROM found
-       CROSS JOIN home
        CROSS JOIN owner;
 
 -- name: close_session
@@ -177,13 +171,11 @@ closed AS (
 ),
 logged AS (
     INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, session_id, method, outcome)
-    SELECT home.tenant, %(change_id)s, found.agent, found.taint, %(host_key_id)s::uuid, found.session_id, 'CloseSession', 'OK'
+    SELECT %(tenant)s, %(change_id)s, found.agent, found.taint, %(host_key_id)s::uuid, found.session_id, 'CloseSession', 'OK'
       FROM found
-           CROSS JOIN home
 )
 SELECT found.session_id
-  FROM found
-       CROSS JOIN home;
+  FROM found;
 
 -- name: lock_session
 -- The first step of ResetSession: waits for the writers and raises before it. No row: not open, or above the ceiling.
@@ -232,18 +224,16 @@ lowered AS (
 ),
 opened AS (
     INSERT INTO vault.session AS opened (tenant, agent, session_id, conversation_id, level, token_hash, create_time, expire_time)
-    SELECT home.tenant, found.agent, %(new_session_id)s::uuid, found.conversation_id, 1, %(token_hash)s, vault.clock(),
+    SELECT %(tenant)s, found.agent, %(new_session_id)s::uuid, found.conversation_id, 1, %(token_hash)s, vault.clock(),
            vault.clock() + (found.expire_time - found.create_time)
       FROM found
-           CROSS JOIN home
  RETURNING opened.agent, opened.session_id, opened.conversation_id, opened.create_time, opened.expire_time
 ),
 logged AS (
     INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, session_id, method, outcome, reason)
-    SELECT home.tenant, event.event_id, event.agent, event.level, %(host_key_id)s::uuid, event.session_id, 'ResetSession',
+    SELECT %(tenant)s, event.event_id, event.agent, event.level, %(host_key_id)s::uuid, event.session_id, 'ResetSession',
            event.outcome, event.reason
-      FROM home
-           CROSS JOIN (
+      FROM (
                SELECT %(change_id)s::uuid AS event_id, found.agent, found.taint AS level, found.session_id, 'CLOSED' AS outcome,
                       %(reason)s AS reason
                  FROM found
@@ -255,7 +245,6 @@ logged AS (
 SELECT opened.session_id, agent.agent_id, opened.conversation_id, 1::smallint AS taint, opened.create_time, opened.expire_time,
        NULL::timestamptz AS close_time
   FROM opened
-       CROSS JOIN home
        JOIN vault.agent
             ON agent.tenant = %(tenant)s
            AND agent.agent = opened.agent;

@@ -99,8 +99,8 @@ BLOCKS = (
         edit(
             ITEMS,
             "save_item",
-            "SELECT home.tenant, session.agent, %(kind)s, %(name)s, %(item_id)s",
-            "SELECT home.tenant, coalesce((SELECT min(link.owner) FROM link WHERE link.tenant = %(tenant)s"
+            "SELECT %(tenant)s, session.agent, %(kind)s, %(name)s, %(item_id)s",
+            "SELECT %(tenant)s, coalesce((SELECT min(link.owner) FROM link WHERE link.tenant = %(tenant)s"
             " AND link.session_id = %(session_id)s AND link.label = %(name)s), session.agent),"
             " %(kind)s, %(name)s, %(item_id)s",
         ),

@@ -103,8 +103,8 @@ WRITES = (
             edit(
                 ITEMS,
                 "save_item",
-                "expire_time) SELECT home.tenant, session.agent, %(kind)s, %(name)s, %(item_id)s",
-                "expire_time, level) SELECT home.tenant, session.agent, %(kind)s, %(name)s, %(item_id)s",
+                "expire_time) SELECT %(tenant)s, session.agent, %(kind)s, %(name)s, %(item_id)s",
+                "expire_time, level) SELECT %(tenant)s, session.agent, %(kind)s, %(name)s, %(item_id)s",
             ),
             edit(
                 ITEMS,
