@@ -244,6 +244,24 @@ def test_a_port_answers_nothing_without_the_token(serving, folder, data_dir):
     assert asked(address, _TOKEN, "/other")[0] == 404
 
 
+def test_a_token_that_is_renewed_is_required_at_once_and_one_that_cannot_be_used_changes_nothing(
+    serving, folder, data_dir
+):
+    file = token_file(folder)
+    server = serving("--dev", "--data-dir", ".muniment", "--metrics", "127.0.0.1:0", "--metrics-token-file", str(file))
+    server.read_to_the_last_line()
+    address = server.said.partition("Metrics are at ")[2].splitlines()[0].removesuffix(".")
+    file.unlink()
+    without_file = [asked(address, given)[0] for given in (None, "", _TOKEN)]
+    file.write_text("short")
+    file.chmod(0o600)
+    with_a_short_one = [asked(address, given)[0] for given in ("short", _TOKEN)]
+    file.write_text(_TOKEN[::-1])
+
+    assert (without_file, with_a_short_one) == ([401, 401, 200], [401, 200])
+    assert [asked(address, given)[0] for given in (_TOKEN, _TOKEN[::-1])] == [401, 200]
+
+
 def test_readers_who_stall_stop_no_other_for_long(folder_of_two, address):
     """Those beyond the eighth are turned away at once, and each of the eight is cut off after five seconds."""
     with contextlib.ExitStack() as stalled:

@@ -60,6 +60,7 @@ def test_renewed_certificates_are_used_and_invalid_ones_change_nothing(
         _reload(server, ends="the reload failed; nothing changes")
         assert "are not a certificate and its key" in server.log
         assert {_served_certificate(server) for _ in range(20)} == {first}
+        assert "the certificates of before stay in use" in server.log
 
         key.write_text(valid_key)
         _renew(certificates)

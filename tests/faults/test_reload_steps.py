@@ -56,20 +56,44 @@ def test_processes_are_replaced_one_at_a_time(caplog):
     assert [record.getMessage() for record in caplog.records] == ["reloaded"]
 
 
-def test_a_reload_requested_while_one_runs_follows_it():
-    replacements, worker = Replacements(), _worker()
-    assert not replacements.takes_request()
-    replacements.request()
-    assert replacements.takes_request()
-    replacements.reload([worker], _ASSIGNMENT)
-    for _ in range(3):
-        replacements.request()
-    assert not replacements.takes_request()
+def test_a_reload_takes_the_place_of_one_whose_process_does_not_start(caplog):
+    """Otherwise the file that is wrong could not be corrected. The process that does not serve comes first."""
+    caplog.set_level("INFO")
+    broken, serving, replacements = _worker(), _worker(), Replacements()
+    replacements.reload([broken, serving], _ASSIGNMENT)
+    replacements.advance([])
+    broken.is_ready = False
+    replacements.advance([])
+    replacements.reload([serving, broken], _OF_TWO_SERVERS)
+    replacements.advance([])
+    replaced = broken.replace.call_args, serving.replace.call_args
+    broken.is_ready = True
     for _ in range(2):
         replacements.advance([])
 
-    assert replacements.takes_request()
-    assert not replacements.takes_request()
+    assert replaced == (call(_OF_TWO_SERVERS), None)
+    assert serving.replace.call_args == call(_OF_TWO_SERVERS)
+    assert [record.getMessage() for record in caplog.records] == ["reloaded"]
+
+
+def test_a_reload_that_changes_nothing_lets_the_one_that_runs_go_on():
+    waiting, replacements = _worker(), Replacements()
+    replacements.reload([_worker(), waiting], _ASSIGNMENT)
+    replacements.advance([])
+    replacements.reload([], _ASSIGNMENT)
+    replacements.advance([])
+
+    assert waiting.replace.called
+
+
+def test_a_request_is_taken_once():
+    replacements = Replacements()
+    taken = [replacements.takes_request()]
+    for _ in range(2):
+        replacements.request()
+    taken += [replacements.takes_request() for _ in range(2)]
+
+    assert taken == [False, True, False]
 
 
 def test_workers_that_grow_are_replaced_one_at_a_time_and_one_a_minute(monkeypatch):

@@ -223,8 +223,7 @@ class MetricsReader:
             )
         return Failure(
             f"the server at {self.address} refuses the token",
-            "give the file that `muniment serve --metrics-token-file` was started with; "
-            "if it was changed since, restart the server",
+            "give the file that `muniment serve --metrics-token-file` was started with",
         )
 
     def _unreachable(self, error: Exception) -> Failure:

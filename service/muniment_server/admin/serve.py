@@ -240,7 +240,10 @@ def _metrics(listen: str | None, token_file: Path | None) -> MetricsConfig | Non
         if token_file is not None:
             raise ConfigError("--metrics-token-file requires --metrics")
         return None
-    return MetricsConfig(_absolute(listen), read_token(token_file) if token_file is not None else None)
+    if token_file is not None:
+        read_token(token_file)
+        token_file = token_file.absolute()
+    return MetricsConfig(_absolute(listen), token_file)
 
 
 def _development_metrics(data_dir: Path) -> str | None:

@@ -67,8 +67,8 @@ class MetricsConfig:
     """Where metrics are served: at `unix:PATH`, to the account that runs the server, or at HOST:PORT."""
 
     listen: str
-    token: str | None = None
-    """What readers must send as a bearer token. Required unless *listen* is a path."""
+    token_file: Path | None = None
+    """Has what readers must send as a bearer token. Required unless *listen* is a path."""
     directory: Path | None = None
     """Where the processes of the server keep their values. The supervisor chooses it."""
 
@@ -76,7 +76,7 @@ class MetricsConfig:
         if self.listen.startswith("unix:"):
             return
         split_address(self.listen)
-        if self.token is None:
+        if self.token_file is None:
             raise ConfigError(
                 "metrics are for operators only, and any program can reach a port: give --metrics-token-file FILE, "
                 "or serve them at --metrics unix:PATH"

@@ -156,7 +156,8 @@ class _Server(ThreadingMixIn, HTTPServer):
 
     def __init__(self, config: MetricsConfig, registry: CollectorRegistry, tls: _Certificate | None) -> None:
         self.registry = registry
-        self.token = config.token
+        self._token_file = config.token_file
+        self._token = read_token(config.token_file) if config.token_file is not None else None
         self._tls = tls
         self._places = threading.Semaphore(_MAX_READERS)
         self._path: Path | None = None
@@ -169,6 +170,13 @@ class _Server(ThreadingMixIn, HTTPServer):
             self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
             super().__init__((host, port), _Handler)
         self.address = config.listen if self._path else f"{config.listen.rpartition(':')[0]}:{self.server_port}"
+
+    def token(self) -> str | None:
+        """The token in its file. While that cannot be used, the one from before. None if readers need none."""
+        if self._token_file is not None:
+            with suppress(ConfigError, OSError):
+                self._token = read_token(self._token_file)
+        return self._token
 
     def server_bind(self) -> None:
         """Bind. Another account cannot open the socket."""
@@ -259,7 +267,7 @@ class _Handler(BaseHTTPRequestHandler):
         """No line for a reader."""
 
     def _is_allowed(self) -> bool:
-        wanted = self.server.token
+        wanted = self.server.token()
         if wanted is None:  # the socket's mode lets only the server's account in
             return True
         scheme, _, sent = self.headers.get("authorization", "").partition(" ")

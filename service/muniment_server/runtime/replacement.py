@@ -25,20 +25,24 @@ class Replacements:
         self._next_grown = 0.0
 
     def request(self) -> None:
-        """Request a reload; one more if one is running. May be called by a signal handler."""
+        """Request a reload. May be called by a signal handler."""
         self._requested = True
 
     def takes_request(self) -> bool:
-        """Whether a reload was requested and may begin."""
-        if not self._requested or self._assignment is not None:
-            return False
-        self._requested = False
-        return True
+        """Whether a reload was requested since the last look."""
+        requested, self._requested = self._requested, False
+        return requested
 
     def reload(self, children: list[Child], assignment: Assignment) -> None:
-        """Replace *children* by processes with *assignment*, and log when all of them serve."""
+        """Replace *children* by processes with *assignment*, and log when all of them serve.
+
+        Takes the place of a reload that runs: one whose process does not start must not stop the one that corrects it.
+        What does not serve is replaced first.
+        """
         self._assignment = assignment
-        self._waiting.extend(children)
+        if children:
+            self._waiting = deque(sorted(children, key=lambda child: child.is_ready))
+            self._replaced = None
 
     def advance(self, workers: list[Child]) -> None:
         """Begin to replace the next process, once the one that was replaced before serves again.
