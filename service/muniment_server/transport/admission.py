@@ -37,7 +37,7 @@ from muniment_server.transport.cutoff import Cutoff
 from muniment_server.transport.incoming import Behavior, Incoming, Rejection, nothing
 from muniment_server.transport.pools import CallPool, Limits, Pools
 from muniment_server.transport.rates import Rates
-from muniment_server.transport.receiving import Receiving, Reception
+from muniment_server.transport.receiving import Receiving, receive
 from muniment_server.transport.shares import Claim, Shares
 from muniment_server.transport.streams import Stream
 from muniment_server.transport.verification import Verifications
@@ -51,12 +51,8 @@ _REMEMBERED_SECONDS = 60.0
 _CONFIRMED_SECONDS = 1.0
 """How recently a session must have been looked up for its limit to refuse a call, or for several of its calls to count
 at its level."""
-_RECEIVED_AT_ONCE = (256, 192, 10, 5)
-"""Messages of all sessions, of a tenant, of an agent at one level, and of a session."""
-_RECEIVED_OF_HOSTS = (64, 48, 10)
-"""Messages of all hosts, of a tenant, and of a host key: raising a taint must not wait for sessions."""
-_HEALTH_CHECKS_AT_ONCE = (2**31, 1)
-"""Messages of all callers, and of a connection: nobody keeps others from asking."""
+_HEALTH_CHECKS_AT_ONCE = 1
+"""Messages of one connection: nobody keeps others from asking."""
 _OVERLOADED = Rejection(Overloaded())
 _RATE_LIMITED = Rejection(RateLimited())
 _UNAVAILABLE = Rejection(Unavailable())
@@ -94,13 +90,7 @@ class Admission:
         self.verification = Verifications(credentials, databases)
         """For callers that are not remembered."""
         self._pools = Pools.of(limits)
-        self._receiving = {
-            "receiving": Receiving(*_RECEIVED_AT_ONCE),
-            "receiving_of_hosts": Receiving(*_RECEIVED_OF_HOSTS),
-        }
-        of_sessions, of_hosts = (Reception(turns, self._cutoff) for turns in self._receiving.values())
-        self._receptions = {SessionIdentity: of_sessions, HostIdentity: of_hosts}
-        self._health_reception = Reception(Receiving(*_HEALTH_CHECKS_AT_ONCE), self._cutoff)
+        self._health_checks = Receiving(_HEALTH_CHECKS_AT_ONCE)
         self._was_nearly_full: defaultdict[str, bool] = defaultdict(bool)
         """Whether a pool was found nearly full in the second before."""
         self._health = ThreadPoolExecutor(2, "health")
@@ -131,17 +121,15 @@ class Admission:
             metrics.RUNNING.labels(name).set(load.running)
             metrics.CALL_BYTES.labels(name).set(load.byte_count)
             self._report_nearly_full(name, shares)
-        for name, turns in self._receiving.items():
-            self._report_nearly_full(name, turns)
         metrics.UNVERIFIED.set(self.verification.waiting)
         self.calls.report_repeats()
 
-    def _report_nearly_full(self, name: str, pool: Shares | Receiving) -> None:
+    def _report_nearly_full(self, name: str, shares: Shares) -> None:
         """Count that a pool was found nearly full since the last call; when that begins, log who holds most of it."""
-        is_nearly_full, pool.was_nearly_full = pool.was_nearly_full, False
+        is_nearly_full, shares.was_nearly_full = shares.was_nearly_full, False
         metrics.NEARLY_FULL.labels(name).inc(is_nearly_full)
         if is_nearly_full and not self._was_nearly_full[name]:
-            _LOG.warning("nearly full", extra=fields(pool=name, holders=pool.holders()))
+            _LOG.warning("nearly full", extra=fields(pool=name, holders=shares.holders()))
         self._was_nearly_full[name] = is_nearly_full
 
     def arrived(self, call: Incoming, route: Route) -> None:
@@ -177,7 +165,7 @@ class Admission:
             call.on_end(ended)
             self._health.submit(call.run, route.behavior, lambda _: self._cutoff.expect_reader(call))
 
-        if not self._health_reception.receive(call, (call.peer(),), received):
+        if not receive(self._health_checks, self._cutoff, call, (call.peer(),), received=received):
             call.refuse(_OVERLOADED)
 
     def _enter_within_rate(self, call: Incoming, principal: HostIdentity | SessionIdentity, route: Route) -> None:
@@ -200,15 +188,15 @@ class Admission:
         may_call = route.method.allows(principal)
         of_threads = self._pools.shares_with_threads(route.method) if may_call else None
         pool = self._pools.pool_for(principal, route.method)
-        shares, writes, keys = of_threads or pool.shares, route.method.flow is Flow.WRITE, _keys(principal)
-        if (claim := shares.admit(keys, writes=writes)) is None:
+        shares, writes = of_threads or pool.shares, route.method.flow is Flow.WRITE
+        if (claim := shares.admit(_keys(principal), writes=writes)) is None:
             call.refuse(_OVERLOADED)
         elif of_threads is not None:
             AdmittedStream(call, route.behavior, claim, of_threads, self._cutoff).begin()
         else:
             admitted = AdmittedCall(call, route.behavior, claim, pool, self._cutoff)
             if may_call and route.method.request_type != "":
-                admitted.receive(self._receptions[type(principal)], keys)
+                admitted.receive()
             else:  # one that will be refused whatever it says is not waited for
                 admitted.queue(None)
 
@@ -259,9 +247,10 @@ class AdmittedCall(Admitted):
         self._pool = pool
         super().__init__(call, behavior, claim, pool.shares, pool.start, cutoff)
 
-    def receive(self, reception: Reception, keys: tuple[Hashable, ...]) -> None:
+    def receive(self) -> None:
         """Receive the message when it is its turn, and have the call run."""
-        if not reception.receive(self._call, keys, self.queue, too_late=self._finish):
+        turns, keys = self._pool.receiving, self._claim.shares
+        if not receive(turns, self._cutoff, self._call, keys, received=self.queue, too_late=self._finish):
             self._refuse()
 
     def queue(self, message: bytes | None) -> None:

@@ -13,6 +13,7 @@ from muniment_server.domain.principals import HostIdentity, SessionIdentity
 from muniment_server.monitor.policy import Method
 from muniment_server.postgres import roles
 from muniment_server.postgres.driver_errors import location_of
+from muniment_server.transport.receiving import Receiving
 from muniment_server.transport.shares import Claim, Shares
 
 _LOG = logging.getLogger("muniment.server")
@@ -24,6 +25,10 @@ _FOR_ERASING = 2
 _FOR_SEALING = 1
 """The connection of the sealer, in the role of the auditor, beside those of calls: it may be held for seconds."""
 _MAX_STREAMS = 128
+_RECEIVED_AT_ONCE = (256, 192, 10, 5)
+"""Messages of all sessions, of a tenant, of an agent at one level, and of a session."""
+_RECEIVED_OF_FEW = (64, 48, 10, 5)
+"""The same for hosts, of which a key is the third, and for searches and prompts."""
 _MIB = 1024 * 1024
 _MAX_ANSWER = 3 * _MIB
 """A page ends before it is longer."""
@@ -71,8 +76,11 @@ class Limits:
 class CallPool:
     """Threads for calls of one sort, and the shares of their callers."""
 
-    def __init__(self, name: str, threads: int, shares: Shares) -> None:
+    def __init__(self, name: str, threads: int, shares: Shares, received_at_once: Sequence[int]) -> None:
+        """*received_at_once*: see `Receiving`."""
         self.shares = shares
+        self.receiving = Receiving(*received_at_once)
+        """The turns in which their messages are received."""
         self._ready: SimpleQueue[Claim | None] = SimpleQueue()
         self._threads = threads
         for number in range(threads):
@@ -144,17 +152,25 @@ class Pools:
 
         long_calls = _LONG_CALLS_PER_THREAD * limits.long_threads
         return cls(
-            calls=CallPool("call", limits.threads, shares(limits.threads, limits.max_in_flight)),
-            hosts=CallPool("host", limits.host_threads, shares(limits.host_threads, limits.max_in_flight)),
+            calls=CallPool("call", limits.threads, shares(limits.threads, limits.max_in_flight), _RECEIVED_AT_ONCE),
+            hosts=CallPool(
+                "host", limits.host_threads, shares(limits.host_threads, limits.max_in_flight), _RECEIVED_OF_FEW
+            ),
             long=CallPool(
-                "long", limits.long_threads, shares(limits.long_threads, long_calls, of_tenant=limits.long_threads)
+                "long",
+                limits.long_threads,
+                shares(limits.long_threads, long_calls, of_tenant=limits.long_threads),
+                _RECEIVED_OF_FEW,
             ),
             erasing=shares(1, _ERASURES, max_answer=0),
             streams=shares(limits.running_streams, _MAX_STREAMS, max_answer=0),
         )
 
     def by_name(self) -> Iterator[tuple[str, Shares]]:
-        """The sorts of calls, and what is under way of each."""
+        """The sorts of calls, and what is under way of each. If its messages wait for others', it was nearly full."""
+        for pool in (self.calls, self.hosts, self.long):
+            waited, pool.receiving.was_nearly_full = pool.receiving.was_nearly_full, False
+            pool.shares.was_nearly_full = pool.shares.was_nearly_full or waited
         yield from (("calls", self.calls.shares), ("hosts", self.hosts.shares), ("long", self.long.shares))
         yield from (("erasing", self.erasing), ("streams", self.streams))
 

@@ -12,28 +12,29 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Sequence
 from typing import TypeAlias
 
 from muniment_server.transport.cutoff import Cutoff
 from muniment_server.transport.incoming import Incoming, nothing
 
-_Keys: TypeAlias = tuple[Hashable, ...]
+_Keys: TypeAlias = Sequence[Hashable]
+"""Whose a message is: all callers', a tenant's, an agent's at one level, a session's; or a connection's."""
 _OF_AGENT = 2
-"""How many keys an agent at one level has, or a host key: its tenant, and itself."""
+"""Where in the keys the agent at one level is, or the host key."""
 _MOST_WAITING = 200
-"""Calls with the same keys that wait for their turn: more than are let in of one session."""
+"""Calls of one session that wait for their turn: more than are let in."""
 
 
 class Receiving:
     """The turns in which messages are received."""
 
     def __init__(self, *most: int) -> None:
-        """*most*: how many messages are received at once: of all callers, of a tenant, of an agent and so on."""
+        """*most*: how many messages are received at once for each of the keys."""
         self._most = most
-        self._counts: Counter[_Keys] = Counter()
-        self._waiting: OrderedDict[_Keys, deque[Callable[[], None]]] = OrderedDict()
-        """By keys. Of those with as many messages being received, the first is next."""
+        self._counts: Counter[Hashable] = Counter()
+        self._waiting: OrderedDict[Hashable, deque[tuple[_Keys, Callable[[], None]]]] = OrderedDict()
+        """By the last key. Of those with as many messages being received, the first is next."""
         self._is_starting = False
         self._lock = threading.Lock()
         self.was_nearly_full = False
@@ -42,20 +43,28 @@ class Receiving:
     def begin(self, keys: _Keys, start: Callable[[], None]) -> bool:
         """Call *start*, which must not block, when it is the turn of *keys*. False: too many wait already."""
         with self._lock:
-            queue = self._waiting.setdefault(keys, deque())
-            if len(queue) >= _MOST_WAITING:
-                return False
-            queue.append(start)
-        self._start()
+            if may_begin := not self._waiting and self._may_begin(keys):
+                self._counts.update(keys)
+            else:
+                queue = self._waiting.setdefault(keys[-1], deque())
+                if len(queue) >= _MOST_WAITING:
+                    return False
+                queue.append((keys, start))
+        if may_begin:
+            start()
+        else:
+            self._start()
         return True
 
     def end(self, keys: _Keys) -> None:
         """A message has been received, or its call has ended: its turn is over."""
         with self._lock:
-            for part in _parts(keys):
-                self._counts[part] -= 1
-                if not self._counts[part]:
-                    del self._counts[part]
+            for key in keys:
+                self._counts[key] -= 1
+                if not self._counts[key]:
+                    del self._counts[key]
+            if not self._waiting:
+                return
         self._start()
 
     def _start(self) -> None:
@@ -70,68 +79,52 @@ class Receiving:
         with self._lock:
             if self._is_starting:
                 return None
-            able = [keys for keys in self._waiting if self._may_begin(keys)]
+            able = [keys for queue in self._waiting.values() if self._may_begin(keys := queue[0][0])]
             if not able:
                 return None
-            keys = min(able, key=lambda keys: [self._counts[part] for part in _parts(keys)])
-            for part in _parts(keys):
-                self._counts[part] += 1
-            queue = self._waiting[keys]
-            start = queue.popleft()
+            keys = min(able, key=lambda keys: [self._counts[key] for key in keys])
+            self._counts.update(keys)
+            queue = self._waiting[keys[-1]]
+            _, start = queue.popleft()
             if queue:
-                self._waiting.move_to_end(keys)
+                self._waiting.move_to_end(keys[-1])
             else:
-                del self._waiting[keys]
+                del self._waiting[keys[-1]]
             self._is_starting = True
             return start
 
     def _may_begin(self, keys: _Keys) -> bool:
-        for part, most in zip(_parts(keys), self._most, strict=False):
-            if self._counts[part] >= most:
-                self.was_nearly_full = self.was_nearly_full or len(part) < _OF_AGENT
+        for place, (key, most) in enumerate(zip(keys, self._most, strict=False)):
+            if self._counts[key] >= most:
+                self.was_nearly_full = self.was_nearly_full or place < _OF_AGENT < len(keys)
                 return False
         return True
 
-    def holders(self) -> list[str]:
-        """The three agents at one level, or keys, of which most messages are being received, and how many."""
-        with self._lock:
-            counts = Counter({part: count for part, count in self._counts.items() if len(part) == _OF_AGENT})
-        return [f"tenant {tenant}, {of}: {count} messages" for (tenant, of), count in counts.most_common(3)]
 
+def receive(
+    turns: Receiving,
+    cutoff: Cutoff,
+    call: Incoming,
+    keys: _Keys,
+    *,
+    received: Callable[[bytes | None], None],
+    too_late: Callable[[], None] = nothing,
+) -> bool:
+    """Have the message of *call* received when it is its turn, within the time limit. False: too many wait already.
 
-class Reception:
-    """Receives messages in turns, each within a time limit."""
+    *received* is called with the message, or *too_late* if the call has been refused meanwhile.
+    """
 
-    def __init__(self, turns: Receiving, cutoff: Cutoff) -> None:
-        self._turns = turns
-        self._cutoff = cutoff
+    def start() -> None:
+        cutoff.expect_message(call)
+        call.receive(arrived)
 
-    def receive(
-        self,
-        call: Incoming,
-        keys: _Keys,
-        received: Callable[[bytes | None], None],
-        too_late: Callable[[], None] = nothing,
-    ) -> bool:
-        """Have the message of *call* received when it is its turn. False: too many calls of its caller wait already.
+    def arrived(message: bytes | None) -> None:
+        is_in_time = cutoff.clear(call)
+        turns.end(keys)
+        if is_in_time:
+            received(message)
+        else:
+            too_late()
 
-        *received* is called with the message, or *too_late* if the call has been refused meanwhile.
-        """
-
-        def start() -> None:
-            self._cutoff.expect_message(call)
-            call.receive(arrived)
-
-        def arrived(message: bytes | None) -> None:
-            is_in_time = self._cutoff.clear(call)
-            self._turns.end(keys)
-            if is_in_time:
-                received(message)
-            else:
-                too_late()
-
-        return self._turns.begin(keys, start)
-
-
-def _parts(keys: _Keys) -> Iterator[_Keys]:
-    return (keys[:depth] for depth in range(len(keys) + 1))
+    return turns.begin(keys, start)
