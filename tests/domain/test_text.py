@@ -159,7 +159,7 @@ def test_normalization_puts_all_combining_marks_in_order_as_unicodedata_does() -
 
 def _in_order(marks: str, form: text.Form) -> bool:
     """Whether what unicodedata is given for *marks* is in order."""
-    with mock.patch.object(text.unicodedata, "normalize", lambda _, given: given):
+    with mock.patch.object(unicodedata, "normalize", lambda _, given: given):
         classes = [unicodedata.combining(mark) for mark in text.normalized(form, marks)]
     return classes == sorted(classes)
 

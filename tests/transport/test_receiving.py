@@ -107,7 +107,7 @@ def test_who_waits_for_other_agents_finds_the_server_nearly_full():
     assert turns.receiving.was_nearly_full
 
 
-def test_what_arrives_of_messages_that_nobody_receives_yet_is_bounded(service, monkeypatch):
+def test_what_arrives_of_messages_that_are_not_received_yet_is_bounded(service, monkeypatch):
     """Of 100 messages, 5 are received. gRPC would take all that is sent of the others, too."""
     monkeypatch.setattr(cutoff, "RECEIVE_SECONDS", 60.0)
     with closing(Unfinished(service.session(PUBLIC).token, service.address, SAVE, count=100)) as unfinished:

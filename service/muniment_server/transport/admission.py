@@ -52,7 +52,7 @@ _CONFIRMED_SECONDS = 1.0
 """How recently a session must have been looked up for its limit to refuse a call, or for several of its calls to count
 at its level."""
 _HEALTH_CHECKS_AT_ONCE = 1
-"""Messages of one connection: nobody keeps others from asking."""
+"""Messages of one connection: no caller keeps others from asking."""
 _OVERLOADED = Rejection(Overloaded())
 _RATE_LIMITED = Rejection(RateLimited())
 _UNAVAILABLE = Rejection(Unavailable())
