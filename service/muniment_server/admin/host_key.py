@@ -14,7 +14,6 @@ from muniment.cli.failures import Failure
 from muniment.cli.groups import Group
 from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.parameters import DURATION, TEXT
-from muniment_server.admin.closing import close_twice
 from muniment_server.admin.connection import Operator
 from muniment_server.admin.database import (
     chosen_database,
@@ -31,7 +30,7 @@ from muniment_server.admin.database import (
 )
 from muniment_server.admin.host_keys import create_host_key, list_host_keys, revoke_host_key
 from muniment_server.admin.levels import LEVEL
-from muniment_server.admin.sessions import close_sessions_of_host_key, sessions_of_host_key
+from muniment_server.admin.sessions import close_sessions_of_host_key, close_twice, sessions_of_host_key
 from muniment_server.domain import tokens
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import RandomIds, TenantNumber

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
 
 from muniment_server.admin.connection import Count, Operator, require_tenant
 from muniment_server.domain.ids import SessionId, TenantNumber
+
+_UNDER_WAY_SECONDS = 2.0
+"""How long calls that were accepted before may take to open a session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +46,10 @@ def close_sessions_of_host_key(operator: Operator, host_key_id: UUID) -> int:
         return 0
     whose = {"tenant": found[0].tenant, "agent": None, "session_ids": [each.session_id for each in found]}
     return operator.one("close_sessions", Count, command="host-key revoke", **whose).rows
+
+
+def close_twice(close: Callable[[], int]) -> int:
+    """Call *close* now, and again for sessions that calls under way have opened since; return how many were closed."""
+    closed = close()
+    time.sleep(_UNDER_WAY_SECONDS)
+    return closed + close()

@@ -18,7 +18,6 @@ from muniment.cli.groups import Group
 from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.parameters import TEXT
 from muniment_server.admin import sessions
-from muniment_server.admin.closing import close_twice
 from muniment_server.admin.connection import Operator
 from muniment_server.admin.database import (
     OperatorsServers,
@@ -33,6 +32,7 @@ from muniment_server.admin.database import (
 )
 from muniment_server.admin.host_keys import freeze_host_keys, thaw_host_keys
 from muniment_server.admin.moving import CannotMove, Move, Plan, Step
+from muniment_server.admin.sessions import close_twice
 from muniment_server.admin.tenants import limit_tenant, tenant_limits
 from muniment_server.postgres import citus
 
