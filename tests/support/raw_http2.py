@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
-_DATA, _HEADERS, _RST_STREAM, _SETTINGS, _PING, _WINDOW_UPDATE = 0, 1, 3, 4, 6, 8
-_FIRST_WINDOW = 2**16 - 1
-_INITIAL_WINDOW_SIZE = 4
+_DATA, _HEADERS, _RST_STREAM, _SETTINGS, _PING, _CREDIT = 0, 1, 3, 4, 6, 8
+_FIRST_CREDIT = 2**16 - 1
+_INITIAL_CREDIT = 4
 _MAX_FRAME = 16 * 1024
 _ACK = 1
 _END_STREAM, _END_HEADERS = 1, 4
@@ -58,15 +58,15 @@ def refused_at_once(token: str, address: str, path: str, *, count: int) -> int:
 
 
 class Unfinished:
-    """So many calls whose message of 1 MiB lacks its end, as much of it sent as the server's windows allow."""
+    """So many calls whose message of 1 MiB lacks its end, as much of it sent as the server's flow control allows."""
 
     def __init__(self, token: str, address: str, path: str, *, count: int) -> None:
         self._stream = socket.create_connection(_host_and_port(address), timeout=10.0)
         self._stream.sendall(_PREFACE + _frame(_SETTINGS, 0, 0, b"") + _frame(_SETTINGS, _ACK, 0, b""))
-        self._windows = dict.fromkeys(range(1, 2 * count, 2), _FIRST_WINDOW)
-        self._of_connection = self._initial = _FIRST_WINDOW
-        self._left = dict.fromkeys(self._windows, 2**20 - 100)
-        for number in self._windows:
+        self._credits = dict.fromkeys(range(1, 2 * count, 2), _FIRST_CREDIT)
+        self._of_connection = self._initial = _FIRST_CREDIT
+        self._left = dict.fromkeys(self._credits, 2**20 - 100)
+        for number in self._credits:
             self._stream.sendall(_headers(number, address, path, authorization=f"Bearer {token}"))
             self._send(number, b"\0" + struct.pack(">I", 2**20 - 5))
 
@@ -82,7 +82,7 @@ class Unfinished:
         with suppress(TimeoutError):
             while True:
                 for number in self._left:
-                    while size := min(self._left[number], self._windows[number], self._of_connection, _MAX_FRAME):
+                    while size := min(self._left[number], self._credits[number], self._of_connection, _MAX_FRAME):
                         self._send(number, bytes(size))
                 self._read(*next(contents(read)))
 
@@ -92,21 +92,21 @@ class Unfinished:
 
     def _send(self, number: int, content: bytes) -> None:
         self._stream.sendall(_frame(_DATA, 0, number, content))
-        self._windows[number] -= len(content)
+        self._credits[number] -= len(content)
         self._left[number] -= len(content)
         self._of_connection -= len(content)
 
     def _read(self, kind: int, flags: int, number: int, content: bytes) -> None:
-        if kind == _WINDOW_UPDATE and number:
-            self._windows[number] += struct.unpack(">I", content)[0]
-        elif kind == _WINDOW_UPDATE:
+        if kind == _CREDIT and number:
+            self._credits[number] += struct.unpack(">I", content)[0]
+        elif kind == _CREDIT:
             self._of_connection += struct.unpack(">I", content)[0]
         elif kind == _PING and not flags & _ACK:
             self._stream.sendall(_frame(_PING, _ACK, 0, content))
         elif kind == _SETTINGS and not flags & _ACK:
-            wider = dict(struct.iter_unpack(">HI", content)).get(_INITIAL_WINDOW_SIZE, self._initial) - self._initial
+            wider = dict(struct.iter_unpack(">HI", content)).get(_INITIAL_CREDIT, self._initial) - self._initial
             self._initial += wider
-            self._windows = {each: window + wider for each, window in self._windows.items()}
+            self._credits = {each: credit + wider for each, credit in self._credits.items()}
 
 
 class Unacknowledging:

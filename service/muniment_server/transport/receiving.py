@@ -1,7 +1,7 @@
 """Whose message is received next.
 
 gRPC keeps what has arrived of a message that is being received, up to its limit of 1 MiB. Of one that is not received
-yet, it takes no more than the window of its stream, 64 KiB. So each caller has a fixed number of messages received at
+yet, flow control lets 64 KiB arrive. So each caller has a fixed number of messages received at
 once. The time limit for a message begins with its turn.
 
 Four levels of one agent have fewer turns than their tenant, so what a session sends at one of them delays no other.

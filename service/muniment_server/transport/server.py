@@ -83,7 +83,7 @@ _OPTIONS: dict[str, int] = {
     "grpc.http2.max_ping_strikes": 2,
     "grpc.max_connection_age_ms": 60_000,  # spreads clients over the workers
     "grpc.max_connection_age_grace_ms": 11 * 60_000,  # longer than any call
-    "grpc.http2.bdp_probe": 0,  # it widens the windows of streams, and so what is kept of messages not received yet
+    "grpc.http2.bdp_probe": 0,  # flow control would let more arrive of messages not received yet
     "grpc.enable_channelz": 0,
 }
 
