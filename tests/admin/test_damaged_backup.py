@@ -12,11 +12,11 @@ import pytest
 from muniment.cli.failures import Failure, report_file_errors
 from muniment_server.admin import backup, dumps
 from muniment_server.admin.checks import Verdict
-from muniment_server.admin.input_files import read_file
 from muniment_server.admin.journal import from_bytes
 from muniment_server.domain.classification import Classification as Level
 from muniment_server.embedded_postgres import EmbeddedPostgres
 from muniment_server.postgres import migrate
+from muniment_server.process.input_files import UnusableFile, read_file
 from tests.admin.test_backup import JOURNAL
 from tests.support.commands import run
 from tests.support.databases import Database, cloned
@@ -46,8 +46,9 @@ def flipped(content: bytes, offset: int, bit: int = 0) -> bytes:
 
 
 def without_digest(content: bytes) -> bytes:
-    """A backup as earlier versions wrote it."""
-    return content[: -dumps._DIGEST_BYTES]
+    """A backup as earlier versions wrote it, which knew whether it was summer time."""
+    offset = dumps._offset_of_summer_time(content)
+    return content[:offset] + bytes(2) + content[offset + 2 : -dumps._DIGEST_BYTES]
 
 
 def offset_of_flag(content: bytes, schema: bytes) -> int:
@@ -68,13 +69,10 @@ def test_one_flipped_bit_anywhere_is_found(content: bytes, tmp_path: Path) -> No
         require_damaged(tmp_path / "flipped.dump", flipped(content, offset, number % 8))
 
 
-def test_a_backup_that_was_cut_off_anywhere_is_found(
-    content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where only the digest is cut off, and all else is there, from the next version of the schema on."""
-    monkeypatch.setattr(dumps, "_NEWEST_WITHOUT_DIGEST", migrate.newest_version() - 1)
+def test_a_backup_that_was_cut_off_anywhere_is_found(content: bytes, tmp_path: Path) -> None:
+    """Also where exactly the digest is cut off, and all else is there."""
     end = len(content)
-    for length in [*range(0, end, end // 40), *range(end - dumps._DIGEST_BYTES - 8, end, 6)]:
+    for length in [*range(0, end, end // 40), *range(end - dumps._DIGEST_BYTES - 12, end, 6)]:
         require_damaged(tmp_path / "cut.dump", content[:length])
 
 
@@ -102,6 +100,10 @@ def test_a_damaged_backup_is_not_restored_at_all(content: bytes, folder: Path) -
         ("restore", "any.dump", "--journal", "FILE", "--data-dir", "restored"),
         ("status", "--data-dir", "."),
         ("agent", "list"),
+        ("serve", "--servers", "FILE"),
+        ("serve", "--tls-cert", "FILE", "--tls-key", "FILE"),
+        ("serve", "--metrics", "127.0.0.1:0", "--metrics-token-file", "FILE"),
+        ("serve", "--embedder", "https://localhost", "--embedder-model", "m", "--embedder-key-file", "FILE"),
     ],
 )
 def test_a_pipe_or_a_device_is_no_file_to_read(folder: Path, command: tuple[str, ...]) -> None:
@@ -118,9 +120,9 @@ def test_a_pipe_or_a_device_is_no_file_to_read(folder: Path, command: tuple[str,
 
 def test_a_file_that_is_too_long_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "long").touch()
-    os.truncate(tmp_path / "long", 2**32 + 1)
+    os.truncate(tmp_path / "long", 2**20 + 1)
 
-    with pytest.raises(Failure, match="has more than 4 GiB"):
+    with pytest.raises(UnusableFile, match="long: it has more than 1,048,576 bytes"):
         read_file(tmp_path / "long")
 
 
@@ -152,8 +154,10 @@ def test_a_backup_to_standard_output_has_a_digest_too(
     with (tmp_path / "streamed.dump").open("wb") as target:
         monkeypatch.setattr(dumps, "_STANDARD_OUTPUT", target.fileno())
         dumps.dump(service.database.admin, target)
+    streamed = (tmp_path / "streamed.dump").read_bytes()
 
     assert dumps.require_whole(tmp_path / "streamed.dump")
+    require_damaged(tmp_path / "cut.dump", streamed[: -dumps._DIGEST_BYTES])
 
 
 def test_a_backup_of_a_later_schema_is_refused_before_anything_is_done(

@@ -21,7 +21,6 @@ from muniment.v1 import audit_pb2
 from muniment_server.admin import sealing
 from muniment_server.admin.connection import Operator
 from muniment_server.admin.database import with_operator
-from muniment_server.admin.input_files import read_file
 from muniment_server.admin.sealing import Checkpoint, RemovedEvents, Verified
 from muniment_server.audit_log import repository as audit_log
 from muniment_server.audit_log.repository import AuditEvent
@@ -31,6 +30,7 @@ from muniment_server.domain.principals import HostIdentity
 from muniment_server.items.paging import NEWEST
 from muniment_server.monitor.audit_scope import AuditScope
 from muniment_server.postgres import roles
+from muniment_server.process.input_files import LOG_BYTES, read_file
 from muniment_server.runtime import clocks
 
 _COLUMNS = (
@@ -116,7 +116,7 @@ def verify(operator: Operator, output: Output, tenant: str, files: tuple[Path, .
       muniment audit verify --tenant acme
       muniment audit verify --tenant acme --checkpoint checkpoints.jsonl
     """
-    lines = (line for file in files for line in read_file(file).decode().splitlines() if line.strip())
+    lines = (line for file in files for line in read_file(file, LOG_BYTES).decode().splitlines() if line.strip())
     given = (checkpoint_of(line, tenant) for line in lines)
     kept = [checkpoint for checkpoint in given if checkpoint is not None and checkpoint.seal_number > 0]
     found = list(verify_audit(operator, tenant, kept))

@@ -32,7 +32,6 @@ from muniment_server.admin.database import (
     state_dir_option,
     with_operator,
 )
-from muniment_server.admin.input_files import read_file
 from muniment_server.admin.inspection import size_of
 from muniment_server.admin.journal import Entry, Journal, from_bytes, journal_of, replay, to_bytes
 from muniment_server.admin.sessions import close_sessions
@@ -41,6 +40,7 @@ from muniment_server.embedded_postgres import EmbeddedPostgres
 from muniment_server.postgres import citus, roles
 from muniment_server.postgres.driver_errors import AFTER_DAMAGE
 from muniment_server.postgres.transaction import lift_idle_timeout
+from muniment_server.process.input_files import LOG_BYTES, read_file
 from muniment_server.runtime import databases, restoring, schema
 from muniment_server.runtime.configuration import DatabaseConfig
 from muniment_server.runtime.passfile import migrate_with_passfile, require_known
@@ -226,7 +226,7 @@ def _read_journal(file: Path) -> Journal:
     """The journal in *file*. Raises Failure."""
     try:
         with report_file_errors():
-            return from_bytes(read_file(file))
+            return from_bytes(read_file(file, LOG_BYTES))
     except ValueError:
         raise Failure(
             f"{file} is no journal, is cut off, or was changed",
@@ -247,8 +247,7 @@ def _require_whole(file: Path) -> None:
     """Raise Failure if the backup *file* is damaged, before anything is done. Says so if it has no digest."""
     if not dumps.require_whole(file):
         print_note(
-            f"! {file} has no digest: an earlier version of Muniment wrote it, or its last line was cut off. "
-            "Not all damage to it can be found."
+            f"! {file} has no digest: an earlier version of Muniment wrote it. Not all damage to it can be found."
         )
 
 

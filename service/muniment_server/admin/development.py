@@ -8,9 +8,9 @@ from pathlib import Path
 
 from muniment_server.admin.connection import connect_operator
 from muniment_server.admin.host_keys import accepts_host_key, create_host_key
-from muniment_server.admin.input_files import read_file
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import RandomIds
+from muniment_server.process.input_files import read_file
 
 FILE = "development.json"
 TENANT = "development"

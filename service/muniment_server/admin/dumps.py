@@ -6,8 +6,8 @@ belong to a whole Postgres: `restore` makes them first, as `muniment migrate` do
 The schema of a Citus cluster fits no other database, and the reverse. Where a cluster is involved, migrations make the
 schema, up to the version of the dump, and only the rows are taken from the dump.
 
-The last line of a backup is the SHA-256 of all that is before it: pg_restore stops before that line. A backup by a
-version that wrote no such line can be restored, too.
+The last line of a backup is the SHA-256 of all that is before it: pg_restore stops before that line. The head of the
+file says that the line follows. A backup by a version that wrote no such line can be restored, too.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from graphlib import TopologicalSorter
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -33,12 +34,12 @@ from psycopg import sql
 
 from muniment.cli.failures import Failure
 from muniment_server.admin.connection import QUERIES
-from muniment_server.admin.input_files import open_file
 from muniment_server.admin.paused_writes import paused_writes
 from muniment_server.embedded_postgres import find_bindir
 from muniment_server.postgres import citus, migrate, queries, roles
 from muniment_server.postgres.driver_errors import AFTER_DAMAGE, UNOPENED, UNUSABLE_FILES
 from muniment_server.postgres.pool import with_settings
+from muniment_server.process.input_files import open_file
 from muniment_server.runtime import restoring
 
 _QUERIES = {**QUERIES, **queries.load(__package__, "dumps.sql")}
@@ -64,8 +65,9 @@ _MARKS = (b"\nmuniment backup, sha256 ", b", end of muniment backup\n")
 """Around the digest. A file that is damaged at one place has lost one of them at most."""
 _DIGEST = re.compile(rb"%s([0-9a-f]{64})%s" % _MARKS)
 _DIGEST_BYTES = len(b"".join(_MARKS)) + 64
-_NEWEST_WITHOUT_DIGEST = 29
-"""The newest schema of the versions that wrote no digest."""
+_MINUS_ONE = b"\1\1"
+"""How the head of a dump says -1: the sign, and the lowest byte."""
+_HEAD_BYTES = 64
 _STANDARD_OUTPUT = 1
 _CHUNK_BYTES = 1024 * 1024
 _CAUSES = {
@@ -92,11 +94,16 @@ def dump(admin: str, target: IO[bytes]) -> None:
     ):
         assert process.stdout is not None
         digest = hashlib.sha256()
-        for chunk in iter(partial(process.stdout.read, _CHUNK_BYTES), b""):
+        head = _announcing_digest(process.stdout.read(_CHUNK_BYTES))
+        for chunk in chain([head], iter(partial(process.stdout.read, _CHUNK_BYTES), b"")):
             target.write(chunk)
             digest.update(chunk)
     if not streams:
-        with Path(path).open("rb") as written:
+        with Path(path).open("r+b") as written:
+            head = _announcing_digest(written.read(_HEAD_BYTES))
+            written.seek(0)
+            written.write(head)
+            written.seek(0)
             digest = hashlib.file_digest(written, "sha256")
         target.seek(0, os.SEEK_END)
     target.write(digest.hexdigest().encode().join(_MARKS))
@@ -113,9 +120,33 @@ def require_whole(file: Path) -> bool:
     version = max(_migrations(file))
     if version > migrate.newest_version():
         raise Failure("the backup was made by a later version of Muniment", "upgrade Muniment; nothing was changed")
-    if version > _NEWEST_WITHOUT_DIGEST and not has_digest:
+    if not has_digest and _announces_digest(file):
         raise _damaged(file)
     return has_digest
+
+
+def _announcing_digest(head: bytes) -> bytes:
+    """The *head* of a dump, changed so that it says that a digest follows: there is no room for a word of ours.
+
+    It has its time in a form of C's, with whether that is summer time: 0 or 1 by pg_dump. -1 says that this is not
+    known. pg_restore prints the time, and reads it as well with that.
+    """
+    offset = _offset_of_summer_time(head)
+    return head[:offset] + _MINUS_ONE + head[offset + len(_MINUS_ONE) :] if head else head
+
+
+def _announces_digest(file: Path) -> bool:
+    with open_file(file) as opened:
+        head = opened.read(_HEAD_BYTES)
+    return head[_offset_of_summer_time(head) :].startswith(_MINUS_ONE)
+
+
+def _offset_of_summer_time(head: bytes) -> int:
+    """Magic word, version, sizes, format; the compression, a byte since version 1.15; seconds to year, which is 6."""
+    if len(head) < _HEAD_BYTES:
+        return 0
+    integer = 1 + head[8]
+    return 11 + (1 if head[5:7] >= b"\1\x0f" else integer) + 6 * integer
 
 
 def _has_right_digest(file: Path) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 import grpc
 
+from muniment_server.process.input_files import read_file
 from muniment_server.runtime.configuration import ConfigError, Tls
 
 _LOG = logging.getLogger("muniment.worker")
@@ -46,10 +47,9 @@ def _load_authority(context: ssl.SSLContext, client_ca: Path) -> None:
 
 
 def _require_readable(*files: Path) -> None:
-    """Raise OSError with the name of a missing file: an SSL context would not name it."""
+    """Raise OSError for a file that cannot be read: an SSL context would not name it, and never end with a device."""
     for file in files:
-        with file.open("rb"):
-            pass
+        read_file(file)
 
 
 def credentials(files: Mapping[str, str]) -> grpc.ServerCredentials:
@@ -90,6 +90,6 @@ class _Renewed:
     def _load(self) -> grpc.ServerCertificateConfiguration:
         tls = checked_tls(**self._paths)
         return grpc.ssl_server_certificate_configuration(
-            [(tls.key.read_bytes(), tls.certificate.read_bytes())],
-            root_certificates=tls.client_ca.read_bytes() if tls.client_ca else None,
+            [(read_file(tls.key), read_file(tls.certificate))],
+            root_certificates=read_file(tls.client_ca) if tls.client_ca else None,
         )

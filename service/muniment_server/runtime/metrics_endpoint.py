@@ -29,6 +29,7 @@ from prometheus_client.registry import Collector
 from muniment_server.background.census import Censuses, by_tenant
 from muniment_server.domain import tokens
 from muniment_server.postgres.driver_errors import location_of
+from muniment_server.process.input_files import read_file
 from muniment_server.runtime import address
 from muniment_server.runtime.address import AddressInUse
 from muniment_server.runtime.child import REPLACED, Child
@@ -48,9 +49,9 @@ _LIVE_GAUGES = re.compile(r"gauge_live\w*_(\d+)\.db")
 
 def read_token(file: Path) -> str:
     """The bearer token in *file*. Raises ConfigError or OSError."""
+    token = read_file(file).decode(errors="replace").strip()
     if file.stat().st_mode & 0o077:
         raise ConfigError(f"others can read {file}: run `chmod 600 {file}`")
-    token = file.read_text().strip()
     if not _TOKEN.fullmatch(token):
         raise ConfigError(f"{file} needs a token of at least 16 characters: try `openssl rand -hex 32`")
     if tokens.parse(token) is not None:

@@ -23,6 +23,7 @@ from muniment_server.postgres import roles
 from muniment_server.postgres.migrate import alone, missing_roles
 from muniment_server.postgres.pool import next_passfile
 from muniment_server.postgres.verifiers import is_password
+from muniment_server.process.input_files import read_file
 from muniment_server.runtime.schema import migrate
 
 _ROOT = 0
@@ -178,7 +179,7 @@ def _rename(file: Path, to: Path) -> None:
 
 
 def _lines(passfile: Path) -> list[str]:
-    return passfile.read_text().splitlines() if passfile.exists() else []
+    return read_file(passfile).decode().splitlines() if passfile.exists() else []
 
 
 def _roles_in(passfile: Path) -> set[str]:

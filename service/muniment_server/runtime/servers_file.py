@@ -20,6 +20,7 @@ from psycopg import conninfo as libpq
 
 from muniment_server.domain.ids import TenantNumber
 from muniment_server.postgres.placement import Placement
+from muniment_server.process.input_files import read_file
 from muniment_server.runtime.configuration import ConfigError
 from muniment_server.runtime.passfile import with_passfile
 
@@ -31,7 +32,7 @@ _MAX_TENANT = 2**63 - 1
 def read(file: Path) -> Placement:
     """The placement that *file* states. Raises ConfigError, which quotes no URL, PassfileError or OSError."""
     try:
-        stated = tomllib.loads(file.read_text("utf-8"))
+        stated = tomllib.loads(read_file(file).decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:  # its text may quote a line, and so a password
         where = re.search(r"at line \d+", str(error))
         raise ConfigError(f"{file} is not TOML{f', {where[0]}' if where else ''}: correct it") from None

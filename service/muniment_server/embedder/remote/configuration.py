@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from muniment_server.domain.classification import Classification
+from muniment_server.process.input_files import read_file
 
 _UNIX = "unix:"
 _PORTS = {"http": 80, "https": 443}
@@ -192,7 +193,7 @@ def _checked_ceiling(address: RemoteAddress, key_file: Path | None, ceiling: Cla
 
 def read_key(file: Path) -> str:
     """The key in *file*. Raises RemoteConfigError, or OSError."""
-    key = file.read_bytes().strip()
+    key = read_file(file).strip()
     if not 0 < len(key) <= _MAX_KEY_CHARS or not all(0x21 <= byte < 0x7F for byte in key):
         raise RemoteConfigError(f"{file} contains no key: it must be one line of printable ASCII")
     return key.decode("ascii")

@@ -40,7 +40,7 @@ def report_file_errors() -> Iterator[None]:
     except BrokenPipeError:  # the reader of the output has closed it
         raise
     except OSError as error:
-        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
         where = f"{error.filename}: " if error.filename else ""
         hint = "check that the path exists and is yours" if error.filename else "check the address"
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
