@@ -17,6 +17,7 @@ import psycopg
 import pytest
 
 from muniment_server.embedded_postgres import conninfo_of_running
+from muniment_server.embedded_postgres.postmaster import postmaster_of
 from tests.support.embedded import as_root, query
 
 
@@ -172,3 +173,18 @@ def test_a_restarted_container_in_which_every_pid_comes_again(supervisor, direct
         process.kill()
 
     assert pids[0] == pids[1]
+
+
+def test_a_server_that_waits_for_ever_to_shut_down_is_not_serving(embedded, monkeypatch):
+    """A smart shutdown waits for each client, and lets in no new one."""
+    server = embedded()
+    server.start()
+    with psycopg.connect(server.conninfo(user="postgres")):
+        os.kill(server.pid, signal.SIGTERM)
+        wait_until(
+            lambda: getattr(postmaster_of(server._data), "status", "") == "stopping", "the shutdown did not begin"
+        )
+
+        assert (server.running, server.is_serving()) == (True, True)
+        monkeypatch.setattr("muniment_server.embedded_postgres.server._STOPPING_SECONDS", 0.0)
+        assert (server.running, server.is_serving()) == (True, False)

@@ -58,6 +58,21 @@ def test_health_tells_a_server_that_is_alive_from_one_that_is_ready(server: Serv
     wait_until(lambda: _health(load) == {"liveness": 1, "readiness": 1, "": 1}, "it is ready again")
 
 
+def test_a_database_that_lets_in_no_new_connection_is_not_ready_and_is_restarted(
+    server: ServerProcess, load: Load
+) -> None:
+    """A smart shutdown, as of `systemctl stop` and `kill`, waits for the connections of the pools."""
+    wait_until(lambda: _health(load)["readiness"] == 1, "the server is ready")
+    before = server.postmaster()
+    assert before is not None
+    with server.as_owner():
+        os.kill(before, signal.SIGTERM)
+        wait_until(lambda: _health(load)["readiness"] == 2, "it is not ready")
+        wait_until(lambda: _health(load)["readiness"] == 1, "it is ready again")
+
+    assert server.postmaster() != before
+
+
 def _health(load: Load) -> dict[str, int]:
     """The state by name: 1 is SERVING, 2 NOT_SERVING."""
     stub: Any = health_pb2_grpc.HealthStub(load.channel)

@@ -26,8 +26,8 @@ class Postmaster:
     """When the file was last written: a pid may be used again within the same second."""
     sockets: Path | None
     """The directory of its socket. None while the server starts."""
-    ready: bool
-    """Whether it accepts connections."""
+    status: str
+    """`starting`, `ready`, which accepts connections, or `stopping`."""
 
 
 def pidfile_of(data: Path) -> Path:
@@ -52,7 +52,7 @@ def postmaster_of(data: Path) -> Postmaster | None:
         pid=pid,
         written_ns=written_ns,
         sockets=sockets,
-        ready=lines.get(_STATUS_LINE, "").strip() == "ready",
+        status=lines.get(_STATUS_LINE, "").strip(),
     )
 
 

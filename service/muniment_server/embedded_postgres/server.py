@@ -39,6 +39,8 @@ from muniment_server.embedded_postgres.postmaster import Postmaster, conninfo_of
 _log = logging.getLogger(__name__)
 _FAST_SECONDS = 20.0
 _IMMEDIATE_SECONDS = 10.0
+_STOPPING_SECONDS = 10.0
+"""A server that has been shutting down for longer waits for its clients, and lets in no new one."""
 _POLL_SECONDS = 0.005
 _TAIL_BYTES = 1500
 
@@ -78,6 +80,7 @@ class EmbeddedPostgres:
         self._child: subprocess.Popen[bytes] | None = None
         self._earlier: Postmaster | None = None
         self._log_start = 0
+        self._stopping_since: float | None = None
 
     def start(self) -> None:
         """Start Postgres, and wait until it accepts connections, however long crash recovery takes.
@@ -121,6 +124,15 @@ class EmbeddedPostgres:
         """Whether the child process is running."""
         return self._child is not None and self._child.poll() is None
 
+    def is_serving(self) -> bool:
+        """Whether the child process is running, and has not been shutting down for ten seconds. Ask repeatedly."""
+        current = postmaster_of(self._data)
+        if current is None or current.status != "stopping":
+            self._stopping_since = None
+            return self.running
+        self._stopping_since = self._stopping_since or time.monotonic()
+        return self.running and time.monotonic() - self._stopping_since < _STOPPING_SECONDS
+
     @property
     def pid(self) -> int | None:
         """The process id of the child. None if it is not running."""
@@ -162,7 +174,7 @@ class EmbeddedPostgres:
         """
         while self.running:
             current = postmaster_of(self._data)
-            if current and current != self._earlier and current.pid == self.pid and current.ready:
+            if current and current != self._earlier and current.pid == self.pid and current.status == "ready":
                 return
             time.sleep(_POLL_SECONDS)
         raise self._failure(f"Postgres ended before it was ready; {self._log_path} says: {self._log_tail()}")

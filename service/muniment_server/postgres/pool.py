@@ -385,6 +385,20 @@ class Database:
                 warn_once(_LOG, self._repeats, f"{advice} (SQLSTATE {sqlstate_of(error)})")
             raise domain_error(error) from None
 
+    def log_in(self, role: str, deadline: Deadline) -> None:
+        """Open a connection beside the pool, verify it as the pool does, and close it. Raises a domain error.
+
+        Those of the pool go on while a database that is shutting down lets in no new one.
+        """
+        try:
+            with (
+                RoleConnection.connect(self._conninfo(role), autocommit=True, **NETWORK) as connection,
+                deadline.canceling(connection.cancel_now),
+            ):
+                self._verify(connection, role)
+        except psycopg.Error as error:
+            raise domain_error(error) from None
+
     def loads(self) -> Iterator[tuple[str, PoolLoad]]:
         """The connections of each role."""
         for role, pool in list(self._pools.items()):

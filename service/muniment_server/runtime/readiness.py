@@ -12,15 +12,15 @@ from muniment_server.postgres.placement import Databases, PlacedDatabase
 from muniment_server.telemetry import worker_metrics as metrics
 from muniment_server.transport.server import Server
 
-_INTERVAL = 1.0
+_INTERVAL = 2.0
 _READY_SECONDS = 5.0
 """A worker is ready if the database has answered within this time."""
 
 
 class Readiness:
-    """Pings each database every second, and reports whether any answers and calls make progress.
+    """Logs in to each database every two seconds, and reports whether any lets in and calls make progress.
 
-    Each has its own thread: if a database hangs, its ping hangs but the report does not.
+    Each has its own thread: if a database hangs, its log-in hangs but the report does not.
     """
 
     def __init__(self, server: Server, databases: Databases) -> None:
@@ -29,15 +29,14 @@ class Readiness:
         self._answered = {placed.name: time.monotonic() for placed in databases}
 
     def start(self) -> None:
-        """Start the threads that ping."""
+        """Start the threads that ask."""
         for placed in self._databases:
-            threading.Thread(target=self._ping, args=(placed,), name="ping-database", daemon=True).start()
+            threading.Thread(target=self._ask, args=(placed,), name="ask-database", daemon=True).start()
 
-    def _ping(self, placed: PlacedDatabase) -> None:
+    def _ask(self, placed: PlacedDatabase) -> None:
         while True:
             try:
-                with placed.database.connection(roles.CONTROL, Deadline(_READY_SECONDS)) as connection:
-                    connection.ping()
+                placed.database.log_in(roles.CONTROL, Deadline(_READY_SECONDS))
                 self._answered[placed.name] = time.monotonic()
             except MunimentError:
                 pass  # the report says so

@@ -286,7 +286,7 @@ def _watch(
     while not stop.wait(WATCH_SECONDS):
         for child in children():
             child.keep_alive()
-        if embedded is not None and not embedded.running and not backoff.remaining:
+        if embedded is not None and not embedded.is_serving() and not backoff.remaining:
             backoff.begin()
             _restart(embedded)
         look()
@@ -294,7 +294,7 @@ def _watch(
 
 def _restart(embedded: EmbeddedPostgres) -> None:
     """Restart the database. Workers reconnect by themselves."""
-    _LOG.error("the database died: restarting it")
+    _LOG.error("the database died, or does not end: restarting it")
     embedded.stop()
     try:
         embedded.start()
