@@ -10,7 +10,6 @@ from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import AgentNumber, RandomIds, SessionId, TenantNumber
 from muniment_server.domain.items import PAGE_BYTES
 from muniment_server.domain.principals import SessionIdentity
-from muniment_server.monitor.authentication import Credentials
 from muniment_server.monitor.interceptors import (
     Authenticate,
     Authorize,
@@ -18,11 +17,9 @@ from muniment_server.monitor.interceptors import (
     Gate,
     MapErrors,
     Validate,
-    in_order,
 )
 from muniment_server.monitor.retry import RetryOnTaintChange
 from muniment_server.monitor.scopes import Scopes
-from muniment_server.monitor.validation import Validator, load_pool
 from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.placement import Databases
 from muniment_server.postgres.pool import SINGLE, Database
@@ -35,7 +32,9 @@ from muniment_server.transport.pools import Limits, Pools
 from muniment_server.transport.rates import CountCalls
 from muniment_server.transport.server import Server
 
-ORDER = [MapErrors, Gate, Authenticate, RetryOnTaintChange, Authorize, Validate, EgressFilter]
+ORDER = [
+    MapErrors, CountCalls, Gate, Authenticate, RetryOnTaintChange, Authorize, Validate, EgressFilter, RefuseWhenFull
+]  # fmt: skip
 
 
 @pytest.fixture
@@ -62,18 +61,11 @@ def dispatcher(monkeypatch, scopes):
     return only
 
 
-def test_the_interceptors_stand_in_the_pinned_order(scopes):
-    """Errors are mapped outermost; who calls is known before what is asked is looked at; the filter is innermost."""
-    interceptors = in_order(Gate(), Credentials(scopes), Validator(load_pool(), []))
-
-    assert [type(interceptor) for interceptor in interceptors] == ORDER
-
-
-def test_every_call_of_a_server_passes_all_of_them(dispatcher):
-    """Within the first, the transport counts those that have ended; within the last, it refuses some on a full disk."""
-    first, *others = ORDER
-    expected = [first, CountCalls, *others, RefuseWhenFull]
-    assert [type(interceptor) for interceptor in dispatcher._interceptors] == expected
+def test_every_call_of_a_server_passes_the_interceptors_in_the_pinned_order(dispatcher):
+    """Errors are mapped outermost; who calls is known before what is asked is looked at; behind the filter, a call is
+    only refused.
+    """
+    assert [type(interceptor) for interceptor in dispatcher._interceptors] == ORDER
 
 
 def test_every_method_of_the_contract_is_known_to_the_dispatcher(dispatcher):

@@ -28,21 +28,25 @@ from muniment_server.monitor.validation import Validator
 _LOG = logging.getLogger("muniment.calls")
 
 
-def in_order(gate: Gate, credentials: Credentials, validator: Validator) -> tuple[Interceptor, ...]:
+def in_order(
+    gate: Gate, credentials: Credentials, validator: Validator, *, counts: Interceptor, refuses_when_full: Interceptor
+) -> tuple[Interceptor, ...]:
     """The interceptors, outermost first. The servicer is behind the last one.
 
     Errors are mapped outside of everything that may raise. The gate is closed before anything asks the database.
     Retries repeat everything that depends on the taint. The filter is innermost, so that nothing can be added to a
-    response behind it.
+    response behind it: what follows only refuses calls.
     """
     return (
         MapErrors(),
+        counts,
         gate,
         Authenticate(credentials),
         RetryOnTaintChange(credentials),
         Authorize(),
         Validate(validator),
         EgressFilter(),
+        refuses_when_full,
     )
 
 

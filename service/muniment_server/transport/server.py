@@ -115,10 +115,12 @@ class Server:
         calls = CallLog(logs_all=logs_all_calls, tracer=tracer)
         self._admission = Admission(credentials, self.gate, limits, rates, calls, scopes.databases)
         self._admission.calls.expect(methods.values())
-        map_errors, *inner = interceptors.in_order(self.gate, credentials, _validator())
+        order = interceptors.in_order(
+            self.gate, credentials, _validator(), counts=CountCalls(rates), refuses_when_full=RefuseWhenFull(disk)
+        )
         dispatcher = Dispatcher(
             methods,
-            (map_errors, CountCalls(rates), *inner, RefuseWhenFull(disk)),
+            order,
             scopes,
             self._admission,
             _descriptions(),
