@@ -11,10 +11,12 @@ import psycopg
 import pytest
 
 from muniment_server.admin import checks
-from muniment_server.postgres import citus, roles
+from muniment_server.engines.citus import cluster as citus
+from muniment_server.engines.citus import grants as cluster_grants
 from muniment_server.postgres import migrate as migrations
+from muniment_server.postgres import roles
 from muniment_server.postgres.migrate import NotConfirmed
-from muniment_server.runtime import cluster_grants, databases
+from muniment_server.runtime import databases
 from muniment_server.runtime import passfile as passfiles
 from tests.support.commands import run_process
 from tests.support.external_postgres import admin_url, migrate
@@ -84,7 +86,7 @@ def test_a_cluster_that_knows_no_node_is_not_taken_for_one_whose_grants_are_righ
     """As right after CREATE EXTENSION: there is no node whose grants could be compared."""
     monkeypatch.setattr(citus, "facts_of_nodes", lambda *_: {})
     with psycopg.connect(admin_url(url)) as admin:
-        for found in (cluster_grants.differences(admin), cluster_grants._by_node(admin, None)):
+        for found in (cluster_grants.differences(admin), cluster_grants.by_node(admin, None)):
             assert found == ["the cluster knows no node: run `muniment migrate`"]
 
 
@@ -96,7 +98,7 @@ def test_hundreds_of_differences_of_a_node_are_counted_and_have_a_remedy(
     of_nodes = {"worker1:5432": [fact for fact in right if fact[0] != roles.ERASER], "worker2:5432": right}
     monkeypatch.setattr(citus, "facts_of_nodes", lambda *_: of_nodes)
     with psycopg.connect(admin_url(url)) as admin:
-        every, shown = cluster_grants.differences(admin), cluster_grants._by_node(admin, None)
+        every, shown = cluster_grants.differences(admin), cluster_grants.by_node(admin, None)
 
     assert len(every) > 100
     assert shown[:-1] == every[:3]

@@ -9,8 +9,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from muniment_server.engines.citus import grants as cluster_grants
 from muniment_server.postgres import roles
-from muniment_server.runtime import cluster_grants
+from muniment_server.runtime import grants as gate_grants
 from tests.citus.cluster import Cluster, folder_of_nodes, missing, running
 from tests.support.commands import Done, run_process
 from tests.support.external_postgres import admin_url, migrate
@@ -51,7 +52,7 @@ class Grown:
     def problems(self) -> list[str]:
         """What `doctor` and a server say."""
         with psycopg.connect(self.url, user=roles.CONTROL, passfile=str(self.passfile), autocommit=True) as connection:
-            return cluster_grants.problems(connection, connections=1, durable=False)
+            return gate_grants.problems(connection, connections=1, durable=False)
 
     def differences(self) -> list[str]:
         """Those that are found once Citus has dropped the old copies of shards that were moved, which it does later."""

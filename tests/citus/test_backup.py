@@ -19,7 +19,7 @@ import pytest
 from psycopg import sql
 
 from muniment.cli.failures import Failure
-from muniment_server.admin import dumps, paused_writes
+from muniment_server.admin import dumps
 from muniment_server.admin.connection import connect_operator
 from muniment_server.admin.history import revisions_of
 from muniment_server.admin.host_keys import list_host_keys, revoke_host_key
@@ -27,9 +27,13 @@ from muniment_server.admin.inspection import broken_index, broken_storage, erasi
 from muniment_server.admin.journal import journal_of, to_bytes
 from muniment_server.domain.classification import Classification
 from muniment_server.embedded_postgres import EmbeddedPostgres
+from muniment_server.engines.citus import Citus
+from muniment_server.engines.citus import cluster as citus
+from muniment_server.engines.citus import grants as cluster_grants
+from muniment_server.engines.citus import pausing as paused_writes
 from muniment_server.monitor import grants
-from muniment_server.postgres import citus, migrate, roles
-from muniment_server.runtime import cluster_grants, restoring
+from muniment_server.postgres import migrate, roles
+from muniment_server.runtime import restoring
 from tests.citus.clones import ClusterPostgres, running_cluster
 from tests.citus.cluster import BINARIES, missing
 from tests.support.answers import refusal
@@ -190,7 +194,7 @@ def test_a_backup_by_an_older_version_is_restored_into_a_cluster(
     postgres: ClusterPostgres, plain: EmbeddedPostgres, tmp_path: Path
 ) -> None:
     """Its rows are loaded into the schema of that version, which is then migrated."""
-    file = old_backup(plain, tmp_path, migrate.OLDEST_ON_CLUSTER)
+    file = old_backup(plain, tmp_path, dumps._OLDEST_ROWS)
     with cloned(postgres) as restored:
         restore(tmp_path, file, restored)
 
@@ -202,7 +206,7 @@ def test_a_backup_by_an_older_version_is_restored_into_a_cluster(
 def test_a_backup_by_a_version_that_knew_no_clusters_is_refused_before_anything_is_done(
     plain: EmbeddedPostgres, database: Database, tmp_path: Path
 ) -> None:
-    file = old_backup(plain, tmp_path, migrate.OLDEST_ON_CLUSTER - 1)
+    file = old_backup(plain, tmp_path, dumps._OLDEST_ROWS - 1)
     with pytest.raises(Failure, match="before Muniment supported"):
         load(database.admin, file)
 
@@ -349,7 +353,7 @@ def test_a_backup_has_all_of_each_write_or_nothing(counting: Database, tmp_path:
 def test_if_writes_do_not_pause_that_test_fails(
     counting: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dumps, "paused_writes", lambda _: nullcontext())
+    monkeypatch.setattr(Citus, "paused_writes", lambda *_: nullcontext())
     with pytest.raises((AssertionError, ValueError)):
         backups_between_writes(counting, tmp_path)
 

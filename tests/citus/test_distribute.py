@@ -18,11 +18,12 @@ import grpc
 import psycopg
 import pytest
 
-from muniment_server.admin.distributing import distribution
 from muniment_server.domain.classification import Classification
-from muniment_server.postgres import citus, roles
+from muniment_server.engines.citus import cluster as citus
+from muniment_server.engines.citus import grants as cluster_grants
+from muniment_server.engines.citus.distributing import distribution
 from muniment_server.postgres import migrate as migrations
-from muniment_server.runtime import cluster_grants
+from muniment_server.postgres import roles
 from tests.citus.cluster import Cluster, folder_of_nodes, missing, running
 from tests.citus.served import DATABASE, SERVABLE, new_host_key
 from tests.faults.load import channel_to

@@ -11,8 +11,9 @@ from muniment.cli.failures import Failure
 from muniment_server.admin.connection import connect_operator
 from muniment_server.admin.database import report_database_errors
 from muniment_server.domain.errors import Unavailable
-from muniment_server.postgres import citus, roles
-from muniment_server.postgres.citus_statements import for_cluster
+from muniment_server.engines.citus import cluster as citus
+from muniment_server.engines.citus.statements import for_cluster
+from muniment_server.postgres import roles
 from muniment_server.postgres.driver_errors import domain_error
 from tests.support.each import for_each
 from tests.support.named_queries import EMBEDDER, ERASER, ERASING, OPERATORS, SERVED, named

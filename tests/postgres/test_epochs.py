@@ -18,7 +18,8 @@ import psycopg
 import pytest
 
 from muniment_server.domain.errors import AgentNotFound, Unavailable
-from muniment_server.postgres import citus, epochs, pool, roles
+from muniment_server.engines.citus import cluster as citus
+from muniment_server.postgres import epochs, pool, roles
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.epochs import Epoch, EpochGuard, WrongEpoch
 from muniment_server.postgres.pool import SINGLE, Database, epoch_of

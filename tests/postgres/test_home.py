@@ -11,8 +11,8 @@ import re
 
 import pytest
 
+from muniment_server.engines.citus.statements import for_cluster
 from muniment_server.monitor.queries import AUDIT_FILES, HOST_FILES, SESSION_FILES
-from muniment_server.postgres.citus_statements import for_cluster
 from tests.support.each import for_each
 from tests.support.named_queries import once
 from tests.support.query_lint import common_table_expressions, main_statement

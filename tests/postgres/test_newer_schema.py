@@ -12,7 +12,8 @@ import pytest
 from muniment_server.monitor import grants
 from muniment_server.postgres import migrate
 from muniment_server.postgres.migrate import Migration
-from muniment_server.runtime import cluster_grants, schema
+from muniment_server.runtime import grants as gate_grants
+from muniment_server.runtime import schema
 from tests.support.databases import Database
 
 _OWN = migrate.newest_version()
@@ -39,7 +40,7 @@ def _later_version(text: str) -> Iterator[None]:
 
 def _problems(database: Database) -> list[str]:
     with database.connect("muniment_control") as connection:
-        return cluster_grants.problems(connection, connections=1, durable=False)
+        return gate_grants.problems(connection, connections=1, durable=False)
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ import psycopg
 import pytest
 from psycopg import conninfo as libpq
 
-from muniment_server.admin import paused_writes
-from muniment_server.admin.distributing import distribution
 from muniment_server.domain.errors import Unavailable
+from muniment_server.engines.citus import pausing as paused_writes
+from muniment_server.engines.citus.distributing import distribution
 from muniment_server.postgres import pool, roles
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.pool import Database as RoleDatabase

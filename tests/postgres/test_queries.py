@@ -30,9 +30,9 @@ SERVER = Path(muniment_server.__file__).parent
 NO_QUERIES = {
     "postgres/schema.sql",
     "embedded_postgres/create_database.sql",
-    "postgres/citus.sql",
-    "postgres/on_cluster.sql",
-    "postgres/on_cluster.each.sql",
+    "engines/citus/citus.sql",
+    "engines/citus/on_cluster.sql",
+    "engines/citus/on_cluster.each.sql",
     "admin/pages.sql",
 }
 """The schema as a whole; a statement of the embedded Postgres, which imports nothing of ours; what prepares only on a

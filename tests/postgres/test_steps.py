@@ -10,8 +10,8 @@ import re
 
 import pytest
 
+from muniment_server.engines.citus.statements import for_cluster
 from muniment_server.postgres import roles
-from muniment_server.postgres.citus_statements import for_cluster
 from tests.support.named_queries import FILES, PATH_OF, RELATIONS, SERVED, named
 from tests.support.query_lint import common_table_expressions
 

@@ -13,7 +13,7 @@ import grpc
 import psycopg
 
 from muniment_server.domain.classification import Classification
-from muniment_server.postgres import citus
+from muniment_server.engines.citus import cluster as citus
 from tests.support.services import Caller, Service
 
 _DEADLOCKS = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"

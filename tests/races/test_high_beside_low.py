@@ -18,8 +18,8 @@ from psycopg.types.json import Jsonb
 
 from muniment_server.domain.classification import Classification
 from muniment_server.embedded_postgres import EmbeddedPostgres
+from muniment_server.engines.citus import cluster as citus
 from muniment_server.monitor.queries import SESSION_QUERIES
-from muniment_server.postgres import citus
 from tests.races.crew import code_of, opened
 from tests.races.mutants import impatience
 from tests.support.databases import cloned

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import grpc
 
-from muniment_server.postgres import citus
+from muniment_server.engines.citus import cluster as citus
 from tests.support.services import Outcome
 
 _WAITING = "SELECT query FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"

@@ -39,7 +39,7 @@ UNSCOPED = {
     ("muniment_server.background", "census.sql"): (roles.CONTROL,),
     ("muniment_server.runtime", "claims.sql"): (roles.CONTROL,),
     ("muniment_server.runtime", "clocks.sql"): (roles.CONTROL,),
-    ("muniment_server.runtime", "cluster_grants.sql"): (roles.CONTROL,),
+    ("muniment_server.engines.citus", "grants.sql"): (roles.CONTROL,),
     ("muniment_server.runtime", "connection_budget.sql"): (roles.CONTROL,),
     ("muniment_server.runtime", "host_keys.sql"): (roles.CONTROL,),
     ("muniment_server.runtime", "log_settings.sql"): (roles.CONTROL,),

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import psycopg
 
-from muniment_server.postgres import citus
+from muniment_server.engines.citus import cluster as citus
 
 _WARN = f"""
 CREATE FUNCTION public.warn() RETURNS event_trigger LANGUAGE plpgsql AS

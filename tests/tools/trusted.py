@@ -21,6 +21,7 @@ LIMIT = 1600
 """The most lines of Python that the monitor may have."""
 _CONNECTIONS = (
     "postgres/pool.py",
+    "postgres/engine.py",
     "postgres/placement.py",
     "postgres/prepared.py",
     "postgres/epochs.py",
@@ -28,6 +29,9 @@ _CONNECTIONS = (
     "postgres/transaction.py",
     "postgres/rows.py",
     "postgres/queries.py",
+    "engines/citus/__init__.py",
+    "engines/citus/settings.py",
+    "engines/citus/statements.py",
 )
 _LAYOUT = {tokenize.NL, tokenize.NEWLINE, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING}
 

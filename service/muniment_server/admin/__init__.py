@@ -8,7 +8,9 @@ COMMANDS = Section(
         "serve": Lazy("muniment_server.admin.serve:serve", "Run a server."),
         "status": Lazy("muniment_server.admin.status:status", "Show how a running server does."),
         "migrate": Lazy("muniment_server.admin.migrate:migrate", "Prepare a database for the server."),
-        "distribute": Lazy("muniment_server.admin.distribute:distribute", "Spread a database over a Citus cluster."),
+        "distribute": Lazy(
+            "muniment_server.engines.citus.distribute:distribute", "Spread a database over a Citus cluster."
+        ),
         "doctor": Lazy("muniment_server.admin.doctor:doctor", "Check this machine and the database."),
         "database": Lazy("muniment_server.admin.adopt:database", "Say which database server to use."),
         "backup": Lazy("muniment_server.admin.backup:backup", "Write everything in the database to a file."),

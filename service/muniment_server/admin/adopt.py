@@ -47,7 +47,7 @@ def adopt(output: Output, data_dir: Path, database_url: str | None, state_dir: P
     The command closes all open sessions in it.
 
     `muniment serve` refuses a database server on a lower timeline than it has seen, or of another system, because it
-    may lack raises of taint. On a Citus cluster, this applies to each node. This command lifts the refusal. Run it
+    may lack raises of taint. On a cluster, this applies to each node. This command lifts the refusal. Run it
     after a restore by other means than `muniment restore`, too: a backup lacks the raises made after it, which the
     server cannot notice. If several servers use the database, run it for the state directory of each. Run it as the
     user that the server runs as.

@@ -37,8 +37,9 @@ from muniment_server.admin.journal import Entry, Journal, from_bytes, journal_of
 from muniment_server.admin.sessions import close_sessions
 from muniment_server.admin.tenants import tenant_names
 from muniment_server.embedded_postgres import EmbeddedPostgres
-from muniment_server.postgres import citus, roles
+from muniment_server.postgres import roles
 from muniment_server.postgres.driver_errors import AFTER_DAMAGE
+from muniment_server.postgres.engine import engine_of
 from muniment_server.postgres.transaction import lift_idle_timeout
 from muniment_server.process.input_files import LOG_BYTES, read_file
 from muniment_server.runtime import databases, restoring, schema
@@ -79,7 +80,7 @@ def _end(number: int, _: FrameType | None) -> NoReturn:
 def backup(file: Path, data_dir: Path, database_url: str | None, state_dir: Path | None) -> None:
     """Write everything in the database to FILE, as of one moment, while the server goes on.
 
-    On a Citus cluster, writes wait meanwhile, and calls that write fail with UNAVAILABLE after 5 seconds. Reads go on,
+    On a cluster, writes wait meanwhile, and calls that write fail with UNAVAILABLE after 5 seconds. Reads go on,
     except those that are audited. If the command is killed, the writes go on.
 
     The file contains the text of all levels, unencrypted, and only its owner may read it. With - the backup goes to
@@ -127,7 +128,7 @@ def restore(
 ) -> None:
     """Restore the backup FILE into a database without data, and close all sessions in it.
 
-    A backup of a Citus cluster can be restored into plain Postgres, too. One of plain Postgres can be restored into a
+    A backup of a cluster can be restored into plain Postgres, too. One of plain Postgres can be restored into a
     cluster if Muniment supported clusters when it was made.
 
     A backup lacks the raises of taint that came after it, so no session goes on: hosts must open new ones at the level
@@ -268,7 +269,7 @@ def _restore(admin: str, file: Path, entries: Sequence[Entry], passfile: Path | 
 def _lack_passwords(admin: str) -> bool:
     """Whether the nodes of a cluster lack passwords for `serve`. They are stored in each database of a node."""
     with psycopg.connect(admin, autocommit=True) as connection:
-        return citus.is_cluster(connection) and citus.lack_passwords(connection)
+        return engine_of(connection).lack_passwords(connection)
 
 
 @contextmanager
@@ -330,7 +331,7 @@ def add_closed_sessions(operator: Operator, load: Callable[[psycopg.Connection[A
 def end_restore(operator: Operator, given: Sequence[Entry]) -> int:
     """Repeat what the restored database does not know of, and let servers use it; return how many entries."""
     with operator.connection.transaction():
-        operator.execute("use_one_connection_to_each_node")
+        engine_of(operator.connection).before_schema_change(operator.connection)
         repeated = replay(operator.connection, given)
         restoring.end(operator.connection)
     return repeated

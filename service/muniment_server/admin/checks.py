@@ -40,9 +40,10 @@ from muniment_server.admin.tenants import MovingTenant, moving_tenants
 from muniment_server.background.census import checksum_failures
 from muniment_server.domain.classification import Classification
 from muniment_server.embedded_postgres import EmbeddedPostgresError, conninfo_of_running, find_bindir
-from muniment_server.postgres import citus, roles
+from muniment_server.postgres import roles
 from muniment_server.postgres.disk import LEAST_FREE, free_bytes
 from muniment_server.postgres.driver_errors import AFTER_DAMAGE, storage_advice
+from muniment_server.postgres.engine import silent_node
 from muniment_server.postgres.epochs import Epoch, EpochGuard, WrongEpoch
 from muniment_server.postgres.placement import Placement
 from muniment_server.postgres.pool import next_passfile
@@ -312,10 +313,10 @@ def _login(conninfo: str, role: str) -> str:
 
 
 def _check_grants(conninfo: str, connections: int) -> Iterator[Finding]:
-    nodes = 0
+    engine = None
     try:
         problems = databases.problems_of(conninfo, connections=connections)
-        nodes = databases.count_nodes(conninfo)
+        engine = databases.described(conninfo)
     except psycopg.Error as error:
         problems = [_unchecked("the grants", error, "run `muniment migrate`")]
     else:
@@ -323,13 +324,13 @@ def _check_grants(conninfo: str, connections: int) -> Iterator[Finding]:
     yield from map(_bad, problems)
     if not problems:
         yield _good("schema, grants, locale, durability and connection limit are as required")
-        if nodes:
-            yield _good(f"this is a Citus cluster, and the grants are as required on each of its {nodes} nodes")
+        if engine:
+            yield _good(engine)
     yield from _check_log(conninfo, reported=problems)
 
 
 def _unchecked(what: str, error: psycopg.Error, remedy: str) -> str:
-    if node := citus.silent_node(error):
+    if node := silent_node(error):
         return (
             f"{what} cannot be checked, because the node {node} does not answer: start it, and run doctor again; if it "
             "runs, it refuses a login: `muniment migrate --rotate`"

@@ -21,8 +21,3 @@ SELECT agent.tenant, agent.agent
 -- name: use_schema
 -- Resolve unqualified names in one schema until the end of the transaction.
 SELECT set_config('search_path', %(schema)s, true);
-
--- name: use_one_connection_to_each_node
--- Until the transaction ends, Citus uses one connection to each node: it refuses to change the schema after parallel statements.
--- No effect on plain Postgres.
-SELECT set_config('citus.multi_shard_modify_mode', 'sequential', true);

@@ -20,8 +20,9 @@ from muniment.cli.failures import Failure, report_file_errors
 from muniment_server.admin.connection import NoSuchAgent, NoSuchTenant, Operator, connect_operator
 from muniment_server.admin.host_keys import TenantMoves
 from muniment_server.embedded_postgres import EmbeddedPostgresError
-from muniment_server.postgres import citus, roles
+from muniment_server.postgres import roles
 from muniment_server.postgres.driver_errors import storage_advice
+from muniment_server.postgres.engine import engine_of, silent_node
 from muniment_server.postgres.epochs import EpochGuard, WrongEpoch
 from muniment_server.postgres.migrate import CannotMigrate
 from muniment_server.postgres.placement import Placement
@@ -237,8 +238,8 @@ def require_newest_server(admin: str, config: DatabaseConfig) -> None:
 def require_coordinator(admin: str) -> None:
     """Raise Failure if the conninfo *admin* is of a cluster's worker."""
     with psycopg.connect(admin, autocommit=True) as connection:
-        if citus.is_cluster(connection) and not citus.is_coordinator(connection):
-            raise Failure("this is a worker of a Citus cluster", "name the database of the coordinator")
+        if wrong := engine_of(connection).wrong_node(connection):
+            raise Failure(*wrong)
 
 
 def has_cluster(data_dir: Path) -> bool:
@@ -270,8 +271,8 @@ def report_database_errors() -> Iterator[None]:
     except NotCommitted:
         raise Failure(
             "a node of the cluster did not confirm the commit, so it may still show the old rows",
-            "start the node, wait until Citus has recovered its transactions, and run the command again: it may have "
-            "missed what the node still showed",
+            "start the node, wait until the cluster has recovered its transactions, and run the command again: it may "
+            "have missed what the node still showed",
         ) from None
     except psycopg.Error as error:
         raise _failure_of(error) from None
@@ -281,7 +282,7 @@ def _failure_of(error: psycopg.Error) -> Failure:
     message = message_of(error)
     if advice := storage_advice(error):
         return Failure(f"the database reported an error: {message}", advice)
-    if node := citus.silent_node(error):
+    if node := silent_node(error):
         return Failure(
             f"the node {node} does not answer",
             "start it, and run the command again; if it runs, it refuses a login: muniment migrate --rotate",

@@ -3,7 +3,7 @@
 A dump has the content of all levels and the hashes of all tokens, so only its owner may read it. It has no roles, which
 belong to a whole Postgres: `restore` makes them first, as `muniment migrate` does.
 
-The schema of a Citus cluster fits no other database, and the reverse. Where a cluster is involved, migrations make the
+The schema of a cluster fits no other database, and the reverse. Where a cluster is involved, migrations make the
 schema, up to the version of the dump, and only the rows are taken from the dump.
 
 The last line of a backup is the SHA-256 of all that is before it: pg_restore stops before that line. The head of the
@@ -34,10 +34,10 @@ from psycopg import sql
 
 from muniment.cli.failures import Failure
 from muniment_server.admin.connection import QUERIES
-from muniment_server.admin.paused_writes import paused_writes
 from muniment_server.embedded_postgres import find_bindir
-from muniment_server.postgres import citus, migrate, queries, roles
+from muniment_server.postgres import migrate, queries, roles
 from muniment_server.postgres.driver_errors import AFTER_DAMAGE, UNOPENED, UNUSABLE_FILES
+from muniment_server.postgres.engine import engine_of
 from muniment_server.postgres.pool import with_settings
 from muniment_server.process.input_files import open_file
 from muniment_server.runtime import restoring
@@ -68,6 +68,8 @@ _DIGEST_BYTES = len(b"".join(_MARKS)) + 64
 _MINUS_ONE = b"\1\1"
 """How the head of a dump says -1: the sign, and the lowest byte."""
 _HEAD_BYTES = 64
+_OLDEST_ROWS = 25
+"""The oldest schema whose rows alone can be restored: some migrations up to it need tables on one server."""
 _STANDARD_OUTPUT = 1
 _CHUNK_BYTES = 1024 * 1024
 _CAUSES = {
@@ -82,14 +84,14 @@ def dump(admin: str, target: IO[bytes]) -> None:
     """Write everything in the database of the conninfo *admin*, as of one moment, to *target*. Raises Failure.
 
     A file must be empty; pg_dump also writes into it where the rows of each table begin. Writes to a cluster wait
-    until the dump has ended: see `paused_writes`.
+    until the dump has ended: see ADR 14.
     """
     path, streams = f"/dev/fd/{target.fileno()}", target.fileno() == _STANDARD_OUTPUT
     options = ["--format=custom", *(f"--schema={name}" for name in _SCHEMAS), *([] if streams else [f"--file={path}"])]
     with psycopg.connect(admin) as connection:
-        on_cluster = citus.is_cluster(connection)
+        engine = engine_of(connection)
     with (
-        paused_writes(admin) if on_cluster else contextlib.nullcontext(),
+        engine.paused_writes(admin),
         _running("pg_dump", admin, *options, pass_fds=[target.fileno()], stdout=subprocess.PIPE) as process,
     ):
         assert process.stdout is not None
@@ -207,7 +209,7 @@ def emptied(admin: str, file: Path, *, is_left: bool = False) -> Iterator[None]:
         if connection.execute(_QUERIES["lock_for_restore"]).fetchone() != (True,):
             raise Failure("another restore into the database is under way", "wait until it has ended")
         with connection.transaction():
-            connection.execute(_QUERIES["use_one_connection_to_each_node"])
+            engine_of(connection).before_schema_change(connection)
             _require_unused(connection, is_left=is_left)
             restoring.begin(connection)
             for name in _SCHEMAS:
@@ -268,12 +270,12 @@ def _version_of_rows(connection: psycopg.Connection[Any], file: Path, entries: b
 
     Raises Failure if the database is a cluster, which cannot have that version.
     """
-    if not citus.is_cluster(connection) and _ROW_POLICY.search(entries) is None:
+    if engine_of(connection).is_plain and _ROW_POLICY.search(entries) is None:
         return None
     version = max(_migrations(file))
-    if version < migrate.OLDEST_ON_CLUSTER:
+    if version < _OLDEST_ROWS:
         raise Failure(
-            "the backup was made before Muniment supported Citus clusters",
+            "the backup was made before Muniment supported clusters",
             "restore it into plain Postgres, back that up, and restore the new backup here; nothing was changed",
         )
     return version
@@ -380,7 +382,7 @@ def _running(
     sslpassword from a service file, which is in memory.
     """
     with psycopg.connect(admin) as connection:
-        major = _major(connection)
+        major, engine = _major(connection), engine_of(connection)
     # A newer pg_restore fails with an older server, since it sets what that does not know.
     found = _program(program, Path(f"/usr/lib/postgresql/{major}/bin"), find_bindir())
     given = libpq.conninfo_to_dict(admin)
@@ -405,7 +407,7 @@ def _running(
         output = errors.read()
     if failed:
         raise _failure(program, output)
-    if citus.COMMIT_WARNING in output.decode(errors="replace"):
+    if engine.shows_doubt(output.decode(errors="replace")):
         raise Failure(
             "a node of the cluster did not confirm the commit of the rows",
             "start the node, and run the command again: no server uses this database",

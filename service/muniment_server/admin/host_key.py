@@ -114,7 +114,7 @@ def create(
                     taken=taken,
                     ids=RandomIds(),
                 )
-        except NotCommitted:  # at the end, so there is a key: Citus will commit it, and it cannot be shown later
+        except NotCommitted:  # at the end, so there is a key: it will be committed, and it cannot be shown later
             confirmed = False
         assert created is not None  # the block has ended
         host_key_id, key = created
@@ -134,7 +134,7 @@ def create(
     if not confirmed:
         raise Failure(
             "a node of the cluster did not confirm the commit",
-            "keep the key: it is accepted once the node is back and Citus has recovered its transactions",
+            "keep the key: it is accepted once the node is back and the cluster has recovered its transactions",
         )
 
 

@@ -32,8 +32,8 @@ from muniment_server.admin.connection import QUERIES
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import AgentNumber, TenantNumber
 from muniment_server.domain.items import ItemKind
-from muniment_server.postgres import citus, queries
-from muniment_server.postgres.citus_statements import for_cluster
+from muniment_server.postgres import queries
+from muniment_server.postgres.engine import engine_of
 from muniment_server.postgres.rows import row_of
 from muniment_server.postgres.transaction import lift_idle_timeout
 from muniment_server.runtime.claims import RANGE
@@ -44,7 +44,6 @@ _QUERIES = {
     **QUERIES,
     **queries.load(__package__, "journal.sql"),
 }
-_QUERIES_ON_CLUSTER = {name: for_cluster(text) for name, text in _QUERIES.items()}
 _BATCH_ENTRIES = 10_000
 """How many entries one statement adds: a value of Postgres has at most 1 GiB, a jsonb array 256 MiB."""
 _ERASING_STEPS = ("clear_centers", "unindex_erased", "erase_items_of_call", "erase_revisions_of_call")
@@ -169,7 +168,8 @@ def replay(connection: psycopg.Connection[Any], given: Sequence[Entry]) -> int:
     server uses.
     """
     with connection.transaction():
-        texts = _QUERIES_ON_CLUSTER if citus.is_cluster(connection) else _QUERIES
+        engine = engine_of(connection)
+        texts = {name: engine.text(query) for name, query in _QUERIES.items()}
         lift_idle_timeout(connection)
         added = sorted(_add(connection, given), key=lambda entry: entry.time)
         for entry in added:

@@ -14,8 +14,8 @@ if the target is not in the file. What the target has is not served while a serv
 move to that target drops it.
 
 A commit of a cluster can be in doubt: a node has prepared it, and died. The command fails then. Until the node is back
-and Citus has ended that transaction, its rows are locked. So the next run waits wherever it locks or inserts a row of
-the tenant, and sees the outcome.
+and the cluster has ended that transaction, its rows are locked. So the next run waits wherever it locks or inserts a
+row of the tenant, and sees the outcome.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from psycopg.rows import dict_row
 
 from muniment_server.admin.connection import QUERIES
 from muniment_server.domain.ids import TenantNumber
-from muniment_server.postgres import citus, queries, roles
+from muniment_server.postgres import queries, roles
+from muniment_server.postgres.engine import engine_of
 from muniment_server.postgres.rows import row_of
 from muniment_server.postgres.transaction import login_of
 
@@ -46,7 +47,6 @@ _COMPARED_BY_KEY = frozenset({"meaning", "embedding_list"})
 _NOT_COMPARED = frozenset({"remote_embedding"})
 """Chunks are queued for the model at an address meanwhile. The target's embedder looks for those that are missing."""
 _SETTINGS = {
-    "citus.propagate_set_commands": "local",
     "idle_in_transaction_session_timeout": "0",
     "lock_timeout": "0",
     "synchronous_commit": "on",
@@ -57,7 +57,7 @@ _SETTINGS = {
     "extra_float_digits": "1",
 }
 """Text of values does not depend on the settings of a login, no wait ends the transaction, and what is committed is
-on the disk. The first setting has a cluster give the others to its nodes. It has no effect on plain Postgres."""
+on the disk."""
 
 
 class CannotMove(RuntimeError):
@@ -154,7 +154,7 @@ class Move:
     def __init__(self, servers: Mapping[str, psycopg.Connection[Any]], name: str) -> None:
         self._servers = servers
         self._name = name
-        self._warnings = {server: citus.CommitWarnings() for server in servers}
+        self._warnings = {server: engine_of(connection).doubts() for server, connection in servers.items()}
         for server, connection in servers.items():
             connection.add_notice_handler(self._warnings[server].note)
 
@@ -344,7 +344,7 @@ class Move:
 
 
 def _prepare(connection: psycopg.Connection[Any]) -> None:
-    for name, value in _SETTINGS.items():  # one by one: Citus sends the nodes the whole text that it gets
+    for name, value in {**engine_of(connection).settings_of_moves, **_SETTINGS}.items():  # one by one, as nodes get it
         setting = sql.Identifier(*name.split("."))
         connection.execute(sql.SQL("SET LOCAL {} = {}").format(setting, sql.Literal(value)))
 
@@ -403,7 +403,7 @@ def _deleted(connection: psycopg.Connection[Any], tenant: TenantNumber, table: _
 def _summed(connection: psycopg.Connection[Any], rows: sql.SQL, tenant: TenantNumber, table: _Table) -> _Digest:
     compared = table.key if table.name in _COMPARED_BY_KEY else table.columns
     columns = sql.SQL(", ").join(sql.Identifier("compared", column) for column in compared)
-    # The text of a row is made from what was returned: Citus refuses to make it in RETURNING.
+    # The text of a row is made from what was returned: on a cluster, RETURNING cannot make it.
     statement = sql.SQL(
         "WITH compared AS ({rows}) SELECT count(*), coalesce(sum(hashtextextended({row}, 0)::numeric), 0)::numeric,"
         " coalesce(sum(hashtextextended({row}, 1)::numeric), 0)::numeric FROM compared"

@@ -34,7 +34,7 @@ from muniment_server.admin.host_keys import freeze_host_keys, thaw_host_keys
 from muniment_server.admin.moving import CannotMove, Move, Plan, Step
 from muniment_server.admin.sessions import close_twice
 from muniment_server.admin.tenants import limit_tenant, tenant_limits
-from muniment_server.postgres import citus
+from muniment_server.postgres.engine import silent_node
 
 _LIMIT = click.IntRange(-1, 2**63 - 1)
 
@@ -193,7 +193,7 @@ def _operator_at(stack: ExitStack, servers: OperatorsServers, server: str) -> Op
     try:
         return stack.enter_context(operator_of(servers.config(server)))
     except psycopg.OperationalError as error:
-        if citus.silent_node(error):
+        if silent_node(error):
             raise
         raise Failure(
             f"the server {server} cannot be reached: {message_of(error)}",

@@ -19,7 +19,7 @@ from psycopg.rows import class_row
 
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import MunimentError
-from muniment_server.postgres import citus, queries, roles
+from muniment_server.postgres import queries, roles
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.disk import free_bytes
 from muniment_server.postgres.driver_errors import NO_SQLSTATE
@@ -142,8 +142,8 @@ class Census:
         workers: Iterable[str] = self._workers
         try:
             with self._database.connection(roles.CONTROL, Deadline(_PING_SECONDS)) as connection:
-                workers = citus.workers(connection) if connection.on_cluster else ()
-                self._workers = citus.answering_workers(connection) if workers else {}
+                workers = connection.engine.nodes(connection)
+                self._workers = connection.engine.answering_nodes(connection) if workers else {}
         except (MunimentError, psycopg.Error):  # most likely one hangs: which is not known, as they are asked together
             self._workers = dict.fromkeys(workers, False)
 
@@ -264,7 +264,7 @@ def _of_workers(workers: Mapping[str, bool]) -> Iterator[GaugeMetricFamily]:
     if workers:
         family = GaugeMetricFamily(
             "muniment_node_up",
-            "On a Citus cluster: 1 if a worker answers. All are 0 while one hangs, since which is not known.",
+            "On a cluster: 1 if a worker answers. All are 0 while one hangs, since which is not known.",
             labels=("node",),
         )
         for node, answers in workers.items():

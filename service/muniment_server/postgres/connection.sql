@@ -12,11 +12,9 @@ SELECT current_user AS role, session_user AS login, current_schema() AS schema,
 SELECT;
 
 -- name: epoch
--- The system that the server belongs to, the timeline that it writes, and whether it belongs to a Citus cluster. Any role may
--- ask; not on a standby.
+-- The system that the server belongs to, and the timeline that it writes. Any role may ask; not on a standby.
 SELECT (SELECT control.system_identifier::text FROM pg_control_system() AS control) AS system,
-       ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint AS timeline,
-       to_regclass('pg_catalog.pg_dist_node') IS NOT NULL AS on_cluster;
+       ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint AS timeline;
 
 -- name: set_statement_timeout
 SELECT set_config('statement_timeout', %(milliseconds)s, false);

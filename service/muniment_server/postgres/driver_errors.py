@@ -28,7 +28,7 @@ _LOST_NODE = (
     "server closed the connection unexpectedly",
     "terminating connection due to unexpected postmaster exit",
 )
-"""How Citus's messages begin if it has lost a node in the middle of a statement. Their SQLSTATE is that of a bug."""
+"""How messages begin if a cluster has lost a node in the middle of a statement. Their SQLSTATE is that of a bug."""
 _FAULTS = (
     "00 01 02 03 09 0A 0B 0F 0L 0P 0Z 10 20 21 22 23 24 25 26 27 2B 2D 2F 34 38 39 3B 3D 3F 42 44 54 72 F0 HV P0 XX"
 )
@@ -43,7 +43,7 @@ _RETRIED = "08 28 40 53 55 57 58 25006 25P03 25P04 54000 CIINF"
 53, 54000      resources or transaction ids are used up
 55             something is locked or in use
 58             a file could not be read or written
-CIINF          of Citus: a shard is moved, and the result of a step is not on the node that needs it
+CIINF          of a cluster: a shard is moved, and the result of a step is not on the node that needs it
 """
 DECISIONS: Mapping[str, type[MunimentError] | None] = {
     **dict.fromkeys(_FAULTS.split()),

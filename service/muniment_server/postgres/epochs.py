@@ -8,7 +8,7 @@ processes of a server share, and that survives their restart. Each use of a pool
 a round trip, and mostly without a look at the file: for a moment, a process trusts what it saw there. One that finds a
 new epoch waits as long before it uses a server; by then, no process begins a call on the old one.
 
-On a Citus cluster, the server is the coordinator. The epochs of the workers, `Epoch.nodes`, are also read again once a
+On a cluster, the server is the coordinator. The epochs of the workers, `Epoch.nodes`, are also read again once a
 second.
 """
 

@@ -20,14 +20,12 @@ import psycopg
 from psycopg import sql
 
 from muniment_server.domain.classification import Classification
-from muniment_server.postgres import citus, queries, roles
-from muniment_server.postgres.pool import SETTINGS_BETWEEN_NODES, administrator
+from muniment_server.postgres import queries, roles
+from muniment_server.postgres.engine import AllDoubts, engine_of
+from muniment_server.postgres.pool import administrator
 
 OLDEST_POSTGRES = 150000
 """Postgres 15 introduced `security_invoker` views."""
-
-OLDEST_ON_CLUSTER = 25
-"""The oldest schema that can be distributed. Some migrations up to this one cannot be applied to distributed tables."""
 
 SEARCH_MIGRATION = "0006_search"
 """Changes how items are indexed, which is done in Python: see `search.reindex`."""
@@ -69,12 +67,12 @@ def migrations() -> tuple[Migration, ...]:
     folder = resources.files(__package__).joinpath("migrations")
     names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
     return tuple(
-        Migration(int(name.split("_")[0]), name, _expanded(name, folder.joinpath(name).read_text("utf-8")))
+        Migration(int(name.split("_")[0]), name, expanded(name, folder.joinpath(name).read_text("utf-8")))
         for name in names
     )
 
 
-def _expanded(name: str, text: str) -> str:
+def expanded(name: str, text: str) -> str:
     """The text to run. The text of an `….each.sql` file is repeated for each level."""
     if not name.endswith(".each.sql"):
         return text
@@ -106,24 +104,25 @@ def migrate(
     """
     with _confirmed(admin) as connection:
         _check_server(connection)
-        on_cluster = citus.is_cluster(connection)
+        engine = engine_of(connection)
         # For the session: on a cluster, several transactions follow.
         connection.execute("SELECT pg_advisory_lock(%s)", [LOCK])
         done = [*_make_roles(connection), *_set_passwords(connection, passwords or {})]
         close_database(connection)
-        if on_cluster:
-            done += citus.prepare_nodes(connection, passwords or {}, SETTINGS_BETWEEN_NODES)
-        else:
+        if (prepared := engine.prepare_nodes(connection, passwords or {})) is None:
             _reset_settings(connection)
+        else:
+            done += prepared
         connection.execute(sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(roles.OWNER)))
-        applied = [*_apply(connection, newest_version() if until is None else until, one_by_one=on_cluster)]
-        if on_cluster and applied:
-            applied += _distribute(connection)
+        applied = [*_apply(connection, newest_version() if until is None else until, one_by_one=not engine.is_plain)]
+        if applied:
+            complete = newest_version() in applied_versions(connection)  # not in a restore
+            applied += engine.distribute(connection, complete=complete)
         done += applied
         _record(connection, grants)
-        if on_cluster and until != 0:
+        if not engine.is_plain and until != 0:
             connection.commit()
-            done += citus.repeat_grants(connection)
+            done += engine.repeat_grants(connection)
     return done
 
 
@@ -133,13 +132,13 @@ def _confirmed(admin: str) -> Iterator[psycopg.Connection]:
 
     Also in place of a later error: the node that did not confirm a commit fails the next statement, too.
     """
-    warnings = citus.CommitWarnings()
+    doubts = AllDoubts()
     try:
         with administrator(admin) as connection:
-            connection.add_notice_handler(warnings.note)
+            connection.add_notice_handler(doubts.note)
             yield connection
     except psycopg.Error:
-        if not warnings:
+        if not doubts:
             raise
         raise NotConfirmed(
             "a node of the cluster did not confirm a commit, so it may still have the old schema or passwords: start "
@@ -164,7 +163,7 @@ def missing_roles(admin: str) -> set[str]:
 def _check_server(connection: psycopg.Connection) -> None:
     if connection.info.server_version < OLDEST_POSTGRES:
         raise CannotMigrate("this server is too old: Muniment needs PostgreSQL 15 or later")
-    if citus.is_cluster(connection) and (refusal := citus.refusal(connection)):
+    if refusal := engine_of(connection).refusal(connection):
         raise CannotMigrate(refusal)
 
 
@@ -213,7 +212,7 @@ def close_database(connection: psycopg.Connection) -> None:
         connection.execute(statement)
     if connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone() == (True,):
         _close_large_objects(connection)
-        citus.close_own_functions(connection)
+        engine_of(connection).close_functions(connection)
     else:
         connection.execute(sql.SQL("GRANT {} TO CURRENT_USER").format(owner))
 
@@ -229,12 +228,12 @@ def _close_large_objects(connection: psycopg.Connection) -> None:
 
 
 def _apply(connection: psycopg.Connection, until: int, *, one_by_one: bool) -> Iterator[str]:
-    """Apply the migrations. *one_by_one*: on a cluster, because Citus may propagate all of the text of a statement."""
+    """Apply the migrations, *one_by_one* where an engine may propagate all of the text of a statement."""
     applied = applied_versions(connection)
     for migration in migrations():
         if migration.version in applied or migration.version > until:
             continue
-        for statement in _statements(migration.text) if one_by_one else [migration.text]:
+        for statement in statements_of(migration.text) if one_by_one else [migration.text]:
             connection.execute(statement.encode())
         connection.execute(
             "INSERT INTO vault.migration (version, name) VALUES (%s, %s)", [migration.version, migration.name]
@@ -243,25 +242,7 @@ def _apply(connection: psycopg.Connection, until: int, *, one_by_one: bool) -> I
     connection.execute("RESET search_path")
 
 
-def _distribute(connection: psycopg.Connection) -> Iterator[str]:
-    """Distribute the tables that are not distributed yet, and give views and roles the rights of a cluster.
-
-    In this order, because new shards do not get grants on ctid from their table.
-    """
-    yield from citus.distribute(connection)
-    if newest_version() not in applied_versions(connection):  # a restore: the files below need the newest schema
-        return
-    give_rights_of_cluster(connection)
-
-
-def give_rights_of_cluster(connection: psycopg.Connection) -> None:
-    """Give views and roles the rights of a cluster, once the tables are distributed."""
-    for name in ("on_cluster.sql", "on_cluster.each.sql"):
-        for statement in _statements(_expanded(name, queries.read(__package__, name))):
-            connection.execute(statement.encode())
-
-
-def _statements(text: str) -> list[str]:
+def statements_of(text: str) -> list[str]:
     """The statements of *text*. A block between two $$ belongs to one of them."""
     return _STATEMENT.findall(queries.without_comments(text))
 

@@ -24,10 +24,10 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import RowMaker, class_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from muniment_server.postgres import citus, queries, roles
-from muniment_server.postgres.citus_statements import for_cluster
+from muniment_server.postgres import queries, roles
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.driver_errors import domain_error, sqlstate_of, storage_advice
+from muniment_server.postgres.engine import PLAIN, AllDoubts, Doubts, Engine, engine_of, settings_of_all
 from muniment_server.postgres.epochs import Epoch, EpochGuard, WrongEpoch
 from muniment_server.postgres.prepared import PreparedStatements
 from muniment_server.telemetry import database_metrics as metrics
@@ -73,14 +73,6 @@ SETTINGS_SINCE_17: Mapping[str, str] = {"transaction_timeout": "1min"}
 """The same, from Postgres 17 on. It ends a transaction also while it waits for the rest of what was sent at once. No
 statement lasts as long: see `LONGEST_STATEMENT`."""
 
-SETTINGS_ON_CLUSTER: Mapping[str, str] = {
-    "plan_cache_mode": "auto",
-    "max_parallel_workers_per_gather": "0",
-    "citus.node_connection_timeout": "2s",
-}
-"""Settings that differ on a Citus cluster. It cannot plan most statements before it knows their tenant. Postgres
-overestimates the intermediate results that Citus keeps within a write: it would start processes to read one row in
-parallel, which takes half of the coordinator's time. A node that drops packets must not block calls to the others."""
 _NODES_SECONDS = 1.0
 """How long the nodes of a cluster are used before they are asked again for their epochs."""
 
@@ -89,7 +81,6 @@ _NODES_SECONDS = 1.0
 class _Server:
     system: str
     timeline: int
-    on_cluster: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +116,7 @@ class RoleCursor(psycopg.Cursor[Any]):
     connection: RoleConnection
 
     def execute(self, query: Any, params: Any = None, **options: Any) -> Self:
-        return super().execute(for_cluster(query) if self.connection.on_cluster else query, params, **options)
+        return super().execute(self.connection.engine.text(query), params, **options)
 
     def fetchone(self) -> Any:
         self._end_section()
@@ -149,9 +140,9 @@ class RoleConnection(psycopg.Connection[Any]):
     """When it was last pinged, by `time.monotonic`."""
     epoch: Epoch | None = None
     open_pipeline: psycopg.Pipeline | None = None
-    on_cluster: bool = False
-    """Whether its database is that of a Citus cluster. Set by `apply_settings`."""
-    commit_warnings: citus.CommitWarnings | None = None
+    engine: Engine = PLAIN
+    """That of its database. Set by `apply_settings`."""
+    doubts: Doubts | None = None
     _prepared_statements: PreparedStatements | None = None
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
@@ -219,7 +210,7 @@ class RoleConnection(psycopg.Connection[Any]):
 
     def _statements(self) -> PreparedStatements:
         if self._prepared_statements is None:
-            self._prepared_statements = PreparedStatements(self, on_cluster=self.on_cluster)
+            self._prepared_statements = PreparedStatements(self, self.engine)
         return self._prepared_statements
 
     def apply_settings(self) -> None:
@@ -228,11 +219,11 @@ class RoleConnection(psycopg.Connection[Any]):
         They are not sent at log-in, since a pooler refuses or ignores what is.
         """
         settings = SETTINGS if self.info.server_version < _POSTGRES_17 else {**SETTINGS, **SETTINGS_SINCE_17}
-        self.on_cluster = citus.is_cluster(self)
-        if self.on_cluster and self.commit_warnings is None:
-            self.commit_warnings = citus.CommitWarnings()
-            self.add_notice_handler(self.commit_warnings.note)
-        settings = {**settings, **SETTINGS_ON_CLUSTER} if self.on_cluster else settings
+        self.engine = engine_of(self)
+        if self.doubts is None:
+            self.doubts = self.engine.doubts()
+            self.add_notice_handler(self.doubts.note)
+        settings = {**settings, **self.engine.settings}
         given = {"names": list(settings), "settings": list(settings.values())}
         self.execute(_QUERIES["apply_settings"], given)
         (kept,) = self.execute(_QUERIES["settings"], given).fetchone() or (None,)
@@ -291,27 +282,6 @@ def _milliseconds(seconds: float) -> int:
 
 LONGEST_STATEMENT = _milliseconds(_MAX_STATEMENT_SECONDS)
 """No statement of a serving role lasts longer, in milliseconds."""
-
-_BETWEEN_NODES = (
-    "TimeZone", "jit", "lock_timeout", "idle_in_transaction_session_timeout", "synchronous_commit",
-    "log_parameter_max_length_on_error", "gin_pending_list_limit",
-)  # fmt: skip
-_OF_ALL_BETWEEN_NODES: Mapping[str, str] = {
-    **{name: SETTINGS[name] for name in _BETWEEN_NODES},
-    "statement_timeout": str(LONGEST_STATEMENT),
-    "tcp_keepalives_idle": "10",
-    "tcp_keepalives_interval": "10",
-    "tcp_keepalives_count": "3",
-}
-SETTINGS_BETWEEN_NODES: Mapping[str, Mapping[str, str]] = {
-    **dict.fromkeys(roles.SERVING, _OF_ALL_BETWEEN_NODES),
-    roles.ERASER: {**_OF_ALL_BETWEEN_NODES, "enable_seqscan": "off", "enable_bitmapscan": "off"},
-}
-"""The settings of the connections of a Citus cluster's coordinator to the other nodes, which do not get those of the
-session. They are settings of the serving roles, by role. The coordinator cancels what exceeds the limit of a call; this
-`statement_timeout` ends what is left over if the coordinator itself has died. No time limit ends a COPY that waits for
-rows, which Citus uses between nodes: there, the keepalives notice within 40 seconds that the coordinator is gone. For
-those of the eraser, see `prepare_batch` in `background/eraser.sql`."""
 
 
 class _Pool(ConnectionPool[RoleConnection]):
@@ -375,7 +345,7 @@ class Database:
                     try:
                         yield connection
                     finally:
-                        if connection.commit_warnings:  # whatever else was found: rows may be old
+                        if connection.doubts:  # whatever else was found: rows may be old
                             raise NotCommitted
             finally:
                 self._give_back(pool, connection)
@@ -474,7 +444,7 @@ class Database:
         is new, *connection* is not used either: through the coordinator, it may still reach the server before.
         """
         asked = time.monotonic()
-        if not connection.on_cluster or asked < self._nodes_due:
+        if connection.engine.is_plain or asked < self._nodes_due:
             return True
         if self._nodes_due:  # the others go on meanwhile, unless a node was refused last
             self._nodes_due = asked + _NODES_SECONDS
@@ -504,7 +474,7 @@ class Database:
         if connection.info.transaction_status in _OPEN_TRANSACTION:
             with contextlib.suppress(psycopg.Error):
                 connection.rollback()
-        if connection.commit_warnings:
+        if connection.doubts:
             connection.close()
         if connection.closed:
             self._broke_at = time.monotonic()
@@ -535,8 +505,7 @@ def epoch_of(connection: psycopg.Connection[Any], *, asks_nodes: bool = True) ->
     except psycopg.errors.ObjectNotInPrerequisiteState:
         raise WrongEpoch("it is a standby: connect to the primary") from None
     assert found is not None  # a query without FROM has one row
-    asks_nodes = asks_nodes and found.on_cluster
-    return Epoch(found.system, found.timeline, citus.epochs_of_nodes(connection) if asks_nodes else {})
+    return Epoch(found.system, found.timeline, engine_of(connection).epochs_of_nodes(connection) if asks_nodes else {})
 
 
 @contextmanager
@@ -545,22 +514,22 @@ def administrator(admin: str, *, autocommit: bool = False) -> Iterator[psycopg.C
 
     Raises NotCommitted at the end if a node of a cluster did not confirm a commit.
     """
-    warnings = citus.CommitWarnings()
+    doubts = AllDoubts()
     with psycopg.connect(admin, autocommit=autocommit) as connection:
-        connection.add_notice_handler(warnings.note)
+        connection.add_notice_handler(doubts.note)
         yield connection
-    if warnings:
+    if doubts:
         raise NotCommitted
 
 
 def operator_conninfo(admin: str) -> str:
     """The conninfo of an operator: the administrator's own login, acting as the owner.
 
-    It has the settings of a cluster even where there is none, since that is not known before it connects. A Postgres
+    It has the settings of all engines, since that of the database is not known before it connects. A Postgres
     that hangs is waited for ten seconds.
     """
     patient = libpq.make_conninfo(admin, connect_timeout=libpq.conninfo_to_dict(admin).get("connect_timeout", 10))
-    return with_settings(patient, {**SETTINGS, **SETTINGS_ON_CLUSTER, "role": roles.OWNER})
+    return with_settings(patient, {**SETTINGS, **settings_of_all(), "role": roles.OWNER})
 
 
 def with_settings(conninfo: str, settings: Mapping[str, str]) -> str:

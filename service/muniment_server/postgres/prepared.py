@@ -21,7 +21,7 @@ from psycopg.generators import fetch_many, send
 from psycopg.pq import ConnStatus, DiagnosticField, ExecStatus, TransactionStatus
 from psycopg.rows import RowMaker
 
-from muniment_server.postgres.citus_statements import for_cluster
+from muniment_server.postgres.engine import PLAIN, Engine
 
 _PARAMETER = re.compile(r"%(?:\((\w+)\)s|%)")
 _BEGIN: tuple[str, Mapping[str, object]] = ("BEGIN", {})
@@ -33,9 +33,9 @@ _numbers = itertools.count()
 class PreparedStatements:
     """The prepared statements of one connection. Not for use within a pipeline of psycopg."""
 
-    def __init__(self, connection: psycopg.Connection[Any], *, on_cluster: bool = False) -> None:
+    def __init__(self, connection: psycopg.Connection[Any], engine: Engine = PLAIN) -> None:
         self._connection = connection
-        self._on_cluster = on_cluster
+        self._engine = engine
         self._transformer = Transformer(connection)
         self._names: dict[tuple[str, tuple[int, ...]], bytes] = {}
         """By query and types of its parameters. One query has few: an integer has the type of its size."""
@@ -99,7 +99,7 @@ class PreparedStatements:
 
     def _bound(self, query: str, parameters: Mapping[str, object]) -> tuple[bytes, Any, Any]:
         """The name of a prepared statement, the values of its parameters, and their formats."""
-        text, names = _positional(for_cluster(query) if self._on_cluster else query)
+        text, names = _positional(self._engine.text(query))
         transformer = self._transformer
         values: Any = transformer.dump_sequence([parameters[name] for name in names], [PyFormat.AUTO] * len(names))
         key = (query, transformer.types or ())

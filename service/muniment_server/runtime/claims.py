@@ -13,6 +13,7 @@ from psycopg.rows import class_row
 
 from muniment_server.domain.ids import TenantNumber
 from muniment_server.postgres import queries
+from muniment_server.postgres.engine import engine_of
 from muniment_server.postgres.placement import Placement
 
 _QUERIES = queries.load(__package__, "claims.sql")
@@ -144,5 +145,5 @@ def _give_numbers(connection: psycopg.Connection[Any], numbers: Numbers, *, goes
     )
     statement = bounds.format(low=sql.Literal(numbers.lowest), high=sql.Literal(numbers.highest))
     with connection.transaction():
-        connection.execute(_QUERIES["on_this_node_alone"])
+        engine_of(connection).before_local_change(connection)
         connection.execute(statement if goes_on else statement + sql.SQL(" RESTART"))

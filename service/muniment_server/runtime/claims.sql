@@ -17,8 +17,3 @@ SELECT tenant.tenant
 SELECT sequence.seqmin AS lowest, sequence.seqmax AS highest
   FROM pg_sequence AS sequence
  WHERE sequence.seqrelid = 'vault.tenant_tenant_seq'::regclass;
-
--- name: on_this_node_alone
--- Until the transaction ends, Citus changes the schema of the coordinator alone, where tenants are made. It refuses to change
--- sequences on all nodes. No effect on plain Postgres.
-SELECT set_config('citus.enable_ddl_propagation', 'off', true);

@@ -17,13 +17,14 @@ from psycopg import conninfo as libpq
 from psycopg.rows import class_row
 
 from muniment_server.embedded_postgres import EmbeddedPostgres, conninfo_of_running
-from muniment_server.postgres import citus, pool, queries, roles
+from muniment_server.postgres import pool, queries, roles
+from muniment_server.postgres.engine import engine_of
 from muniment_server.postgres.epochs import Epoch, EpochGuard, WrongEpoch
 from muniment_server.postgres.placement import ONLY, Placement
 from muniment_server.postgres.pool import NETWORK, RoleConnection, WrongRole, WrongSettings
 from muniment_server.process.assignment import epoch_directory
 from muniment_server.runtime import claims as _claims
-from muniment_server.runtime import clocks, cluster_grants, connection_budget, log_settings, restoring, servers_file
+from muniment_server.runtime import clocks, connection_budget, grants, log_settings, restoring, servers_file
 from muniment_server.runtime.claims import Claim
 from muniment_server.runtime.configuration import DatabaseConfig
 from muniment_server.runtime.passfile import with_passfile
@@ -167,9 +168,9 @@ def _problems_of_server(conninfo: str, name: str, *, connections: int, epochs: P
 
 
 def _refusal(conninfo: str) -> str | None:
-    """Why the database, if it is of a Citus cluster, cannot be served: see `citus.refusal`."""
+    """Why the database cannot be served, of what its engine knows."""
     with _logged_in(conninfo, roles.CONTROL) as connection:
-        return citus.refusal(connection) if citus.is_cluster(connection) else None
+        return engine_of(connection).refusal(connection)
 
 
 def _claim_of(conninfo: str) -> Claim:
@@ -215,13 +216,13 @@ def problems_of(conninfo: str, *, connections: int) -> list[str]:
         if _is_shared(connection, conninfo):
             return [_NEEDS_SESSION_MODE]
         connection.apply_settings()
-        return [*cluster_grants.problems(connection, connections=connections), *log_settings.problems(connection)]
+        return [*grants.problems(connection, connections=connections), *log_settings.problems(connection)]
 
 
-def count_nodes(conninfo: str) -> int:
-    """How many nodes the cluster of the database has. 0 for plain Postgres."""
+def described(conninfo: str) -> str | None:
+    """What is to be said of the engine of the database. None for plain Postgres."""
     with _logged_in(conninfo, roles.CONTROL) as connection:
-        return citus.count_nodes(connection) if citus.is_cluster(connection) else 0
+        return engine_of(connection).described(connection)
 
 
 def warnings_of_all(placement: Placement, *, connections: int) -> list[str]:
@@ -245,9 +246,7 @@ def warnings_of(conninfo: str, *, connections: int) -> list[str]:
     """
     with _logged_in(conninfo, roles.CONTROL) as connection:
         found = [*connection_budget.warnings(connection, connections), *clocks.warnings(connection)]
-        if citus.is_cluster(connection) and not citus.refusal(connection):
-            found += citus.strange_transactions(connection)
-        return found
+        return [*found, *engine_of(connection).warnings(connection)]
 
 
 def has_host_key(placement: Placement) -> bool:

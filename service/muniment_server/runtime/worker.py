@@ -24,7 +24,7 @@ from muniment_server.postgres.placement import Databases, PlacedDatabase
 from muniment_server.process import child_main
 from muniment_server.process.assignment import Assignment
 from muniment_server.process.child_main import Orders
-from muniment_server.runtime import certificates, cluster_grants, log_settings
+from muniment_server.runtime import certificates, grants, log_settings
 from muniment_server.runtime.claims import Claim, claim_of, claimed_twice
 from muniment_server.runtime.readiness import Readiness
 from muniment_server.search.embeddings import no_embedder
@@ -157,7 +157,7 @@ def _check(placed: PlacedDatabase, connections: int) -> _Checked | None:
     try:
         with placed.database.connection(roles.CONTROL, Deadline(_CHECK_TIMEOUT)) as connection:
             found = {
-                "grants": cluster_grants.problems(connection, connections=connections),
+                "grants": grants.problems(connection, connections=connections),
                 "log_settings": log_settings.problems(connection),
             }
             checked = _Checked(found, claim_of(connection) if not any(found.values()) else None)

@@ -14,7 +14,7 @@ import psycopg
 from psycopg import errors
 
 from muniment.cli.failures import Failure
-from muniment_server.postgres import citus
+from muniment_server.engines.citus import cluster
 from muniment_server.postgres.pool import with_settings
 
 _SETTINGS = {
@@ -45,7 +45,7 @@ def paused_writes(admin: str) -> Iterator[None]:
         _lock(connection)
         _await_writes(admin)
         yield
-        citus.lock_against_writes(connection)  # fails if a node has lost the lock
+        cluster.lock_against_writes(connection)  # fails if a node has lost the lock
 
 
 def _connect(admin: str, *, autocommit: bool = False) -> psycopg.Connection:
@@ -56,7 +56,7 @@ def _lock(connection: psycopg.Connection) -> None:
     """Lock all tables. Between two attempts, writes that hold a lock and wait for another one get it."""
     for attempts_left in reversed(range(_LOCK_ATTEMPTS)):
         try:
-            citus.lock_against_writes(connection)
+            cluster.lock_against_writes(connection)
         except (errors.LockNotAvailable, errors.DeadlockDetected):
             connection.rollback()
             if not attempts_left:
@@ -75,11 +75,11 @@ def _await_writes(admin: str) -> None:
     """
     with _connect(admin, autocommit=True) as connection:
         end = time.monotonic() + _RECOVERY_SECONDS
-        while citus.has_unfinished_writes(connection):
+        while cluster.has_unfinished_writes(connection):
             if time.monotonic() > end:
                 raise Failure(
                     "a transaction on a node of the cluster has not ended within 30 seconds",
                     "look for it in pg_prepared_xacts and pg_stat_activity of each node",
                 )
-            citus.recover_transactions(connection)
+            cluster.recover_transactions(connection)
             time.sleep(_PAUSE)

@@ -21,7 +21,7 @@ from muniment_server.admin.database import (
     require_passfile,
     state_dir_option,
 )
-from muniment_server.admin.distributing import CannotDistribute, Distribution, Step, distribution
+from muniment_server.engines.citus.distributing import CannotDistribute, Distribution, Step, distribution
 from muniment_server.postgres.pool import NotCommitted
 from muniment_server.runtime.configuration import DatabaseConfig
 

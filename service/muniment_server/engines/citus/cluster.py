@@ -16,7 +16,9 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from muniment_server.postgres import migrate as migrations
 from muniment_server.postgres import queries, roles
+from muniment_server.postgres.engine import Doubts
 from muniment_server.postgres.epochs import Epoch
 from muniment_server.postgres.verifiers import is_password
 
@@ -47,7 +49,7 @@ COMMIT_WARNING = "failed to commit transaction on "
 """What Citus's warning begins with, in any language."""
 
 
-class CommitWarnings:
+class CommitWarnings(Doubts):
     """Whether a connection was warned that a node did not confirm a commit.
 
     The coordinator reports success once it has decided to commit, though a node that has just died still shows the old
@@ -192,6 +194,13 @@ def count_rows(connection: psycopg.Connection[Any], table: str) -> int:
     return int(count)
 
 
+def give_rights(connection: psycopg.Connection[Any]) -> None:
+    """Give views and roles the rights of a cluster, once the tables are distributed."""
+    for name in ("on_cluster.sql", "on_cluster.each.sql"):
+        for statement in migrations.statements_of(migrations.expanded(name, queries.read(__package__, name))):
+            connection.execute(statement.encode())
+
+
 def propagate_schemas(connection: psycopg.Connection[Any]) -> None:
     """Create on all nodes the schemas and text search configurations that were made before the extension."""
     for (statement,) in connection.execute(_QUERIES["propagate_schemas"], {"owner": roles.OWNER}).fetchall():
@@ -270,6 +279,19 @@ def repeat_grants(connection: psycopg.Connection[Any]) -> Iterator[str]:
         yield "let the serving roles ask the nodes for their epochs"
     if grants or revocations:
         yield f"repeated {len(grants)} grants and {revocations} rights on functions on the nodes"
+
+
+def use_one_connection_to_each_node(connection: psycopg.Connection[Any]) -> None:
+    """Until the transaction ends: Citus refuses to change the schema after parallel statements."""
+    connection.execute(_QUERIES["use_one_connection_to_each_node"])
+
+
+def change_this_node_alone(connection: psycopg.Connection[Any]) -> None:
+    """Until the transaction ends, change the schema of the coordinator alone, where tenants are made.
+
+    Citus refuses to change sequences on all nodes.
+    """
+    connection.execute(_QUERIES["on_this_node_alone"])
 
 
 def lock_against_writes(connection: psycopg.Connection[Any]) -> None:

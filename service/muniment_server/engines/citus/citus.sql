@@ -122,7 +122,7 @@ SELECT format('REVOKE EXECUTE ON FUNCTION %%s FROM PUBLIC', pg_proc.oid::regproc
 -- name: owners_functions
 -- The statements that let only the owner, as which nodes act on each other, execute Citus's functions for its own metadata, and
 -- those that connect to a host that the caller names: for those that have been run on this node, or for those that have not.
--- The control role runs commands on nodes, since it verifies grants. `policies` in runtime/cluster_grants.sql has the same functions.
+-- The control role runs commands on nodes, since it verifies grants. `policies` in grants.sql has the same functions.
 SELECT format(made.statement, pg_proc.oid::regprocedure, made.role)
   FROM pg_proc
        CROSS JOIN (
@@ -317,3 +317,9 @@ SELECT pg_prepared_xacts.owner, count(*), ''
 -- name: recover_transactions
 -- Commit or roll back on the nodes what the coordinator has prepared there, and has since committed or rolled back.
 SELECT recover_prepared_transactions();
+
+-- name: use_one_connection_to_each_node
+SELECT set_config('citus.multi_shard_modify_mode', 'sequential', true);
+
+-- name: on_this_node_alone
+SELECT set_config('citus.enable_ddl_propagation', 'off', true);

@@ -17,10 +17,12 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from muniment_server.postgres import citus, roles
+from muniment_server.engines.citus import cluster, grants
+from muniment_server.engines.citus.settings import SETTINGS_BETWEEN_NODES
 from muniment_server.postgres import migrate as migrations
-from muniment_server.postgres.pool import SETTINGS_BETWEEN_NODES, NotCommitted, with_settings
-from muniment_server.runtime import cluster_grants, schema
+from muniment_server.postgres import roles
+from muniment_server.postgres.pool import NotCommitted, with_settings
+from muniment_server.runtime import schema
 from muniment_server.runtime.passfile import passwords_of_roles
 
 _SETTINGS = {"client_connection_check_interval": "1s", "client_min_messages": "warning"}
@@ -51,11 +53,11 @@ class Distribution:
         """The tables that are not distributed, in the order in which they can be. Raises CannotDistribute."""
         if refusal := _refusal(self._connection):
             raise CannotDistribute(refusal)
-        return citus.undistributed_in_order(self._connection)
+        return cluster.undistributed_in_order(self._connection)
 
     def count_rows(self, table: str) -> int:
         """How many rows *table* has."""
-        return citus.count_rows(self._connection, table)
+        return cluster.count_rows(self._connection, table)
 
     def require_ready(self) -> None:
         """Raise CannotDistribute if the nodes or those who use the database are not ready for it.
@@ -63,14 +65,14 @@ class Distribution:
         A node could lose the rows, which no other has afterwards, or log passwords; or it limits transactions.
         """
         self._require_stopped()
-        for limit in citus.limits_of_nodes(self._connection):
+        for limit in cluster.limits_of_nodes(self._connection):
             raise CannotDistribute(f"{limit}, which could end the transaction: set it to 0, and back afterwards")
-        for problem in cluster_grants.risky_settings(self._connection, durable=True):
+        for problem in grants.risky_settings(self._connection, durable=True):
             raise CannotDistribute(problem)
 
     def _require_stopped(self) -> None:
         """Raise CannotDistribute if a server is connected."""
-        if serving := citus.serving_roles(self._connection):
+        if serving := cluster.serving_roles(self._connection):
             raise CannotDistribute(f"the database is being served ({', '.join(serving)}): stop the servers")
 
     def passwords(self) -> Mapping[str, str]:
@@ -82,23 +84,23 @@ class Distribution:
     def run(self, tables: list[str], passwords: Mapping[str, str]) -> Iterator[Step]:
         """Distribute *tables*. Raises NotCommitted if a node did not confirm the commit."""
         connection = self._connection
-        warnings = citus.CommitWarnings()
+        warnings = cluster.CommitWarnings()
         connection.add_notice_handler(warnings.note)
         self._prepare_nodes(passwords)
         connection.execute(sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(roles.OWNER)))
         for table in tables:
             yield Step("Waiting for", table)
-            citus.lock_exclusively(connection, table)
+            cluster.lock_exclusively(connection, table)
         self._require_stopped()  # once more: one that is idle has no connections
-        citus.propagate_schemas(connection)
+        cluster.propagate_schemas(connection)
         for table in tables:
             yield Step("Distributing", table)
-            citus.distribute_table(connection, table)
+            cluster.distribute_table(connection, table)
         for table in tables:
-            citus.clear_local_rows(connection, table)
-        migrations.give_rights_of_cluster(connection)
+            cluster.clear_local_rows(connection, table)
+        cluster.give_rights(connection)
         connection.execute("RESET ROLE")
-        citus.clear_samples(connection, tables)
+        cluster.clear_samples(connection, tables)
         connection.commit()
         if warnings:
             raise NotCommitted
@@ -110,11 +112,11 @@ class Distribution:
 
     def _prepare_nodes(self, passwords: Mapping[str, str]) -> None:
         """Create the roles on the workers, and close large objects to them before a row arrives there. Commits."""
-        for _ in citus.prepare_nodes(self._connection, passwords, SETTINGS_BETWEEN_NODES):
+        for _ in cluster.prepare_nodes(self._connection, passwords, SETTINGS_BETWEEN_NODES):
             pass
         migrations.close_database(self._connection)
         self._connection.commit()
-        citus.close_functions(self._connection)
+        cluster.close_functions(self._connection)
         self._connection.commit()
 
 
@@ -128,9 +130,9 @@ def distribution(admin: str, passfile: Path | None) -> Iterator[Distribution]:
 
 def _refusal(connection: psycopg.Connection[Any]) -> str | None:
     """Why the tables cannot be distributed, even if no server uses them. None if they can be, or have been."""
-    if not citus.is_cluster(connection):
+    if not cluster.is_cluster(connection):
         return "the database does not have the extension citus: create it on each node, and add the nodes"
-    if lacking := citus.unprepared(connection):
+    if lacking := cluster.unprepared(connection):
         return lacking
     found, needed = max(migrations.applied_versions(connection), default=0), migrations.newest_version()
     if not found:

@@ -14,12 +14,13 @@ from typing import Any
 import psycopg
 
 from muniment_server.domain.classification import Classification
+from muniment_server.engines.citus import cluster, settings
 from muniment_server.monitor import grants
 from muniment_server.monitor.grants import Fact
-from muniment_server.postgres import citus, pool, queries, roles
+from muniment_server.postgres import queries, roles
 
 _CATALOG = queries.load(grants.__package__ or "", "catalog.sql")
-_QUERIES = queries.load(__package__, "cluster_grants.sql")
+_QUERIES = queries.load(__package__, "grants.sql")
 _SHARD = re.compile(r"(?P<table>.*[a-z])_(?P<shard>\d{6,})")
 _INVOKER = "security_invoker=true"
 _BARRIER = "security_barrier=true"
@@ -69,28 +70,10 @@ _MOST_NAMED = 3
 """How many differences of each node are named."""
 
 
-def problems(connection: psycopg.Connection[Any], *, connections: int, durable: bool = True) -> list[str]:
-    """What is wrong with the database, and what to do about it; empty if everything is as it must be.
-
-    *connections* is how many the server may open. *durable* False accepts a database without fsync: for tests only.
-    """
-    found = [*grants.server_problems(connection, connections=connections, durable=durable)]
-    if not citus.is_cluster(connection):
-        return [*found, *grants.schema_problems(connection)]
-    if refusal := citus.refusal(connection):
-        return [*found, refusal]
-    return [*found, *risky_settings(connection, durable=durable), *grants.schema_problems(connection, _by_node)]
-
-
 def risky_settings(connection: psycopg.Connection[Any], *, durable: bool) -> Iterator[str]:
     """The settings of each node that log statements and, if the database must be *durable*, that can lose writes."""
-    for node, settings in citus.facts_of_nodes(connection, _QUERIES["risky_settings"], {"durable": durable}).items():
-        yield from (f"{fault} at {node}: {risk}; {remedy}" for fault, risk, remedy in settings)
-
-
-def grant_names(connection: psycopg.Connection[Any]) -> list[str]:
-    """The matrix as `muniment migrate` records it in the database of *connection*."""
-    return sorted(map(str, matrix())) if citus.is_cluster(connection) else grants.grant_names()
+    for node, found in cluster.facts_of_nodes(connection, _QUERIES["risky_settings"], {"durable": durable}).items():
+        yield from (f"{fault} at {node}: {risk}; {remedy}" for fault, risk, remedy in found)
 
 
 def differences(connection: psycopg.Connection[Any], of_newer: Collection[str] | None = None) -> list[str]:
@@ -99,7 +82,7 @@ def differences(connection: psycopg.Connection[Any], of_newer: Collection[str] |
     return [difference for of_node in found.values() for difference in of_node] if found else [_NO_NODES]
 
 
-def _by_node(connection: psycopg.Connection[Any], of_newer: Collection[str] | None) -> list[str]:
+def by_node(connection: psycopg.Connection[Any], of_newer: Collection[str] | None) -> list[str]:
     """The first differences of each node, how many it has, and what to do: a node that was added has hundreds."""
     found = _differences(connection, of_newer)
     if not found:
@@ -121,7 +104,7 @@ def _differences(connection: psycopg.Connection[Any], of_newer: Collection[str] 
     names = {"roles": list(roles.ALL), "serving": list(roles.SERVING)}
     found: dict[str, set[Fact]] = {}
     for query in (_CATALOG["rights"], _CATALOG["preconditions"], _QUERIES["policies"]):
-        for node, rows in citus.facts_of_nodes(connection, query, names).items():
+        for node, rows in cluster.facts_of_nodes(connection, query, names).items():
             found.setdefault(node, set()).update(Fact(*row) for row in rows)
     return {
         node: [f"{difference} at {node}" for difference in _of_node(facts, of_newer)]
@@ -206,7 +189,7 @@ def _hosts() -> Iterator[Fact]:
 def _functions() -> Iterator[Fact]:
     """What may be executed: only the control role runs commands on nodes, and it may not read any item."""
     asks = "vault.epochs_of_nodes"
-    yield Fact("function", asks, f"{citus.EPOCHS_OF_NODES} as its owner")
+    yield Fact("function", asks, f"{cluster.EPOCHS_OF_NODES} as its owner")
     yield Fact("PUBLIC", f"function {asks}", "EXECUTE")
     yield Fact("PUBLIC", f"function {asks}", "EXECUTE as its owner")
     yield Fact(roles.CONTROL, "function master_run_on_worker(text[],integer[],text[],boolean)", "EXECUTE")
@@ -214,5 +197,5 @@ def _functions() -> Iterator[Fact]:
 
 def _settings() -> Iterator[Fact]:
     """The settings of connections between nodes, which those of a session do not reach."""
-    for role, settings in pool.SETTINGS_BETWEEN_NODES.items():
-        yield from (Fact(role, "setting", f"{name}={value}") for name, value in settings.items())
+    for role, wanted in settings.SETTINGS_BETWEEN_NODES.items():
+        yield from (Fact(role, "setting", f"{name}={value}") for name, value in wanted.items())
