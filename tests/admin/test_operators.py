@@ -10,7 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 import muniment
-from muniment_server.admin import audit, distribute, history, host_key, purge
+from muniment_server.admin import audit, history, host_key, purge
+from muniment_server.engines.citus import distribute
 from tests.support.commands import line_of, objects, on_a_terminal, run
 
 TENANT = ("--tenant", "development")

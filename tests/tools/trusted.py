@@ -17,6 +17,8 @@ import muniment_server
 from muniment_server.monitor.queries import TRUSTED
 
 ROOT = Path(muniment_server.__file__).parent
+CITUS = ROOT / "engines" / "citus"
+"""What a cluster needs differently: its statements, its settings and its grants."""
 LIMIT = 1600
 """The most lines of Python that the monitor may have."""
 _CONNECTIONS = (
@@ -30,6 +32,7 @@ _CONNECTIONS = (
     "postgres/rows.py",
     "postgres/queries.py",
     "engines/citus/__init__.py",
+    "engines/citus/grants.py",
     "engines/citus/settings.py",
     "engines/citus/statements.py",
 )
@@ -70,7 +73,11 @@ def connections() -> list[Path]:
 
 def grants() -> list[Path]:
     """The SQL of tables, grants and views, and of what the monitor asks the catalog and composes."""
-    return [*sorted((ROOT / "postgres" / "migrations").glob("*.sql")), *sorted((ROOT / "monitor").glob("*.sql"))]
+    return [
+        *sorted((ROOT / "postgres" / "migrations").glob("*.sql")),
+        *sorted((ROOT / "monitor").glob("*.sql")),
+        *sorted(CITUS.glob("*.sql")),
+    ]
 
 
 def query_files() -> list[Path]:
