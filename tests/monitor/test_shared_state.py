@@ -28,11 +28,7 @@ _HARMLESS = {
     },
     "monitor/status.py": {"_INTERNAL": "a frozen status", "_RETRY_DELAYS": _CONSTANT, "_TABLE": _CONSTANT},
     "monitor/validation.py": {"_TEXTS": _CONSTANT, "_plan": "the rules of the messages of a type"},
-    "postgres/citus.py": {
-        "_FUNCTION": "the text of a statement",
-        "_QUERIES": _QUERY_TEXTS,
-        "for_cluster": "the texts of queries, rewritten",
-    },
+    "postgres/engine.py": {"PLAIN": "an engine, which has no fields", "_others": "the engines in the package"},
     "postgres/migrate.py": {"migrations": "the migrations in the package"},
     "postgres/pool.py": {
         "LONGEST_STATEMENT": "a number",
