@@ -7,7 +7,7 @@ import json
 import pytest
 
 import muniment
-from muniment.settings import Settings, find_session_settings, find_settings
+from muniment.settings import Settings, find_host_settings, find_session_settings, find_settings
 from tests.support.examples import HOST_KEY, TOKEN
 
 
@@ -42,7 +42,16 @@ def test_of_two_credentials_the_host_key_counts(file):
     environment = {"MUNIMENT_ADDRESS": "here", "MUNIMENT_TOKEN": TOKEN, "MUNIMENT_HOST_KEY": HOST_KEY}
 
     assert Settings("here", host_key=HOST_KEY) == find_settings(environment, file)
+    assert Settings("here", host_key=HOST_KEY) == find_host_settings(environment, file)
     assert Settings("here", token=TOKEN) == find_session_settings(environment)
+
+
+def test_a_host_is_never_called_with_a_token(file):
+    environment = {"MUNIMENT_ADDRESS": "there", "MUNIMENT_TOKEN": TOKEN}
+
+    assert Settings("there", host_key=HOST_KEY) == find_host_settings(environment, file)
+    with pytest.raises(ValueError, match="neither is set"):
+        find_host_settings(environment | {"MUNIMENT_ADDRESS": "here"}, file)
 
 
 def test_the_address_of_the_development_file_may_be_set_without_its_key(file):
@@ -141,6 +150,18 @@ def test_connect_looks_them_up(running, tmp_path, monkeypatch):
     monkeypatch.setenv("MUNIMENT_TOKEN", TOKEN)
     with muniment.connect() as session:
         assert isinstance(session, muniment.SessionClient)
+        session.get_memory("tea")
+
+    sent = [each.metadata["authorization"] for each in running.scripted.asked]
+    assert [f"Bearer {HOST_KEY}", f"Bearer {TOKEN}"] == sent
+
+
+def test_connect_host_and_connect_session_each_take_their_own_of_two(running, monkeypatch):
+    for name, value in (("ADDRESS", running.address), ("TOKEN", TOKEN), ("HOST_KEY", HOST_KEY), ("TLS_CA", "")):
+        monkeypatch.setenv(f"MUNIMENT_{name}", value)
+
+    with muniment.connect_host() as host, muniment.connect_session() as session:
+        host.get_agent("ada")
         session.get_memory("tea")
 
     sent = [each.metadata["authorization"] for each in running.scripted.asked]

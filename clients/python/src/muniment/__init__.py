@@ -1,6 +1,7 @@
 """The Python client of Muniment, memory for AI agents with information-flow control.
 
-`connect` returns a `HostClient` for a host key, or a `SessionClient` for a session's token.
+`connect` returns a `HostClient` for a host key, or a `SessionClient` for a session's token. `connect_host` and
+`connect_session` take them from the environment.
 
 Names are imported on first use. So neither the help of the command line nor the server, which uses the contract in
 `muniment.v1`, imports the gRPC client.
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from muniment._channel import TLS
-    from muniment._connect import connect
+    from muniment._connect import connect, connect_host, connect_session
     from muniment._listing import Listing
     from muniment.errors import (
         Aborted,
@@ -212,6 +213,8 @@ __all__ = [
     "Violation",
     "WriteLevelMismatch",
     "connect",
+    "connect_host",
+    "connect_session",
 ]
 
 _HOMES = ("values", "errors", "_channel", "_connect", "_listing", "host", "session")

@@ -31,12 +31,12 @@ from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemor
 from google.adk.memory.memory_entry import MemoryEntry
 from google.genai.types import Content, Part
 
-from muniment._connect import connect
+from muniment._blocking import require_blocking
+from muniment._connect import connect_host
 from muniment._imports import import_all
 from muniment._listing import undisturbed
 from muniment._reserved import RESERVED
 from muniment.errors import AgentExists, AgentNotFound, MunimentError, PassageNotFound
-from muniment.host import HostClient
 from muniment.session import SessionClient
 from muniment.values import Classification, NewPassage, Passage
 
@@ -66,6 +66,7 @@ class MunimentMemoryService(BaseMemoryService):
     """
 
     def __init__(self, session: SessionClient) -> None:
+        require_blocking(session)
         self._session = session
 
     async def add_session_to_memory(self, session: Session) -> None:
@@ -183,7 +184,7 @@ class MunimentSharedMemoryService(MunimentMemoryService):
             type: memory
             class: muniment.adk.MunimentSharedMemoryService
 
-    and `adk web --memory_service_uri muniment://internal`. It connects as `muniment.connect()` does, with a host key.
+    and `adk web --memory_service_uri muniment://internal`. It connects as `muniment.connect_host()` does.
     The host of the URI is the level: public, internal, confidential or restricted. It opens a session for each call,
     because ADK does not say to which conversation a call belongs. So it is right for an application all of whose
     conversations are at that level; where a conversation may rise, give each a `MunimentMemoryService`. A user's agent
@@ -192,10 +193,7 @@ class MunimentSharedMemoryService(MunimentMemoryService):
 
     def __init__(self, uri: str, **_: object) -> None:
         self._level = _level_of(uri)
-        host = connect()
-        if not isinstance(host, HostClient):
-            raise ValueError("a host key is needed: set MUNIMENT_HOST_KEY")
-        self._host = host
+        self._host = connect_host()
 
     async def close(self) -> None:
         """Close the connection."""

@@ -33,6 +33,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from muniment._blocking import require_blocking
 from muniment._file_contents import only_line_of, require_storable, with_lines
 from muniment._file_errors import (
     AmbiguousText,
@@ -132,6 +133,7 @@ class FileView:
     """
 
     def __init__(self, session: SessionClient, *, root: str = "", shown: str = "") -> None:
+        require_blocking(session)
         self._session = session
         self._prefix = key_prefix("files", root)
         self._shown = shown

@@ -62,15 +62,14 @@ from langgraph.store.base import (
 )
 
 from muniment._batches import batches
-from muniment._channel import TLS
-from muniment._connect import connect
+from muniment._blocking import require_blocking
+from muniment._connect import connect_session
 from muniment._json import json_text, object_of
 from muniment._langgraph_filter import passes, require_filter
 from muniment._langgraph_names import TAG, Namespace, key_of, namespace_of, prefix_of, tag_of, tags_of, unescaped
 from muniment._listing import undisturbed
 from muniment.errors import MemoryNotFound
 from muniment.session import SessionClient
-from muniment.settings import find_session_settings
 from muniment.values import Memory, NewMemory
 
 MAX_PAGE_SIZE = 250
@@ -92,6 +91,7 @@ class MunimentStore(BaseStore):
     def __init__(self, session: SessionClient, *, ttl: TTLConfig | None = None) -> None:
         if ttl and ttl.get("refresh_on_read"):
             raise ValueError("refresh_on_read is not supported: reading does not extend the ttl of an item")
+        require_blocking(session)
         self._session = session
         self.ttl_config = ttl
 
@@ -102,9 +102,7 @@ class MunimentStore(BaseStore):
 
         At the end it closes the connection, and leaves the session open. ValueError: the variables are incomplete.
         """
-        found = find_session_settings()
-        tls = TLS(ca=found.ca) if found.ca else False
-        with connect(found.address, token=found.credential, tls=tls) as session:
+        with connect_session() as session:
             yield cls(session, ttl=ttl)
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
+from muniment._blocking import require_blocking
 from muniment._imports import import_all
 from muniment._json import json_text, object_of
 from muniment._listing import undisturbed
@@ -52,6 +53,7 @@ class MunimentSession:
     """
 
     def __init__(self, session_id: str, session: SessionClient, *, session_settings: Any = None) -> None:
+        require_blocking(session)
         # An empty thread is no filter: the history would be that of every conversation, and could be cleared.
         if not session_id:
             raise ValueError("session_id must not be empty")

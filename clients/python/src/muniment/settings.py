@@ -84,6 +84,11 @@ def find_settings(environment: Mapping[str, str] = os.environ, file: Path | None
     return _of_environment(address, host_key, "" if host_key else token, ca)
 
 
+def find_host_settings(environment: Mapping[str, str] = os.environ, file: Path | None = None) -> Settings:
+    """The settings of a host, whether or not there is a session's token too. *file* as in `find_settings`."""
+    return find_settings({**environment, "MUNIMENT_TOKEN": ""}, file)
+
+
 def find_session_settings(environment: Mapping[str, str] = os.environ) -> Settings:
     """The settings of a session, MUNIMENT_ADDRESS and MUNIMENT_TOKEN, whether or not there is a host key too."""
     ca = environment.get("MUNIMENT_TLS_CA", "").strip() or None

@@ -1,5 +1,5 @@
 # Generated from ../_connect.py: make aio.
-"""The function `connect`."""
+"""The functions `connect`, `connect_host` and `connect_session`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from muniment.aio._calls import Calls
 from muniment.aio._channel import TLS, open_channel
 from muniment.aio.host import HostClient
 from muniment.aio.session import SessionClient
+from muniment.settings import Settings, find_host_settings, find_session_settings
 
 
 @overload
@@ -50,7 +51,27 @@ def connect(
     *tls* cannot be read.
     """
     found = _settings(address, host_key, token)
+    calls = _calls(found, tls, timeout, retries)
+    return HostClient(calls) if found.host_key else SessionClient(calls)
+
+
+def connect_host(*, tls: bool | TLS | None = None, timeout: float = 10.0, retries: bool = True) -> HostClient:
+    """Create a client for the host key of the environment or of the development file: see `muniment.settings`.
+
+    A session's token in the environment is ignored. Arguments and errors are those of `connect`.
+    """
+    return HostClient(_calls(find_host_settings(), tls, timeout, retries))
+
+
+def connect_session(*, tls: bool | TLS | None = None, timeout: float = 10.0, retries: bool = True) -> SessionClient:
+    """Create a client for the session's token of the environment: see `muniment.settings`.
+
+    A host key in the environment is ignored. Arguments and errors are those of `connect`.
+    """
+    return SessionClient(_calls(find_session_settings(), tls, timeout, retries))
+
+
+def _calls(found: Settings, tls: bool | TLS | None, timeout: float, retries: bool) -> Calls:
     if tls is None:
         tls = TLS(ca=found.ca) if found.ca else False
-    calls = Calls(open_channel(found.address, tls), found.credential, timeout=timeout, retries=retries)
-    return HostClient(calls) if found.host_key else SessionClient(calls)
+    return Calls(open_channel(found.address, tls), found.credential, timeout=timeout, retries=retries)
