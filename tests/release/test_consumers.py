@@ -76,6 +76,7 @@ def the_example_of_python(elsewhere: Elsewhere, *, kind: str, version: str = DEF
             for page in ("clients/python/README.md", "tests/langgraph_store_conformance/README.md")
             for shown in re.findall(r"^\$ (pip install .*dist/python/.*)$", (ROOT / page).read_text(), re.MULTILINE)
         ),
+        *(f"pip install 'dist/python/{packages.WHEEL.path.name}[{extra}]'" for extra in ("cli", "mcp", "langgraph")),
         *blocks((ROOT / "README.md").read_text(), "sh dist"),
     ],
 )
