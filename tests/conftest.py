@@ -11,7 +11,7 @@ import pytest
 
 from muniment_server.domain.classification import Classification
 from muniment_server.embedded_postgres import EmbeddedPostgres
-from tests.citus.clones import ClusterPostgres, running_cluster
+from tests.operations.citus.clones import ClusterPostgres, running_cluster
 from tests.support.databases import Database, cloned, running_postgres
 from tests.support.memory_disk import use_memory_disk
 from tests.support.services import Caller, Service, serving
@@ -50,7 +50,7 @@ def pytest_collection_finish() -> None:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--bindir", type=Path, help="The programs of another Postgres than the wheel's, for `postgres`.")
     parser.addoption(
-        "--cluster", action="store_true", help="A Citus cluster in the place of `postgres`: see tests/citus."
+        "--cluster", action="store_true", help="A Citus cluster in the place of `postgres`: see tests/operations/citus."
     )
 
 

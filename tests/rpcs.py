@@ -157,7 +157,7 @@ class Rpc:
     python: Callable[[HostClient, SessionClient], object]
     """A call of the Python client."""
     outcomes: Outcomes
-    """What runs of tests/noninterference compare."""
+    """What runs of tests/proof/noninterference compare."""
 
 
 RPCS: Mapping[str, Rpc] = {

@@ -65,7 +65,7 @@ func Example() {
 	// Output: tea CLASSIFICATION_PUBLIC Assam, no sugar
 }
 
-// On a server of ours too: tests/tour/test_go.py.
+// On a server of ours too: tests/tools/tour/test_go.py.
 func ExampleCollect() {
 	ctx := context.Background()
 	host, session := exampleConversation("errands", "tea")

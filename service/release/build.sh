@@ -35,7 +35,7 @@ quietly() {
 
 python_packages() {
     local folder
-    for folder in clients/python . tests/langgraph_store_conformance; do
+    for folder in clients/python . tests/clients/langgraph_store_conformance; do
         (cd $folder && quietly "$python" -m hatchling build --directory "$out/python")
     done
     requirements 'muniment[cli,langgraph,mcp]' | bom python-client "pkg:pypi/muniment@$version"

@@ -16,7 +16,8 @@ PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
 LEVELS = tuple(Classification)
 PAIRS = [(one, other) for one in Classification for other in Classification]
 UP = [*itertools.pairwise(Classification), (PUBLIC, RESTRICTED)]
-"""A lower and a higher level: neighbors, and the farthest. All pairs: tests/postgres and tests/noninterference."""
+"""A lower and a higher level: neighbors, and the farthest. All pairs are in tests/schema/postgres and
+tests/proof/noninterference."""
 
 
 def heavy(size: int) -> str:

@@ -22,7 +22,7 @@ from psycopg.rows import namedtuple_row
 from muniment_server.embedded_postgres import EmbeddedPostgres, configuration
 from muniment_server.postgres import migrate, roles
 from muniment_server.postgres.pool import operator_conninfo
-from tests.citus.clones import COPY_RIGHTS, TEMPLATE, ClusterPostgres
+from tests.operations.citus.clones import COPY_RIGHTS, TEMPLATE, ClusterPostgres
 
 _CLONE = "CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy"
 """A checkpoint and a copy of the files cost half of the default, which logs each page."""

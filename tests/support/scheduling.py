@@ -10,21 +10,21 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 _TOGETHER = {
-    "tests/citus/test_added_nodes.py": "nodes",  # in the order of what happens to a cluster
-    "tests/citus/test_distribute.py": "distribution",  # likewise
+    "tests/operations/citus/test_added_nodes.py": "nodes",  # in the order of what happens to a cluster
+    "tests/operations/citus/test_distribute.py": "distribution",  # likewise
     "tests/clients/frameworks/": "clients",
-    "tests/conformance/": "clients",  # they build clients anew, which the others in this group run
-    "tests/endtoend/test_bench_search.py": "",
-    "tests/endtoend/test_load.py": "",
-    "tests/endtoend/test_locomo.py": "facts",
-    "tests/endtoend/": "conversations",  # loaded once, in a minute
-    "tests/faults/test_clients_across_restarts.py": "clients",
-    "tests/noninterference/test_two_worlds.py": "worlds",  # the longest: what is a group begins early
-    "tests/taint_model/": "taint",  # as a group they begin early
-    "tests/tour/test_java.py": "clients",
-    "tests/tour/test_other_tools.py": "tools",  # Go compiles grpcurl and ghz once, and what waits for it is one worker
-    "tests/tour/test_readme.py::test_the_tour": "tools",
-    "tests/tour/test_typescript.py": "clients",
+    "tests/clients/conformance/": "clients",  # they build clients anew, which the others in this group run
+    "tests/calls/endtoend/test_bench_search.py": "",
+    "tests/calls/endtoend/test_load.py": "",
+    "tests/calls/endtoend/test_locomo.py": "facts",
+    "tests/calls/endtoend/": "conversations",  # loaded once, in a minute
+    "tests/proof/faults/test_clients_across_restarts.py": "clients",
+    "tests/proof/noninterference/test_two_worlds.py": "worlds",  # the longest: what is a group begins early
+    "tests/proof/taint_model/": "taint",  # as a group they begin early
+    "tests/tools/tour/test_java.py": "clients",
+    "tests/tools/tour/test_other_tools.py": "tools",  # Go compiles grpcurl and ghz once, while one worker waits
+    "tests/tools/tour/test_readme.py::test_the_tour": "tools",
+    "tests/tools/tour/test_typescript.py": "clients",
 }
 """By the beginning of their ids, the tests that share what takes long to make, or would change it while another runs.
 Others are each for themselves."""

@@ -19,10 +19,10 @@ from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.process.stop_signal import StopSignal
 from muniment_server.search.embeddings import DIMENSIONS, Vector
-from tests.bench_search.corpus import Source
 from tests.support.databases import Database, cloned, running_postgres
 from tests.support.embedders import embed_by
 from tests.support.services import serving
+from tests.tools.bench_search.corpus import Source
 
 _BATCH = 50
 _SIZES = """

@@ -8,10 +8,10 @@ import sys
 
 import pytest
 
-from tests.tour.readme import ROOT
+from tests.tools.tour.readme import ROOT
 
 
-@pytest.mark.parametrize("missing", ["tests/telemetry", "tests/domain/test_nothing.py"])
+@pytest.mark.parametrize("missing", ["tests/telemetry", "tests/calls/domain/test_nothing.py"])
 def test_that_a_path_does_not_exist_is_said_also_with_workers(missing):
     """The workers only say that no tests ran."""
     command = [sys.executable, "-m", "pytest", "-q", "-n", "1", "-p", "no:cacheprovider", f"{missing}::test[a::b]"]

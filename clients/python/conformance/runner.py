@@ -1,4 +1,4 @@
-"""Plays scenarios of `tests/conformance` through this client and prints the results, one line of JSON per step.
+"""Plays scenarios of `tests/clients/conformance` through this client and prints the results, one line of JSON per step.
 
 MUNIMENT_ADDRESS=… MUNIMENT_HOST_KEY=… [MUNIMENT_TLS_CA=…] python clients/python/conformance/runner.py [--aio] FILE
 """

@@ -1,4 +1,4 @@
-// Plays scenarios of tests/conformance through this client: `node dist/conformance/runner.js FILE`.
+// Plays scenarios of tests/clients/conformance through this client: `node dist/conformance/runner.js FILE`.
 //
 // MUNIMENT_ADDRESS and MUNIMENT_HOST_KEY say where and as which host, MUNIMENT_TLS_CA that it is over TLS. Each step
 // becomes one line of JSON on standard output. Exit status 2: the file is broken, or there is no server.

@@ -1,7 +1,7 @@
 """Settings with which Postgres would log the parameters of our statements: contents, names and queries.
 
 A Postgres with default settings logs none: parameters are always bound, and no caller can make a statement break a
-constraint, so that no row is logged with the error either (tests/transport/test_external_log.py).
+constraint, so that no row is logged with the error either (tests/calls/transport/test_external_log.py).
 """
 
 from __future__ import annotations

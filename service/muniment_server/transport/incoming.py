@@ -4,8 +4,8 @@ grpc's synchronous server waits for the message of a call on a thread of its poo
 few callers who send headers and nothing more would stop everybody. Here the message is received on grpc's serving
 thread, which calls back when it has arrived, so no thread waits for it. A call can also be refused without a thread.
 
-grpc has no public interface for this. Its private names are used in this module only; tests/transport/test_incoming.py
-fails if a new version of grpc changes what they mean.
+grpc has no public interface for this. Its private names are used in this module only;
+tests/calls/transport/test_incoming.py fails if a new version of grpc changes what they mean.
 """
 
 from __future__ import annotations

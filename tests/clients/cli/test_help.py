@@ -15,7 +15,7 @@ from muniment.cli.agent import agent
 from muniment.cli.apply import LIMITS
 from muniment.cli.root import Root, main
 from tests.support.commands import run, run_process
-from tests.tour.readme import ROOT
+from tests.tools.tour.readme import ROOT
 
 _RANGE = re.compile(r"(\w+) = \d+ \[\(buf\.validate\.field\)\.int\d\d = \{\s+gte: (\d+)\s+lte: (\d+)")
 _SECRET = re.compile(r"host.?key|token|password|secret")

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.release.packages import SERVER_WHEEL, WHEEL
+from tests.operations.release.packages import SERVER_WHEEL, WHEEL
 from tests.support.commands import environment_in, line_of
 
 SERVER = (

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.toolchains import not_run
+from tests.clients.conformance.toolchains import not_run
 from tests.support.services import Service
 
 MODULE = Path(__file__).parents[3] / "clients/go/adk"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.toolchains import not_run
+from tests.clients.conformance.toolchains import not_run
 from tests.support.services import Service
 
 ROOT = Path(__file__).parents[3]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.toolchains import not_run
+from tests.clients.conformance.toolchains import not_run
 from tests.support.services import Service
 
 TARGET = Path(__file__).parents[3] / "clients/java/target"

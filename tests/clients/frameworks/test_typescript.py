@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from muniment._langgraph_names import may_stay
-from tests.conformance.toolchains import not_run
+from tests.clients.conformance.toolchains import not_run
 from tests.support.services import Service
 
 CLIENT = Path(__file__).parents[3] / "clients/typescript"

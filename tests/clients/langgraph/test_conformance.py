@@ -1,4 +1,4 @@
-"""The store does what LangGraph documents, as LangGraph's own stores do: tests/langgraph_store_conformance."""
+"""The store does what LangGraph documents, as LangGraph's own stores do: tests/clients/langgraph_store_conformance."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import pytest
 from muniment import Classification
 from tests.clients.mcp.conftest import COMMAND, talking, talking_over_stdio
 from tests.clients.mcp.tools import TOOLS
-from tests.release.packages import WHEEL
+from tests.operations.release.packages import WHEEL
 
 READS = {name for name in TOOLS if name.endswith(("_get", "search", "_list"))}
 ADDS = {"note_add", "passage_store"}

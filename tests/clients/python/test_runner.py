@@ -1,4 +1,4 @@
-"""The runner of `tests/conformance`, where that suite cannot see: without a server."""
+"""The runner of `tests/clients/conformance`, where that suite cannot see: without a server."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 //	conformance FILE
 //
 // The server is at MUNIMENT_ADDRESS, with TLS when MUNIMENT_TLS_CA names its authority; the host has
-// MUNIMENT_HOST_KEY. tests/conformance says what the file and the lines are.
+// MUNIMENT_HOST_KEY. tests/clients/conformance says what the file and the lines are.
 package main
 
 import (

@@ -1,4 +1,4 @@
-//! Plays the scenarios of `tests/conformance` through this client: `conformance FILE`.
+//! Plays the scenarios of `tests/clients/conformance` through this client: `conformance FILE`.
 //!
 //! Its README says what comes in, what goes out, and which variables of the environment name the server.
 

@@ -1,0 +1,47 @@
+"""A noun keeps nothing between calls.
+
+Code that showed in one call what it saw in the call of a higher session would meet the egress filter only if it also
+kept the label. So it keeps nothing: the one promise about nouns that a lint holds, and not the monitor.
+"""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from tests.proof.noninterference.mutants import passages
+from tests.support.nouns import SERVER, files, remembered
+
+_HARMLESS = {
+    "items/quotas.py": ["known.until"],  # a time, of the same session at the same taint
+    "passages/servicer.py": ["error.detail"],  # of the error that is raised
+    "search/grams.py": ["cache"],  # which signs of Unicode are letters
+}
+"""What is found and keeps nothing of any session."""
+
+
+@pytest.mark.parametrize("path", files(), ids=lambda path: path.relative_to(SERVER).as_posix())
+def test_a_noun_keeps_nothing_between_calls(path):
+    found = [line.split(": ", 1)[1] for line in remembered(path.read_text("utf-8"))]
+
+    assert found == _HARMLESS.get(path.relative_to(SERVER).as_posix(), [])
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        inspect.getsource(passages.prompts_remembered),
+        "_seen = []\n\ndef get(scope):\n    _seen.append(scope.session())\n",
+        "_seen = {}\n\ndef get(scope):\n    _seen[scope.taint] = scope\n",
+        "_last = None\n\ndef get(scope):\n    global _last\n    _last = scope\n",
+        "class Servicer:\n    def GetMemory(self, request, context):\n        self._last = context\n",
+        "class Servicer:\n    def GetMemory(self, request, context):\n        self._seen.append(context)\n",
+        "class Servicer:\n    def GetMemory(self, request, context):\n        Servicer.last = context\n",
+        "def get(scope, seen=[]):\n    return seen\n",
+        "from functools import lru_cache\n\n@lru_cache\ndef get(scope):\n    return scope.session()\n",
+        "def made(last):\n    def get(scope):\n        nonlocal last\n        last = scope\n    return get\n",
+    ],
+)
+def test_code_that_keeps_something_is_found(code):
+    assert remembered(code) != []

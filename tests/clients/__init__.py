@@ -1,0 +1,1 @@
+"""The clients in six languages, and what is built on them."""

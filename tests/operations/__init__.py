@@ -1,0 +1,1 @@
+"""What operators do: commands, clusters, several servers, images, packages."""

@@ -1,0 +1,1 @@
+"""That the laws hold whatever happens, and that tests of them can fail."""

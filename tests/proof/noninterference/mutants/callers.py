@@ -1,0 +1,366 @@
+"""Guards around callers, broken: page tokens, sessions and taint, the audit, the policy."""
+
+from __future__ import annotations
+
+import hmac
+import math
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from muniment_server.agents import undeleting
+from muniment_server.domain import text
+from muniment_server.domain.classification import Classification
+from muniment_server.domain.errors import Unauthenticated
+from muniment_server.items import paging as item_paging
+from muniment_server.monitor import egress, host_scope, interceptors, paging, policy, retry, session_scope
+from muniment_server.monitor.authentication import Credentials
+from muniment_server.postgres import epochs, pool
+from tests.proof.noninterference import probes
+from tests.proof.noninterference.mutants.damage import (
+    DELETED_ABOVE,
+    NO_CLOSE,
+    NO_EXPIRY,
+    NO_TAINT,
+)
+from tests.proof.noninterference.mutants.scheme import HOSTS, ITEMS, Mutant, cut, edit, remembering, setting
+
+_current = Credentials.current
+
+
+def _remember_forever(self: Any, token: Any, deadline: Any) -> Any:
+    return self.remembered(token, seconds=math.inf) or _current(self, token, deadline)
+
+
+_principal = Credentials.principal
+
+
+def _remember_hosts(self: Any, token: Any, deadline: Any) -> Any:
+    known = self.__dict__.setdefault("hosts", {})
+    if token not in known:
+        known[token] = _principal(self, token, deadline)
+    return known[token]
+
+
+def _mac_of(**changes: Any) -> Callable[..., bytes]:
+    original = paging.Pager._mac
+    return lambda self, body: original(replace(self, **changes), body)
+
+
+def _fixed_taint(self: Any, *last: str) -> str:
+    return str(_token(replace(self, taint=None), *last))
+
+
+def _any_taint(self: Any, token: str) -> Any:
+    return _last(replace(self, taint=None), token)
+
+
+_token, _last = paging.Pager.token, paging.Pager.last
+
+
+_connection = pool.Database.connection
+
+
+def _one_pool_for_two(self: Any, role: str, deadline: Any) -> Any:
+    return _connection(self, role.replace("muniment_internal", "muniment_confidential"), deadline)
+
+
+def _latest_caller() -> Any:
+    """Who is calling is kept for all calls of the process, between two interceptors."""
+    latest: dict[str, Any] = {}
+
+    def authenticate(self: Any, call: Any, proceed: Any) -> Any:
+        if call.token is None:
+            raise Unauthenticated
+        latest["principal"] = self._credentials.principal(call.token, call.deadline)
+        time.sleep(0.002)
+        call.principal = latest["principal"]
+        return proceed(call)
+
+    return authenticate
+
+
+_validate = interceptors.Validate.__call__
+
+
+def _log_requests(self: Any, call: Any, proceed: Any) -> Any:
+    interceptors._LOG.info("%s %r", call.method.name, call.request_bytes)
+    return _validate(self, call, proceed)
+
+
+_undelete = undeleting.undelete
+
+
+def _undelete_at_public(context: Any, agent_id: str, kind: Any, name: str, _: Any) -> None:
+    _undelete(context, agent_id, kind, name, Classification.PUBLIC)
+
+
+_BELOW = "AND agent.ceiling <= %(ceiling)s"
+_CEILING_OF_KEY = r"AND %\(taint\)s::smallint <= \( SELECT host_key\.ceiling FROM host_key WHERE .*?host_key_id\)s \)"
+_PAGES_AND_TEXT = (
+    Mutant("M41 page tokens are not sealed", "model", (setting(hmac, "compare_digest", lambda a, b: bool(a)),)),
+    Mutant("M42 page tokens are anybody's", "model", (setting(paging.Pager, "_mac", _mac_of(credential=b"all")),)),
+    Mutant("M42 page tokens are any filter's", "model", (setting(paging.Pager, "_mac", _mac_of(filters=())),)),
+    Mutant(
+        "M43 page tokens outlive a raise",
+        "model",
+        (setting(paging.Pager, "token", _fixed_taint), setting(paging.Pager, "last", _any_taint)),
+    ),
+    Mutant("keys are not normalized", "model", (setting(text, "key", lambda key, **_: key),)),
+    Mutant("tags keep repetitions", "model", (setting(text, "tags", lambda tags, **_: list(tags)),)),
+    Mutant("pages are one too long", "model", (setting(item_paging, "page_size", lambda asked: (asked or 50) + 1),)),
+)
+_STATE = (
+    Mutant(
+        "M45 the conversation's mark is skipped",
+        "model",
+        (edit(HOSTS, "open_session", "greatest(marked.taint, excluded.taint)", "excluded.taint"),),
+    ),
+    Mutant(
+        "M46 a reset keeps the old sessions",
+        "model",
+        (edit(HOSTS, "reset_session", "AND closed.close_time IS NULL", "AND FALSE"),),
+    ),
+    Mutant("M48 RaiseTaint lowers", "model", (edit(HOSTS, "raise_taint", "AND found.taint < %(taint)s", ""),)),
+    Mutant(
+        "M49 the ceiling is not checked first",
+        "model",
+        (setting(host_scope.HostScope, "require_ceiling", lambda *_, **__: None),),
+    ),
+    Mutant(
+        "M49 the ceiling is not checked on open",
+        "model",
+        (
+            setting(host_scope.HostScope, "require_ceiling", lambda *_, **__: None),
+            edit(HOSTS, "open_session", "%(taint)s::smallint <= (", "0 < ("),
+        ),
+    ),
+    Mutant(
+        "M50 the ceiling is not checked on raise",
+        "model",
+        (
+            setting(host_scope.HostScope, "require_ceiling", lambda *_, **__: None),
+            edit(HOSTS, "raise_taint", "%(taint)s::smallint <= (", "0 < ("),
+        ),
+    ),
+    Mutant(
+        "a host reads sessions of agents above its ceiling",
+        "model",
+        (edit(HOSTS, "get_session", _BELOW, ""),),
+    ),
+    Mutant(
+        "a host closes sessions of agents above its ceiling",
+        "model",
+        (edit(HOSTS, "close_session", _BELOW, ""),),
+    ),
+    Mutant(
+        "a host raises sessions of agents above its ceiling",
+        "model",
+        (edit(HOSTS, "raise_taint", _BELOW, ""),),
+    ),
+    Mutant(
+        "a host resets sessions of agents above its ceiling",
+        "model",
+        (edit(HOSTS, "lock_session", _BELOW, ""), edit(HOSTS, "reset_session", _BELOW, "")),
+    ),
+    *(
+        Mutant(
+            f"M51 {query} goes by the ceiling that was looked up",
+            "a key is read again",
+            (cut(HOSTS, query, _CEILING_OF_KEY),),
+            probe=probes.a_key_is_read_again,
+        )
+        for query in ("open_session", "raise_taint")
+    ),
+    Mutant("a host lists sessions of agents above its ceiling", "model", (edit(HOSTS, "list_sessions", _BELOW, ""),)),
+    Mutant("a host opens sessions of agents above its ceiling", "model", (edit(HOSTS, "open_session", _BELOW, ""),)),
+    Mutant("a host reads agents above its ceiling", "egress", (edit(HOSTS, "get_agent", _BELOW, ""),)),
+    Mutant("a host lists agents above its ceiling", "egress", (edit(HOSTS, "list_agents", _BELOW, ""),)),
+    Mutant(
+        "a host updates agents above its ceiling",
+        "egress",
+        (edit(HOSTS, "update_agent", "AND updated.ceiling <= %(ceiling)s", ""),),
+    ),
+    Mutant(
+        "the ceiling of the agent is not checked on open",
+        "model",
+        (edit(HOSTS, "open_session", "WHERE owner.ceiling >= %(taint)s", ""),),
+    ),
+    Mutant(
+        "the ceiling of the agent is not checked on raise",
+        "model",
+        (edit(HOSTS, "raise_taint", "AND owner.ceiling >= %(taint)s", ""),),
+    ),
+    Mutant("M51 the cache is never refreshed", "model", (setting(Credentials, "current", _remember_forever),)),
+    Mutant(
+        "M51 refusals on a remembered session are not confirmed",
+        "closed is closed",
+        (setting(retry.RetryOnTaintChange, "_UNCONFIRMED", ()),),
+        probe=probes.closed_is_closed,
+    ),
+    Mutant(
+        "M51 a host key is remembered",
+        "revoked is revoked",
+        (setting(Credentials, "principal", _remember_hosts),),
+        probe=probes.revoked_is_revoked,
+    ),
+    Mutant("M69 the view does not ask for the taint", "egress", damage=NO_TAINT),
+    Mutant(
+        "M69 the view does not ask for the taint, no egress filter",
+        "worlds",
+        (setting(egress, "may_leave", lambda *_: True),),
+        damage=NO_TAINT,
+    ),
+    Mutant("M70 the view shows closed sessions", "model", damage=NO_CLOSE),
+    Mutant("M70 the view shows expired sessions", "model", damage=NO_EXPIRY),
+)
+OTHER = (
+    Mutant(
+        "M73 reads are not audited",
+        "every effect is audited",
+        (setting(session_scope.SessionScope, "record_read", lambda *_: None),),
+        probe=probes.every_effect_is_audited,
+    ),
+    Mutant(
+        "M73 saves are not audited",
+        "every effect is audited",
+        (edit(ITEMS, "save_item", "WHERE new.item_id IS NULL OR new.change_id", "WHERE FALSE AND new.change_id"),),
+        probe=probes.every_effect_is_audited,
+    ),
+    Mutant(
+        "M73 deletes are not audited",
+        "every effect is audited",
+        (edit(ITEMS, "delete_item", "WHERE result.outcome <> 'NOT_FOUND'", "WHERE FALSE"),),
+        probe=probes.every_effect_is_audited,
+    ),
+    Mutant("M74 requests are logged", "fault", (setting(interceptors.Validate, "__call__", _log_requests),)),
+    Mutant("M77 one pool for two levels", "model", (setting(pool.Database, "connection", _one_pool_for_two),)),
+    Mutant(
+        "idle connections are used whatever their epoch",
+        "an overtaken server is not used",
+        (setting(epochs.EpochGuard, "is_behind", lambda *_: False),),
+        probe=probes.an_overtaken_server_is_not_used,
+    ),
+    Mutant(
+        "new connections are admitted whatever their epoch",
+        "an overtaken server is not used",
+        (setting(epochs.EpochGuard, "check", lambda *_: None),),
+        probe=probes.an_overtaken_server_is_not_used,
+    ),
+    Mutant(
+        "the highest epoch is known to one process only",
+        "an overtaken server is not used",
+        (setting(epochs, "_replace", lambda *_: None),),
+        probe=probes.an_overtaken_server_is_not_used,
+    ),
+    Mutant(
+        "hosts erase above their ceilings",
+        "",
+        (edit(HOSTS, "begin_erasure", "%(kind)s, agent.ceiling, vault.clock()", "%(kind)s, 4, vault.clock()"),),
+        covered_by="an agent above the ceiling is not found",
+        about="erasing",
+    ),
+    Mutant(
+        "hosts erase above their ceilings, of agents above them",
+        "model",
+        (
+            edit(HOSTS, "begin_erasure", "%(kind)s, agent.ceiling, vault.clock()", "%(kind)s, 4, vault.clock()"),
+            edit(HOSTS, "begin_erasure", _BELOW, ""),
+        ),
+        about="erasing",
+    ),
+    Mutant(
+        "tags of earlier revisions do not count",
+        "model",
+        (edit(HOSTS, "find_erased", "ELSE revision.tags @> ARRAY[%(tag)s::text] END", "ELSE FALSE END"),),
+        about="erasing",
+    ),
+    Mutant(
+        "what is erased stays in the index",
+        "nothing of what is erased is left",
+        (edit(HOSTS, "unindex_erased", " AND unindexed.name = ANY(", " AND FALSE AND unindexed.name = ANY("),),
+        probe=probes.nothing_of_what_is_erased_is_left,
+    ),
+    Mutant(
+        "the embedding of the next turn keeps what is erased",
+        "nothing of what is erased is left",
+        (edit(HOSTS, "unindex_erased", " AND cleared.prior = ANY(", " AND FALSE AND cleared.prior = ANY("),),
+        probe=probes.nothing_of_what_is_erased_is_left,
+    ),
+    Mutant(
+        "the level of an undelete is not held to the ceiling of the key",
+        "model",
+        (setting(host_scope.HostScope, "require_ceiling", lambda *_, **__: None),),
+        about="undeleting",
+    ),
+    Mutant(
+        "the level of an undelete is not held to the ceiling of the agent",
+        "model",
+        (edit(HOSTS, "begin_undeletion", "WHERE owner.ceiling >= %(level)s", ""),),
+        about="undeleting",
+    ),
+    Mutant(
+        "a host undeletes items of agents above its ceiling",
+        "model",
+        (edit(HOSTS, "begin_undeletion", _BELOW, ""),),
+        about="undeleting",
+    ),
+    Mutant(
+        "an item comes back at another level, by the code of a noun",
+        "model",
+        (setting(undeleting, "undelete", _undelete_at_public),),
+        about="undeleting",
+    ),
+    Mutant("an item comes back at a lower level", "worlds", damage=DELETED_ABOVE, about="undeleting"),
+    Mutant("a view shows what is deleted above", "grants", damage=DELETED_ABOVE),
+    Mutant(
+        "an item that has expired comes back",
+        "model",
+        (edit(ITEMS, "get_deleted_item", "(last.expire_time IS NULL OR last.expire_time > session.time)", "TRUE"),),
+        about="undeleting",
+    ),
+    Mutant(
+        "who is calling is kept for all calls of the process",
+        "beside",
+        (remembering(interceptors.Authenticate, "__call__", _latest_caller),),
+    ),
+    Mutant(
+        "M86 the policy allows all",
+        "fault",
+        (setting(policy.Method, "allows", lambda *_: True),),
+    ),
+    Mutant(
+        "M87 a method without policy is served",
+        "no policy, no start",
+        (setting(policy, "_gaps", lambda _: iter(())), setting(policy, "Flow", lambda number: number)),
+        probe=probes.no_policy_no_start,
+    ),
+    Mutant(
+        "M88 any agent's memories",
+        "model",
+        (
+            edit(
+                ITEMS,
+                "get_item",
+                " AND visible.agent = (SELECT session.agent FROM session)",
+                "",
+            ),
+        ),
+    ),
+    Mutant(
+        "M88 any agent's memories in a list",
+        "model",
+        (
+            edit(
+                ITEMS,
+                "list_items",
+                " AND visible.agent = (SELECT session.agent FROM session)",
+                "",
+            ),
+        ),
+    ),
+    Mutant("M89 sessions of any tenant", "model", (edit(HOSTS, "get_agent", "agent.tenant = %(tenant)s AND ", ""),)),
+)
+PAGES_AND_TEXT = tuple(replace(mutant, about="pages") for mutant in _PAGES_AND_TEXT)
+STATE = tuple(replace(mutant, about="hosts") for mutant in _STATE)

@@ -1,0 +1,118 @@
+"""Guards of reading, broken: the lattice, and the order of shadow, filter and limit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from google.protobuf.message import DecodeError
+
+from muniment_server.domain.classification import Classification
+from muniment_server.domain.errors import FieldViolation, InvalidArgument
+from muniment_server.items import wire
+from muniment_server.monitor import validation
+from tests.proof.noninterference.mutants.damage import (
+    PEEK,
+    VISIBLE_OPTIONS,
+)
+from tests.proof.noninterference.mutants.scheme import ITEMS, Mutant, cut, edit, setting, view
+
+PUBLIC, _, _, RESTRICTED = Classification
+_TAG_FILTER = "seen.tags @> %(tags)s::text[]"
+_SHADOW = r"(AND|WHERE) 0 = \( SELECT count\(\*\) FROM visible AS above WHERE .*? AND above\.level > \w+\.level \)"
+
+
+def _parse_only(self: Any, request_type: str, request: bytes) -> Any:
+    try:
+        return self._parsers[request_type](request)
+    except DecodeError:
+        raise InvalidArgument(FieldViolation("", "is not a message of this method")) from None
+
+
+LATTICE = (
+    Mutant("M01 can_flow_to is <", "egress", (setting(Classification, "can_flow_to", lambda a, b: a < b),)),
+    Mutant("M02 can_flow_to is >=", "model", (setting(Classification, "can_flow_to", lambda a, b: a >= b),)),
+    Mutant("M03 can_flow_to is ==", "model", (setting(Classification, "can_flow_to", lambda a, b: a == b),)),
+    Mutant("M04 can_flow_to is always true", "model", (setting(Classification, "can_flow_to", lambda a, b: True),)),
+    Mutant("M05 get takes the lowest", "model", (edit(ITEMS, "get_item", "visible.level DESC", "visible.level"),)),
+    Mutant("M05 list takes the lowest", "model", (edit(ITEMS, "list_items", "visible.level DESC", "visible.level"),)),
+    Mutant(
+        "M05 search takes the lowest",
+        "model",
+        (edit(ITEMS, "search_items", "above.level > ranked", "above.level < ranked"),),
+    ),
+    Mutant(
+        "M06 a deleted version still shadows",
+        "model",
+        damage=view("visible", "(delete_time IS NULL)", "true", options=VISIBLE_OPTIONS),
+    ),
+    Mutant(
+        "M07 the contract's rules are not enforced", "model", (setting(validation.Validator, "parse", _parse_only),)
+    ),
+    Mutant("M08 the label of an answer is PUBLIC", "model", (setting(wire, "join", lambda levels: PUBLIC),)),
+    Mutant("M08 the label of an answer is the highest", "egress", (setting(wire, "join", lambda levels: RESTRICTED),)),
+)
+ORDER = (
+    Mutant(
+        "M09 list filters tags before the shadow",
+        "model",
+        (
+            edit(
+                ITEMS,
+                "list_items",
+                "AND visible.name > %(after)s",
+                "AND visible.name > %(after)s AND visible.tags @> %(tags)s::text[]",
+            ),
+        ),
+    ),
+    Mutant(
+        "M09 search filters tags before the shadow",
+        "model",
+        (
+            edit(
+                ITEMS,
+                "search_items",
+                "AND above.level > ranked.level",
+                "AND above.level > ranked.level AND above.tags @> %(tags)s::text[]",
+            ),
+        ),
+    ),
+    Mutant(
+        "M09 search matches words before the shadow",
+        "model",
+        (
+            edit(
+                ITEMS,
+                "search_items",
+                "AND above.level > ranked.level",
+                "AND above.level > ranked.level"
+                " AND to_tsvector('pg_catalog.english', above.content) @@ %(wanted_stems)s::tsquery",
+            ),
+        ),
+    ),
+    Mutant(
+        "M10 list limits before the shadow",
+        "model",
+        (
+            edit(
+                ITEMS,
+                "list_items",
+                "AS own_bytes FROM visible WHERE",
+                "AS own_bytes FROM (SELECT * FROM visible AS v WHERE v.name > %(after)s"
+                " ORDER BY v.name LIMIT %(limit)s) AS visible WHERE",
+            ),
+        ),
+    ),
+    Mutant("M10 search has no shadow", "model", (cut(ITEMS, "search_items", _SHADOW),)),
+    Mutant(
+        "M12 scores count over all levels",
+        "worlds",
+        (edit(ITEMS, "search_items", "::float8 AS score", "::float8 / vault.count(item.tenant, item.agent) AS score"),),
+        damage=PEEK,
+    ),
+    Mutant(
+        "M13 ties are left to chance",
+        "model",
+        (edit(ITEMS, "search_items", " DESC, found.name", " DESC, found.name DESC"),),
+        about="passages",
+    ),
+)

@@ -1,0 +1,411 @@
+"""Runs programs in two worlds that differ only above an observer, and compares what is observed below.
+
+In the *purge* form what happens above the observer happens in world A only; in the *paired* form it happens in both,
+with different data. In the *alone* form what the sessions of other agents and tenants do happens in world A only, and
+all sessions of one agent are compared, at every level. The models say at which level an operation takes place, world
+by world.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, wait
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Literal
+
+import grpc
+from google.protobuf.message_factory import GetMessageClass
+
+from muniment_server.domain.classification import Classification
+from tests.proof.noninterference.model import Learned, Model
+from tests.proof.noninterference.programs.alphabets import CANARY
+from tests.proof.noninterference.programs.operations import Operation, Seen
+from tests.proof.noninterference.programs.writer import Writer
+from tests.proof.noninterference.replay import BEGINNING
+from tests.proof.noninterference.server_process import Noticed
+from tests.proof.noninterference.values import METHODS, Disagreement, Refusal, details_of
+from tests.proof.noninterference.worlds import World
+from tests.support.services import Outcome, reason_of
+
+Form = Literal["purge", "paired", "alone"]
+Oracle = Literal["worlds", "model", "both"]
+LENGTH = 130
+_BESIDE = 4
+"""How many calls of sessions above the observer run beside those that are compared, at most."""
+_REPEATS = 2
+"""How often each of them is made."""
+_ALONE_ONCE_IN = 6
+_ALONE = ("first", "alice")
+"""The tenant and the agent that are compared in the *alone* form."""
+
+
+class Leak(AssertionError):
+    """The observer can tell the worlds apart."""
+
+    def __init__(self, message: str, *, failed: bool) -> None:
+        super().__init__(message)
+        self.failed = failed
+        """Whether all that the observer sees is that a call fails in one world: INTERNAL, and nothing of an answer."""
+
+
+class Fault(AssertionError):
+    """INTERNAL, or something said that must not be: a guard is broken even if nothing leaked."""
+
+
+class Skip(Exception):
+    """World B cannot follow here. Nothing is done in either."""
+
+
+@dataclass
+class Report:
+    """What was compared."""
+
+    programs: int = 0
+    calls: int = 0
+    pairs: int = 0
+    """Calls of which all that is observed was compared, byte by byte, between two worlds."""
+    hidden: int = 0
+    """Operations above the observer."""
+    not_compared: int = 0
+    """Hosts' reads that show what is above the observer."""
+    beside: int = 0
+    """Calls above the observer that ran beside those below."""
+    searches: int = 0
+    """Pairs of searches that found something, or could have."""
+    semantic: int = 0
+    """Those of them in which both worlds compared embeddings."""
+    reranked: int = 0
+    """Those that were reranked in both worlds."""
+    coverage: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    """Compared pairs by RPC, level of the caller (or HOST) and status."""
+
+
+class Program:
+    """One program, in both worlds."""
+
+    def __init__(
+        self,
+        worlds: tuple[World, World],
+        seed: str,
+        *,
+        observer: int,
+        form: Form,
+        oracle: Oracle,
+        report: Report,
+        about: str = "",
+        beside: Executor | None = None,
+    ) -> None:
+        """With *beside*, sessions above the observer call from its threads while those below are compared."""
+        self._worlds = worlds
+        self._seed = seed
+        self._observer = observer
+        self._form = form
+        self._oracle = oracle
+        self._report = report
+        self._beside = beside
+        self._running: list[Future[Outcome]] = []
+        learned = Learned()
+        self._models = (Model(learned), Model(learned))
+        self._seen = (Seen(), Seen())
+        self._trail: list[str] = []
+        self._untrue_audits: set[str] = set()
+        hosts = self._make_hosts(seed)
+        self._writer = Writer(
+            f"{seed}/{observer}/{form}", hosts, self._models[0], self._seen[0], observer=observer, about=about
+        )
+
+    def run(self, length: int = LENGTH) -> None:
+        """Run it. Raises Leak, Fault or Disagreement, with the last operations."""
+        time = BEGINNING
+        self._report.programs += 1
+        try:
+            self._models[0].now = time
+            for token, rpc, fields in self._writer.beginning(time):
+                self._step(self._writer.operation(token, rpc, fields))
+            for _ in range(length):
+                self._step(self._writer.next())
+            for token, rpc, fields in self._writer.ending():
+                self._step(self._writer.operation(token, rpc, fields))
+            self._wait(0)
+        except AssertionError as error:
+            error.add_note("\n".join((f"program {self._seed}", *self._trail[-25:])))
+            error.egress = self._noticed().egress  # type: ignore[attr-defined]
+            raise
+        finally:
+            wait(self._running)
+        if self._noticed().canaries:
+            raise Fault("content in the log")
+
+    def _noticed(self) -> Noticed:
+        """What the servers have logged since the last program."""
+        return Noticed(*map(sum, zip(*(world.process.noticed() for world in self._worlds), strict=True)))
+
+    def _make_hosts(self, seed: str) -> dict[tuple[str, int], str]:
+        hosts = {}
+        for tenant in ("first", "second"):
+            for ceiling in sorted({1, self._observer, 4}):
+                keys = [
+                    world.add_host(f"{seed}/{self._observer}/{self._form}/{tenant}", ceiling) for world in self._worlds
+                ]
+                assert keys[0] == keys[1]
+                hosts[tenant, ceiling] = keys[0]
+                for model in self._models:
+                    model.hosts[keys[0]] = (tenant, ceiling)
+        return hosts
+
+    # One step: what world B does, both calls, the comparison.
+
+    def _step(self, operation: Operation) -> None:
+        for model in self._models:
+            model.now = operation.time
+        try:
+            other = self._in_b(operation)
+        except Skip:
+            return
+        level = self._models[0].level(operation.token)
+        self._trail.append(
+            f"{'both ' if other == operation else 'A' + 'B' * (other is not None):5}{level or 'H'} {operation}"
+        )
+        is_hosts = operation.token in self._models[0].hosts
+        if other is None and self._beside is not None and not is_hosts and operation.rpc != "CloseSession":
+            self._call_beside(operation, self._beside)
+            return
+        expected, outcome = self._call(0, operation)
+        self._trail[-1] += f"-> {reason_of(outcome) or outcome.code.name}"
+        if other is None:
+            self._report.hidden += 1
+            self._check(0, expected, operation, outcome)
+            return
+        expected_b, outcome_b = self._call(1, other)
+        if other.rpc == operation.rpc and self._visible(operation, other, level, expected, expected_b):
+            self._compare(operation, outcome, outcome_b, level)
+        else:
+            self._report.hidden += 1
+        self._check(0, expected, operation, outcome)
+        self._check(1, expected_b, other, outcome_b)
+
+    def _call(self, which: int, operation: Operation) -> tuple[Any, Outcome]:
+        if operation.rpc.startswith("Search"):
+            for world in self._worlds:  # in both: law 2 leaves out whether an embedding was made in time
+                world.embed(self._models[which].level(operation.token) or 0, operation.name)
+        expected = self._models[which].expect(operation.name, operation.token, operation.rpc, operation.requests)
+        outcome = self._worlds[which].call(
+            operation.name, operation.time, operation.path, operation.requests, operation.metadata
+        )
+        self._report.calls += 1
+        return expected, outcome
+
+    def _call_beside(self, operation: Operation, beside: Executor) -> None:
+        """Call from other threads, while what follows is compared."""
+        self._report.hidden += 1
+        self._models[0].expect(operation.name, operation.token, operation.rpc, operation.requests)
+        call = partial(self._worlds[0].call, time=None, path=operation.path, requests=operation.requests)
+        for number in range(_REPEATS):
+            name = f"{operation.name}/{number}"
+            self._running.append(beside.submit(call, name, metadata=operation.metadata))
+        self._wait(_BESIDE)
+
+    def _wait(self, most: int) -> None:
+        """Wait until at most *most* calls run beside. None of them may fail for a reason that is not its own."""
+        while len(self._running) > most:
+            outcome = self._running.pop(0).result()
+            self._report.beside += 1
+            if outcome.code.name in {"INTERNAL", "UNKNOWN", "UNAVAILABLE", "DEADLINE_EXCEEDED"}:
+                raise Fault(f"a call beside others: {outcome.code.name}")
+
+    def _visible(
+        self, operation: Operation, other: Operation, level: int | None, expected: Any, expected_b: Any
+    ) -> bool:
+        """Whether the law covers the answer: sessions' always; hosts' as far as they show nothing above.
+
+        What runs beside has no order that a model could foretell: then hosts' answers are not compared.
+        """
+        if operation.token not in self._models[0].hosts:
+            return (level or 0) <= self._observer
+        tenant, ceiling = self._models[0].hosts[operation.token]
+        if self._beside is not None:
+            same = False
+        elif self._form == "alone" and operation.rpc in {"ListAuditEvents", "GetAgent"}:
+            same = expected == expected_b and self._is_alone(operation, tenant)
+        elif operation.rpc in {"ListAuditEvents", "GetAgent"} and not isinstance(expected, Refusal):
+            same = ceiling <= self._observer and tenant not in self._untrue_audits
+        else:
+            same = bool(expected == expected_b)
+        self._report.not_compared += not same
+        return same
+
+    def _compare(self, operation: Operation, a: Outcome, b: Outcome, level: int | None) -> None:
+        self._report.pairs += 1
+        caller = (
+            "HOST" if operation.token in self._models[0].hosts else Classification(level).name if level else "NOBODY"
+        )
+        self._report.coverage[operation.rpc, caller, reason_of(a) or a.code.name] += 1
+        if operation.rpc.startswith("Search") and a.code is b.code is grpc.StatusCode.OK:
+            output = GetMessageClass(METHODS[operation.rpc].output_type)
+            answers: Any = [output.FromString(one.response) for one in (a, b)]
+            self._report.searches += 1
+            self._report.semantic += all(answer.semantic for answer in answers)
+            self._report.reranked += all(answer.reranked for answer in answers)
+        both_broken = a.code is b.code is grpc.StatusCode.INTERNAL  # each with an incident of its own: a fault
+        if a != b and self._oracle != "model" and not both_broken:
+            raise Leak(
+                f"level {self._observer} sees different worlds:\nA {_shown(operation, a)}\nB {_shown(operation, b)}",
+                failed=grpc.StatusCode.INTERNAL in {a.code, b.code},
+            )
+
+    def _check(self, which: int, expected: Any, operation: Operation, outcome: Outcome) -> None:
+        if self._oracle != "worlds":
+            if outcome.code.name in {"INTERNAL", "UNKNOWN"}:
+                raise Fault(f"{operation.rpc}: {outcome.code.name}")
+            if _repeats(outcome):
+                raise Fault(f"{operation.rpc}: the refusal repeats what was sent")
+        try:
+            self._models[which].learn(expected, operation.rpc, outcome)
+        except Disagreement:
+            if self._oracle != "worlds":
+                raise
+        if outcome.code.name == "OK":
+            answer = GetMessageClass(METHODS[operation.rpc].output_type).FromString(outcome.response)
+            self._seen[which].learn(operation, answer)
+
+    # What world B does.
+
+    def _in_b(self, operation: Operation) -> Operation | None:
+        """What happens in world B in the place of *operation*; None: nothing."""
+        if self._form == "alone":
+            return self._alone_in_b(operation)
+        if operation.token in self._models[0].hosts:
+            return self._host_in_b(operation)
+        a, b = (model.level(operation.token) for model in self._models)
+        if a is None:
+            return operation if b is None else None
+        if a <= self._observer:
+            return operation
+        if self._form == "purge":
+            return None
+        ends = operation.rpc in {"CloseSession", "GetSession", "Nothing"}
+        return operation if ends else self._writer.instead(operation, self._models[1], self._seen[1])
+
+    def _alone_in_b(self, operation: Operation) -> Operation | None:
+        model = self._models[0]
+        if (session := model.sessions.get(model.tokens.get(operation.token, ""))) is not None:
+            return operation if (session.tenant, session.agent.shown.agent_id) == _ALONE else None
+        if operation.token not in model.hosts or operation.rpc not in {"AttachBlock", "UndeleteItem"}:
+            return operation
+        is_alone = self._is_alone(operation, model.hosts[operation.token][0])
+        if operation.rpc == "AttachBlock" and is_alone:
+            raise Skip  # what is shared with the agent is not of others alone
+        return operation if is_alone or operation.rpc == "AttachBlock" else None
+
+    @staticmethod
+    def _is_alone(operation: Operation, tenant: str) -> bool:
+        """Whether a host asks for the agent that is compared in the *alone* form."""
+        return (tenant, getattr(operation.parsed(), "agent_id", "")) == _ALONE
+
+    def _host_in_b(self, operation: Operation) -> Operation | None:
+        if self._form == "paired":
+            return operation
+        match operation.rpc:
+            case "OpenSession":
+                return operation if self._reached_by_opening(operation) <= self._observer else None
+            case "UndeleteItem":
+                return operation if self._reached_by_undeleting(operation) <= self._observer else None
+            case "RaiseTaint" | "CloseSession" | "ResetSession":
+                return self._session_changed_in_b(operation)
+        return operation
+
+    def _reached_by_opening(self, operation: Operation) -> int:
+        """The level of an OpenSession: its own, or the mark of the conversation. Refused earlier: none."""
+        tenant, ceiling = self._models[0].hosts[operation.token]
+        request = operation.parsed()
+        agent = self._models[0].agents.get((tenant, request.agent_id))
+        if agent is None or agent.shown.ceiling > ceiling or request.taint > agent.shown.ceiling:
+            return 0
+        conversation = agent.conversations.get(request.conversation_id)
+        return max(int(request.taint), conversation.taint if conversation else 0)
+
+    def _reached_by_undeleting(self, operation: Operation) -> int:
+        """The level of an UndeleteItem. Refused earlier: none."""
+        tenant, ceiling = self._models[0].hosts[operation.token]
+        request = operation.parsed()
+        agent = self._models[0].agents.get((tenant, request.agent_id))
+        if agent is None or agent.shown.ceiling > ceiling or request.classification > agent.shown.ceiling:
+            return 0
+        return int(request.classification)
+
+    def _session_changed_in_b(self, operation: Operation) -> Operation | None:
+        tenant, ceiling = self._models[0].hosts[operation.token]
+        request = operation.parsed()
+        session = self._models[0].sessions.get(request.session_id)
+        level = self._models[0].open_level(request.session_id)
+        if level is None or session is None or session.tenant != tenant:
+            return operation if self._models[1].open_level(request.session_id) is None or level is not None else None
+        reached = level
+        if operation.rpc == "RaiseTaint" and request.taint <= session.agent.shown.ceiling <= ceiling:
+            reached = max(level, request.taint)
+        if reached <= self._observer:
+            return operation
+        if operation.rpc != "ResetSession" or session.agent.shown.ceiling > ceiling:
+            return None
+        return self._reset_in_b(operation, tenant, session)
+
+    def _reset_in_b(self, operation: Operation, tenant: str, session: Any) -> Operation:
+        """A close above the observer, which world B knows nothing of, and an open at PUBLIC, which both see.
+
+        World B resets what it has of the conversation, or opens it. Its audit then tells another story.
+        """
+        model = self._models[1]
+        agent_id = session.agent.shown.agent_id
+        agent = model.agents[tenant, agent_id]
+        known = agent.conversations.get(session.conversation_id)
+        self._untrue_audits.add(tenant)
+        for session_id, one in model.sessions.items():
+            if one.agent is agent and one.conversation_id == session.conversation_id and model.open_level(session_id):
+                return operation.asking("ResetSession", {"session_id": session_id})
+        if known is not None and known.taint > 1:
+            raise Skip
+        fields = {
+            "agent_id": agent_id, "conversation_id": session.conversation_id, "taint": 1,
+            "ttl": session.expires - session.created,
+        }  # fmt: skip
+        return operation.asking("OpenSession", fields)
+
+
+def _repeats(outcome: Outcome) -> bool:
+    """Whether a refusal says what was remembered or sent. BudgetExceeded shows the session's own notes."""
+    details = [one for one in details_of(outcome) if not one.TypeName().endswith(".BudgetExceeded")]
+    trailers = [value for name, value in outcome.trailers if name != "grpc-status-details-bin"]
+    return any(CANARY in str(said) for said in (outcome.message, *trailers, *details))
+
+
+def _shown(operation: Operation, outcome: Outcome) -> str:
+    answer: Any = ""
+    if outcome.response:
+        answer = GetMessageClass(METHODS[operation.rpc].output_type).FromString(outcome.response)
+    return f"{outcome.code.name} {outcome.message} {reason_of(outcome)} {outcome.trailers} {answer}"
+
+
+def run_programs(
+    worlds: tuple[World, World],
+    seed: int,
+    programs: int,
+    *,
+    oracle: Oracle = "both",
+    only: int | None = None,
+    progress: Callable[[Report], None] = lambda _: None,
+) -> Report:
+    """Run *programs* programs: every observer, both forms. Raises Leak, Fault or Disagreement."""
+    report = Report()
+    for number in range(programs) if only is None else (only,):
+        rng = random.Random(f"{seed}.{number}")
+        # RESTRICTED has nothing above it: its two worlds are equal, and what is held against it is the model.
+        observer = rng.choices((1, 2, 3, 4), (3, 3, 4, 4))[0]
+        form: Form = rng.choice(("purge", "paired"))
+        if number % _ALONE_ONCE_IN == _ALONE_ONCE_IN - 1:
+            observer, form = 4, "alone"
+        Program(worlds, f"{seed}.{number}", observer=observer, form=form, oracle=oracle, report=report).run()
+        progress(report)
+    return report

@@ -1,0 +1,120 @@
+"""The sections of the report that compare: with what does less, with other systems, and by other load generators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tests.tools.load import side_by_side
+from tests.tools.load.calls import GET, SAVE, SEARCH
+from tests.tools.load.cells import PING, SAVE_ITEM, SELECT
+from tests.tools.load.results import Results
+from tests.tools.load.run import PEERS_ITEMS
+from tests.tools.load.side_by_side import Line
+from tests.tools.load.tables import markdown, milliseconds
+
+_CALLERS = max(side_by_side.CALLERS)
+_ORDER = (GET, side_by_side.GET_AUDITED, SAVE, SEARCH)
+_OURS = (side_by_side.WORDS, side_by_side.SEMANTIC)
+_LEFT = ("operation", "clients", "p50", "ping", "bare statement", "left")
+
+
+def sections(results: Results) -> Iterator[str]:
+    """The sections, in order."""
+    yield _guards(results)
+    yield _peers(results)
+    yield _opinions(results)
+
+
+def _guards(results: Results) -> str:
+    gets = {(one.system, one.operation): one for one in results.lines if one.callers == _CALLERS}
+    ours = [gets[side_by_side.WORDS, operation] for operation in (GET, side_by_side.GET_AUDITED)]
+    baselines = [one for one in gets.values() if one.system in (side_by_side.PING, side_by_side.BARE, side_by_side.GO)]
+    rows = [
+        [
+            f"{one.operation} / {other.system}", f"{one.per_second / other.per_second:.2f}",
+            f"{sum(one.cpu) / sum(other.cpu):.2f}" if sum(other.cpu) else "–",
+            f"{one.figures.p50 / other.figures.p50:.2f}",
+        ]
+        for one in ours for other in baselines
+    ]  # fmt: skip
+    return f"""## What the guards cost
+
+GetMemory of Muniment, divided by what does less: {_CALLERS} callers, each of which sends its next call at once. The
+ping has no database. The servers with one SELECT know no caller and check nothing. Reads at CONFIDENTIAL and above are
+audited. CPU is that of server and Postgres together.
+
+{markdown(("", "calls per s", "CPU a call", "p50"), rows)}
+In the mixed load, {_largest(results):,} memories: p50 in milliseconds, and what is left without a ping and the bare
+statement. That is what authentication, validation, levels, the session lock, the audit and, for SaveMemory, the search
+index take, and the wait for other calls.
+
+{markdown(_LEFT, _left(results))}"""
+
+
+def _left(results: Results) -> Iterator[list[str]]:
+    for cell in results.cells:
+        ping = cell.baselines[PING].p50
+        if cell.items == _largest(results):
+            for operation, statement in ((GET, SELECT), (SAVE, SAVE_ITEM)):
+                ours, bare = cell.figures(operation).p50, cell.baselines[statement].p50
+                shown = map(milliseconds, (ours, ping, bare, ours - ping - bare))
+                yield [operation, str(cell.clients), *shown]
+
+
+def _largest(results: Results) -> int:
+    return results.sizes[-1]
+
+
+def _peers(results: Results) -> str:
+    rows = [
+        [
+            one.system, one.operation, str(one.callers), f"{one.per_second:,.0f}",
+            *(milliseconds(value) for value in (one.figures.p50, one.figures.p95, one.figures.p99)),
+            f"{sum(one.cpu):,.0f}" if sum(one.cpu) else "–",
+        ]
+        for one in sorted(results.lines, key=lambda one: (_ORDER.index(one.operation), one.callers))
+    ]  # fmt: skip
+    return f"""## Side by side
+
+The smallest store, in the same run: each caller sends its next call at once, one operation at a time, for
+{results.plan.times.baseline:g} s. Latencies are in milliseconds, CPU in microseconds a call.
+
+* LangGraph's PostgresStore and mem0 run inside the calling process, on up to {PEERS_ITEMS:,} memories: no network, no
+  caller to authenticate, no levels, no audit. Their CPU is that of this process, without Postgres.
+* PostgresStore uses the same Postgres. It has no vectors here, which need pgvector: its search is a filter, sorted by
+  time.
+* mem0 runs without an LLM (`infer=False`), on Qdrant in a local folder, with Muniment's embedding model. Its get reads
+  memory of its own process.
+* The servers with one SELECT answer GetMemory alone.{_missing(results)}
+
+{markdown(("system", "operation", "callers", "calls per s", "p50", "p95", "p99", "CPU"), rows)}
+Ratios of calls a second, Muniment divided by the other:
+
+{markdown(("other", "operation", "callers", "ratio"), _ratios(results.lines))}
+`make load-report` runs all of this: `tests/tools/load/side_by_side.py` and `tests/tools/load/peers`.
+"""
+
+
+def _missing(results: Results) -> str:
+    if any(one.system == side_by_side.MEM0 for one in results.lines):
+        return ""
+    return "\n* LangGraph's store, mem0 and grpc-go were not measured: `make load-report` installs them."
+
+
+def _ratios(lines: Sequence[Line]) -> Iterator[list[str]]:
+    """Each line of others, compared with the Muniment that does the same: mem0's with embeddings."""
+    for one in lines:
+        ours = side_by_side.SEMANTIC if one.system == side_by_side.MEM0 else side_by_side.WORDS
+        for line in lines:
+            if one.system not in _OURS and (line.system, line.operation, line.callers) == (
+                ours, one.operation, one.callers,
+            ):  # fmt: skip
+                yield [one.system, one.operation, str(one.callers), f"{line.per_second / one.per_second:.2g}"]
+
+
+def _opinions(results: Results) -> str:
+    parts = (f"```sh\n{one.command}\n```\n```text\n{one.says}\n```\n" for one in results.opinions)
+    return (
+        "## Second opinions\n\nGetMemory of one memory by one session, measured by other load generators.\n\n"
+        + "\n".join(parts)
+    )

@@ -1,0 +1,59 @@
+"""What the READMEs and the documents name is there."""
+
+from __future__ import annotations
+
+import re
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+from tests.tools.tour.readme import ROOT
+
+SERVER = ROOT / "service" / "muniment_server"
+DOCUMENTS = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted(ROOT.glob("[!.]*/README.md")),
+    *sorted((ROOT / "service" / "docs").rglob("*.md")),
+    *sorted(SERVER.rglob("README.md")),
+    ROOT / "clients" / "python" / "README.md",
+]
+_LINK = re.compile(r"\]\((?!https://|mailto:)([^)#]*)(?:#([^)]*))?\)")
+_TEST = re.compile(r"\btests/[\w/.]*\w")
+_FOLDERS = "|".join(path.name for path in SERVER.iterdir() if path.is_dir() and not path.name.startswith("_"))
+_SOURCE = re.compile(rf"`((?:{_FOLDERS}|store|rpc|app)/[\w/.]*)`")
+"""Folders of the server, and those that it once had."""
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_path_in_it_exists(document):
+    text = document.read_text(encoding="utf-8")
+    named = chain(
+        (document.parent / path for path, _ in _LINK.findall(text)),
+        (ROOT / path for path in _TEST.findall(_LINK.sub("", text))),
+        (SERVER / path for path in _SOURCE.findall(text)),
+    )
+    assert [str(path) for path in named if not path.exists()] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_heading_that_it_links_to_exists(document):
+    links = _LINK.findall(document.read_text(encoding="utf-8"))
+    lost = [
+        (path, anchor) for path, anchor in links if anchor and anchor not in _anchors(document.parent / path, document)
+    ]
+    assert lost == []
+
+
+def _anchors(target: Path, document: Path) -> set[str]:
+    """The anchors that GitHub makes of headings."""
+    text = (document if target.is_dir() else target).read_text(encoding="utf-8")
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_every_folder_at_the_top_says_what_it_is():
+    folders = [
+        path for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith(".") and path.name != "dist"
+    ]
+    assert [folder.name for folder in folders if not (folder / "README.md").exists()] == []
