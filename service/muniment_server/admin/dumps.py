@@ -37,7 +37,7 @@ from muniment_server.admin.connection import QUERIES
 from muniment_server.embedded_postgres import find_bindir
 from muniment_server.postgres import migrate, queries, roles
 from muniment_server.postgres.driver_errors import AFTER_DAMAGE, UNOPENED, UNUSABLE_FILES
-from muniment_server.postgres.engine import engine_of
+from muniment_server.postgres.engine import engine_of, shows_doubt
 from muniment_server.postgres.pool import with_settings
 from muniment_server.process.input_files import open_file
 from muniment_server.runtime import restoring
@@ -382,7 +382,7 @@ def _running(
     sslpassword from a service file, which is in memory.
     """
     with psycopg.connect(admin) as connection:
-        major, engine = _major(connection), engine_of(connection)
+        major = _major(connection)
     # A newer pg_restore fails with an older server, since it sets what that does not know.
     found = _program(program, Path(f"/usr/lib/postgresql/{major}/bin"), find_bindir())
     given = libpq.conninfo_to_dict(admin)
@@ -407,7 +407,7 @@ def _running(
         output = errors.read()
     if failed:
         raise _failure(program, output)
-    if engine.shows_doubt(output.decode(errors="replace")):
+    if shows_doubt(output.decode(errors="replace")):
         raise Failure(
             "a node of the cluster did not confirm the commit of the rows",
             "start the node, and run the command again: no server uses this database",

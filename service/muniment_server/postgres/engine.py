@@ -154,6 +154,11 @@ def silent_node(error: BaseException) -> str | None:
     return next((node for engine in _others() if (node := engine.silent_node(error))), None)
 
 
+def shows_doubt(output: str) -> bool:
+    """Whether the *output* of a program of Postgres says that a node did not confirm a commit, with any engine."""
+    return any(engine.shows_doubt(output) for engine in _others())
+
+
 class AllDoubts(Doubts):
     """The doubts of all engines, for a connection whose engine is not known before it connects."""
 

@@ -37,7 +37,7 @@ from muniment_server.transport.cutoff import Cutoff
 from muniment_server.transport.incoming import Behavior, Incoming, Rejection, nothing
 from muniment_server.transport.pools import CallPool, Limits, Pools
 from muniment_server.transport.rates import Rates
-from muniment_server.transport.receiving import Receiving, receive
+from muniment_server.transport.receiving import receive
 from muniment_server.transport.shares import Claim, Shares
 from muniment_server.transport.streams import Stream
 from muniment_server.transport.verification import Verifications
@@ -51,8 +51,8 @@ _REMEMBERED_SECONDS = 60.0
 _CONFIRMED_SECONDS = 1.0
 """How recently a session must have been looked up for its limit to refuse a call, or for several of its calls to count
 at its level."""
-_HEALTH_CHECKS_AT_ONCE = 1
-"""Messages of one connection: no caller keeps others from asking."""
+_HEALTH_CHECKS = 64
+"""Checks of the health whose message has not arrived. One more, and the oldest is refused: a check comes whole."""
 _OVERLOADED = Rejection(Overloaded())
 _RATE_LIMITED = Rejection(RateLimited())
 _UNAVAILABLE = Rejection(Unavailable())
@@ -90,7 +90,8 @@ class Admission:
         self.verification = Verifications(credentials, databases)
         """For callers that are not remembered."""
         self._pools = Pools.of(limits)
-        self._health_checks = Receiving(_HEALTH_CHECKS_AT_ONCE)
+        self._health_checks: dict[Incoming, None] = {}
+        """Those whose message has not arrived, the oldest first. Only grpc's serving thread uses it."""
         self._was_nearly_full: defaultdict[str, bool] = defaultdict(bool)
         """Whether a pool was found nearly full in the second before."""
         self._health = ThreadPoolExecutor(2, "health")
@@ -161,12 +162,20 @@ class Admission:
             self._cutoff.clear(call)
 
         def received(message: bytes | None) -> None:
-            call.next_message = lambda: message
-            call.on_end(ended)
-            self._health.submit(call.run, route.behavior, lambda _: self._cutoff.expect_reader(call))
+            self._health_checks.pop(call, None)
+            if self._cutoff.clear(call):
+                call.next_message = lambda: message
+                call.on_end(ended)
+                self._health.submit(call.run, route.behavior, lambda _: self._cutoff.expect_reader(call))
 
-        if not receive(self._health_checks, self._cutoff, call, (call.peer(),), received=received):
-            call.refuse(_OVERLOADED)
+        if len(self._health_checks) >= _HEALTH_CHECKS:
+            oldest = next(iter(self._health_checks))
+            del self._health_checks[oldest]
+            if self._cutoff.clear(oldest):
+                oldest.refuse(_OVERLOADED)
+        self._health_checks[call] = None
+        self._cutoff.expect_message(call)
+        call.receive(received)
 
     def _enter_within_rate(self, call: Incoming, principal: HostIdentity | SessionIdentity, route: Route) -> None:
         if self._rates.admit(principal):
@@ -249,9 +258,8 @@ class AdmittedCall(Admitted):
 
     def receive(self) -> None:
         """Receive the message when it is its turn, and have the call run."""
-        turns, keys = self._pool.receiving, self._claim.shares
-        if not receive(turns, self._cutoff, self._call, keys, received=self.queue, too_late=self._finish):
-            self._refuse()
+        turns, keys = self._pool.receiving, self._claim.shares[1:]
+        receive(turns, self._cutoff, self._call, keys, received=self.queue, too_late=self._finish)
 
     def queue(self, message: bytes | None) -> None:
         """The message has arrived, or None is needed: have the call run when it is its turn, or refuse it."""

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from muniment_server.domain.errors import Unavailable
-from muniment_server.transport.incoming import Incoming, Rejection
+from muniment_server.transport.incoming import Incoming, Rejection, nothing
 
 RECEIVE_SECONDS = 3.0
 """The limit for the message of a call."""
@@ -26,9 +26,17 @@ class Cutoff:
         self._waiting: dict[Incoming, tuple[float, Callable[[], None]]] = {}
         self._stopped = threading.Event()
 
-    def expect_message(self, call: Incoming) -> None:
-        """Refuse *call* unless its message arrives in time. Then nothing has been done, and it may be sent again."""
-        self._expect(call, RECEIVE_SECONDS, lambda: call.refuse(_UNAVAILABLE))
+    def expect_message(self, call: Incoming, refused: Callable[[], object] = nothing) -> None:
+        """Refuse *call* unless its message arrives in time. Then nothing has been done, and it may be sent again.
+
+        *refused* is called when it has been refused.
+        """
+
+        def refuse() -> None:
+            call.refuse(_UNAVAILABLE)
+            refused()
+
+        self._expect(call, RECEIVE_SECONDS, refuse)
 
     def expect_next(self, call: Incoming) -> None:
         """Cut *call*, a stream, off unless its next message arrives in time."""
