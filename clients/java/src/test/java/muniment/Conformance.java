@@ -40,8 +40,8 @@ import muniment.v1.PassageOuterClass;
 /**
  * Plays the scenarios of a file through this client, and prints a line of JSON for each step.
  *
- * <p>The formats of both are described in {@code tests/clients/conformance}. It exits with 2 for a file
- * that is broken, and for a server that is not there.
+ * <p>The formats of both are described in {@code tests/clients/conformance}. It exits with 2 for a
+ * file that is broken, and for a server that is not there.
  */
 final class Conformance {
   private static final Pattern VARIABLE = Pattern.compile("\\$\\{(\\w+)}");
