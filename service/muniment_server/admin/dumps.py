@@ -128,10 +128,10 @@ def require_whole(file: Path) -> bool:
 
 
 def _announcing_digest(head: bytes) -> bytes:
-    """The *head* of a dump, changed so that it says that a digest follows: there is no room for a word of ours.
+    """The *head* of a dump, changed to say that a digest follows.
 
-    It has its time in a form of C's, with whether that is summer time: 0 or 1 by pg_dump. -1 says that this is not
-    known. pg_restore prints the time, and reads it as well with that.
+    The format has no field for that. So the flag for daylight saving time, for which pg_dump writes 0 or 1, becomes -1,
+    which stands for "unknown" in C, and which pg_restore accepts.
     """
     offset = _offset_of_summer_time(head)
     return head[:offset] + _MINUS_ONE + head[offset + len(_MINUS_ONE) :] if head else head

@@ -52,7 +52,8 @@ _CONFIRMED_SECONDS = 1.0
 """How recently a session must have been looked up for its limit to refuse a call, or for several of its calls to count
 at its level."""
 _HEALTH_CHECKS = 64
-"""Checks of the health whose message has not arrived. One more, and the oldest is refused: a check comes whole."""
+"""Checks of the health whose message has not arrived. With one more, the oldest is refused: that of a real check
+arrives with its headers."""
 _OVERLOADED = Rejection(Overloaded())
 _RATE_LIMITED = Rejection(RateLimited())
 _UNAVAILABLE = Rejection(Unavailable())
@@ -115,6 +116,7 @@ class Admission:
 
     def measure(self) -> None:
         """Show in the metrics how much is under way, and log what was repeated. To be called every second."""
+        self._pools.note_waits()
         for name, shares in self._pools.by_name():
             load = shares.load
             metrics.IN_FLIGHT.labels(name).set(load.in_flight)
@@ -262,7 +264,7 @@ class AdmittedCall(Admitted):
         receive(turns, self._cutoff, self._call, keys, received=self.queue, too_late=self._finish)
 
     def queue(self, message: bytes | None) -> None:
-        """The message has arrived, or None is needed: have the call run when it is its turn, or refuse it."""
+        """Have the call run when it is its turn, or refuse it. *message* is None if it is refused whatever it says."""
         self._call.next_message = lambda: message
         if self._shares.receive(self._claim, len(message or b"")):
             self._claim.finish = self._finish

@@ -166,11 +166,15 @@ class Pools:
             streams=shares(limits.running_streams, _MAX_STREAMS, max_answer=0),
         )
 
-    def by_name(self) -> Iterator[tuple[str, Shares]]:
-        """The sorts of calls, and what is under way of each. If its messages wait for others', it was nearly full."""
+    def note_waits(self) -> None:
+        """Note that a pool was nearly full if its messages have waited for those of other agents."""
         for pool in (self.calls, self.hosts, self.long):
-            waited, pool.receiving.was_nearly_full = pool.receiving.was_nearly_full, False
-            pool.shares.was_nearly_full = pool.shares.was_nearly_full or waited
+            if pool.receiving.was_nearly_full:
+                pool.receiving.was_nearly_full = False
+                pool.shares.was_nearly_full = True
+
+    def by_name(self) -> Iterator[tuple[str, Shares]]:
+        """The sorts of calls, and what is under way of each."""
         yield from (("calls", self.calls.shares), ("hosts", self.hosts.shares), ("long", self.long.shares))
         yield from (("erasing", self.erasing), ("streams", self.streams))
 

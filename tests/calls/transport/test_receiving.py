@@ -146,6 +146,16 @@ def test_who_waits_for_other_agents_finds_the_server_nearly_full():
     assert turns.receiving.was_nearly_full
 
 
+def test_a_pool_whose_messages_wait_for_those_of_other_agents_is_nearly_full(service):
+    pools = pools_of(service)
+    pools.hosts.receiving.was_nearly_full = True
+    pools.note_waits()
+
+    assert pools.hosts.shares.was_nearly_full
+    assert not pools.hosts.receiving.was_nearly_full
+    assert not pools.calls.shares.was_nearly_full
+
+
 def test_what_arrives_of_messages_that_are_not_received_yet_is_bounded(service, monkeypatch):
     """Of 100 messages, 5 are received. gRPC would take all that is sent of the others, too."""
     monkeypatch.setattr(cutoff, "RECEIVE_SECONDS", 60.0)
