@@ -9,7 +9,7 @@ from tests.proof.timing import credentials
 from tests.proof.timing.measuring import RELATIONS, Parties, measure
 from tests.proof.timing.planted import SECONDS, plant
 
-_SLOTS = 60
+_SLOTS = 160
 _CALLS = 100
 
 
