@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from tests.clients.conformance.transcripts import Broken
 
@@ -58,15 +59,20 @@ class Client:
             if done.returncode != 0:
                 raise Broken(f"{' '.join(self.build)} failed:\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
 
-    def start(self, file: str, environment: Mapping[str, str]) -> subprocess.Popen[str]:
-        """The runner, which plays the scenarios in a file and prints to a pipe."""
+    def start(
+        self, file: str, environment: Mapping[str, str], *, errors: int | IO[str] = subprocess.PIPE
+    ) -> subprocess.Popen[str]:
+        """The runner, which plays the scenarios in a file and prints to a pipe.
+
+        *errors*: where its errors go. A pipe that is not read stops it once it is full.
+        """
         return subprocess.Popen(
             [*self.command, file],
             cwd=ROOT,
             env={**_PLAIN, **environment},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=errors,
             encoding="utf-8",
         )
 

@@ -10,6 +10,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -40,14 +41,17 @@ class Caller:
         file = folder / f"{client.name}.json"
         file.write_text(json.dumps({"scenarios": [{"name": client.name, "steps": self._steps}]}))
         environment = {"MUNIMENT_ADDRESS": server.address, "MUNIMENT_HOST_KEY": server.host_key}
-        self.process = client.start(str(file), environment)
+        self._errors = folder / f"{client.name}.errors"
+        with self._errors.open("w") as errors:
+            self.process = client.start(str(file), environment, errors=errors)
         self.lines: list[Any] = []
         self._reading = Thread(target=self._read)
         self._reading.start()
 
     def made(self, calls: int) -> bool:
         """Whether it has made that many calls. Fails if the runner has ended."""
-        assert self.process.poll() is None, f"{len(self.lines)} of {len(self._steps)} calls: {self._errors()}"
+        errors = self._errors.read_text()[-4000:]
+        assert self.process.poll() is None, f"{self.name}: {len(self.lines)} of {len(self._steps)} calls: {errors}"
         return len(self.lines) >= calls
 
     def failures(self) -> list[Any]:
@@ -76,10 +80,6 @@ class Caller:
         for line in self.process.stdout:
             if line.endswith("\n"):  # the last one may have been cut off
                 self.lines.append(json.loads(line))
-
-    def _errors(self) -> str:
-        assert self.process.stderr is not None
-        return f"{self.name}: {self.process.stderr.read()[-4000:]}"
 
 
 def test_no_call_that_may_be_repeated_fails_and_none_has_its_effect_twice(server, tmp_path, capsys):
@@ -142,12 +142,9 @@ def _stores(step: dict[str, Any]) -> bool:
 
 def _go_on(callers: list[Caller]) -> None:
     """Wait until each has made some more calls."""
-    goals = [len(caller.lines) + 60 for caller in callers]
-    wait_until(
-        lambda: all(caller.made(goal) for caller, goal in zip(callers, goals, strict=True)),
-        f"some calls of each: {[(caller.name, len(caller.lines)) for caller in callers]}",
-        seconds=_SLOWEST,
-    )
+    goals = [(caller, len(caller.lines) + 60) for caller in callers]
+    for caller, goal in goals:
+        wait_until(partial(caller.made, goal), f"60 more calls of {caller.name}", seconds=_SLOWEST)
 
 
 def _kill_one_worker(server: ServerProcess) -> None:

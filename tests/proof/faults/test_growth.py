@@ -29,6 +29,7 @@ if any("muniment_server.runtime.worker" in argument for argument in sys.orig_arg
     signal.signal(signal.SIGWINCH, lambda *_: leaked.append(b"x" * 500_000_000))
 """
 _CONNECTIONS, _STREAMS = 4, 50
+_READERS = 4
 _HEALTH_CHECK = "/grpc.health.v1.Health/Check"
 
 
@@ -46,21 +47,24 @@ def reading(server: ServerProcess) -> Iterator[list[str]]:
     """Read all the time with the Python client, on several connections; yield the failures."""
     failures: list[str] = []
     over = threading.Event()
+    all_read = threading.Barrier(_READERS + 1, timeout=60)
 
     def read(agent: str) -> None:
         with muniment.connect(server.address, host_key=server.host_key, timeout=60) as host:
             host.create_agent(agent)
             with host.open_session(agent, Classification.INTERNAL) as session:
                 session.save_memory("plan", "whale")
+                all_read.wait()
                 while not over.is_set():
                     try:
                         session.get_memory("plan")
                     except muniment.MunimentError as error:
                         failures.append(f"{type(error).__name__}: {error}")
 
-    threads = [threading.Thread(target=read, args=[f"agent{number}"]) for number in range(4)]
+    threads = [threading.Thread(target=read, args=[f"agent{number}"]) for number in range(_READERS)]
     for thread in threads:
         thread.start()
+    all_read.wait()  # a call that creates an agent may not be repeated
     yield failures
     over.set()
     for thread in threads:
