@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,19 +33,31 @@ _REASONS = "ErrorReason"
 _SERVICE, _MESSAGE, _ENUM = 6, 4, 5
 """How the paths of services, messages and enums begin in a file. Those of their members go on with 2."""
 _MEMBER = 2
-_INTRODUCTION = """\
+_AN_ID = "^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$"
+_INTRODUCTION = f"""\
 # API reference
 
 `make proto` generates this page from the comments in [proto](../../proto/README.md): edit those.
 
-A **host** calls with a host key, a **session** with its token. Each method says who may call it, in which direction
-information flows (reads items, writes items, or control by hosts), whether it is idempotent, and whether a call may be
-repeated ([what is retried](../../clients/README.md#what-is-retried) has the exceptions). A request that breaks a rule
-of a field fails with INVALID_ARGUMENT `FIELD_INVALID`, before anything else happens. Strings without a rule about their
-form are limited further where their comment says so. A field that is not set has its default: empty, 0, false.
+A **host** calls with a host key, a **session** with its token. Below its name, each method says who may call it, in
+which direction information flows (reads items, writes items, or control by hosts), whether it is idempotent, and
+whether a call is repeatable ([what is retried](../../clients/README.md#what-is-retried) has the exceptions). Each
+reason of a failure has one status: see [error reasons](#error-reasons). A request that breaks a rule of a field fails
+with `FIELD_INVALID`, before anything else happens.
+
+* A field that is only named is one of the [common fields](#common-fields).
+* A field that is not set has its default: empty, 0, false.
+* *Like an id*: it matches `{_AN_ID}`.
+* A field of an enum takes a known value, and UNSPECIFIED only if the enum says that it is the same as another one.
+* Strings without a rule about their form are limited further where their comment says so.
 """
 _CALLERS = {1: "hosts", 2: "sessions"}
-_FLOWS = {1: "reads items", 2: "writes items", 3: "control"}
+_FLOWS = {1: "reads", 2: "writes", 3: "control"}
+_LISTED = re.compile(r"(?<=number of )\w+(?= to return in one page)|(?<=level among the )\w+(?=\. PUBLIC)")
+"""What a method lists, where its own comment says so anyway: the field reads the same in all of them."""
+_STATUS = re.compile(r"\bExample, ([A-Z_]+): ")
+_UNSAID = frozenset({"enum.defined_only", "enum.not_in", "ignore"})
+"""The rules that the introduction states, and what is shown otherwise."""
 _IDEMPOTENCY = {
     MethodOptions.NO_SIDE_EFFECTS: "no side effects",
     MethodOptions.IDEMPOTENT: "idempotent",
@@ -67,8 +80,6 @@ _BOUNDS = {
 """The rules that set a minimum or a maximum, and of what."""
 _RULES = {
     "required": "required",
-    "enum.defined_only": "a known value",
-    "enum.not_in": "not UNSPECIFIED",
     "string.pattern": "matches `{}`",
     "string.uuid": "a UUID",
     "repeated.unique": "no entry twice",
@@ -88,6 +99,13 @@ class Contract:
             message.name: (file, index) for file in self.files for index, message in enumerate(file.message_type)
         }
         self._methods = {method.name for file in self.files for service in file.service for method in service.method}
+        self.common = self._common()
+
+    def _common(self) -> dict[str, str]:
+        """The fields that several messages have with the same description, by name: the most frequent of each."""
+        lines = Counter(line for file, index in self._messages.values() for line in _lines(self, file, index))
+        frequent = sorted((line for line, count in lines.items() if count > 1), key=lambda line: lines[line])
+        return dict(sorted(dict(frequent).items()))
 
     def message(self, type_name: str) -> tuple[FileDescriptorProto, int]:
         """Where the message of this full name is: its file and its number in it."""
@@ -121,6 +139,8 @@ def page(contract: Contract) -> Iterator[str]:
     yield _overview([file.service[index] for file, index in services])
     for file, index in services:
         yield from _service(contract, file, index)
+    yield "## Common fields"
+    yield _list(contract.common.items())
     yield "## Messages"
     for file, index in contract.shared_messages():
         yield from _shared_message(contract, file, index)
@@ -144,11 +164,11 @@ def _overview(services: Sequence[ServiceDescriptorProto]) -> str:
 def _service(contract: Contract, file: FileDescriptorProto, index: int) -> Iterator[str]:
     service = file.service[index]
     yield f"## {service.name}"
-    yield _comment(file, _SERVICE, index)
+    yield _without_statuses(_comment(file, _SERVICE, index))
     for number, method in enumerate(service.method):
         yield f"### {method.name}"
         yield _policy(contract, method)
-        yield _comment(file, _SERVICE, index, _MEMBER, number)
+        yield _without_statuses(_comment(file, _SERVICE, index, _MEMBER, number))
         yield from _request(contract, method)
         yield from _response(contract, method)
 
@@ -157,40 +177,55 @@ def _policy(contract: Contract, method: MethodDescriptorProto) -> str:
     policy = contract.option(method, "muniment.v1.policy")
     callers = " and ".join(_CALLERS[each] for each in policy.principals)
     idempotency = _IDEMPOTENCY[method.options.idempotency_level]
-    repeated = "may be repeated" if policy.may_be_repeated else "not to be repeated"
-    return f"For {callers} · {_FLOWS[policy.flow]} · {idempotency} · {repeated}"
+    repeated = "repeatable" if policy.may_be_repeated else "not repeatable"
+    return f"For {callers}: {_FLOWS[policy.flow]}, {idempotency}, {repeated}."
 
 
 def _request(contract: Contract, method: MethodDescriptorProto) -> Iterator[str]:
     title = "Each request of the stream" if method.client_streaming else "Request"
-    yield from _fields(contract, *contract.message(method.input_type), title=title, with_rules=True)
+    yield from _fields(contract, *contract.message(method.input_type), title=title)
 
 
 def _response(contract: Contract, method: MethodDescriptorProto) -> Iterator[str]:
-    yield from _fields(contract, *contract.message(method.output_type), title="Response", with_rules=False)
+    yield from _fields(contract, *contract.message(method.output_type), title="Response")
 
 
 def _shared_message(contract: Contract, file: FileDescriptorProto, index: int) -> Iterator[str]:
     yield f"### {file.message_type[index].name}"
     yield _comment(file, _MESSAGE, index)
-    has_rules = any(_rules(contract, field) for field in file.message_type[index].field)
-    yield from _fields(contract, file, index, title="", with_rules=has_rules)
+    yield from _fields(contract, file, index, title="Fields")
 
 
-def _fields(
-    contract: Contract, file: FileDescriptorProto, index: int, *, title: str, with_rules: bool
-) -> Iterator[str]:
+def _fields(contract: Contract, file: FileDescriptorProto, index: int, *, title: str) -> Iterator[str]:
+    """The fields of a message: those that are common by their names, the others with their descriptions."""
+    lines = _lines(contract, file, index)
+    common = ", ".join(f"`{name}`" for name, line in lines if contract.common.get(name) == line)
+    own = [(name, line) for name, line in lines if contract.common.get(name) != line]
+    if not own:
+        yield f"{title}: {common or 'no fields'}."
+    else:
+        yield f"{title}: {common}, and" if common else f"{title}:"
+        yield _list(own)
+
+
+def _lines(contract: Contract, file: FileDescriptorProto, index: int) -> list[tuple[str, str]]:
+    """Each field of a message by its name, with its type, its rules and its description."""
     message = file.message_type[index]
-    if not message.field:
-        yield f"{title}: no fields."
-        return
-    yield f"{title}:" if title else ""
-    rows = []
-    for number, field in enumerate(message.field):
-        rules = (_rules(contract, field),) if with_rules else ()
-        description = _comment(file, _MESSAGE, index, _MEMBER, number)
-        rows.append((f"`{field.name}`", _type(contract, message, field), *rules, description))
-    yield _table(("field", "type", *(("rules",) if with_rules else ()), "description"), rows)
+    return [
+        (field.name, _described(contract, message, field, _comment(file, _MESSAGE, index, _MEMBER, number)))
+        for number, field in enumerate(message.field)
+    ]
+
+
+def _described(contract: Contract, message: DescriptorProto, field: FieldDescriptorProto, comment: str) -> str:
+    """A field without its name. What its comment says of its rules is not said again."""
+    rules = [rule for rule in _rules(contract, field) if rule.removesuffix(" or empty") not in comment]
+    comment = _LISTED.sub("entries", _without_statuses(comment))
+    return f"{', '.join([_type(contract, message, field), *rules])}. {comment}"
+
+
+def _list(fields: Iterable[tuple[str, str]]) -> str:
+    return "\n".join(f"* `{name}`: {line}" for name, line in fields).replace("\n\n", " ")
 
 
 def _type(contract: Contract, message: DescriptorProto, field: FieldDescriptorProto) -> str:
@@ -212,9 +247,10 @@ def _plain(field: FieldDescriptorProto) -> str:
     return field.type_name.rpartition(".")[2] or FieldDescriptorProto.Type.Name(field.type)[5:].lower()
 
 
-def _rules(contract: Contract, field: FieldDescriptorProto) -> str:
+def _rules(contract: Contract, field: FieldDescriptorProto) -> list[str]:
     rules = contract.option(field, "buf.validate.field")
-    return ", ".join([*_in_words(rules), *(["or empty"] if rules.HasField("ignore") else [])])
+    *others, last = [*_in_words(rules)] or [""]
+    return [*others, f"{last} or empty" if rules.HasField("ignore") else last]
 
 
 def _in_words(rules: Message, kind: str = "") -> Iterator[str]:
@@ -223,21 +259,32 @@ def _in_words(rules: Message, kind: str = "") -> Iterator[str]:
     yield from _ranges([(name, value) for name, value in named if name in _BOUNDS])
     for name, value in named:
         if name == "repeated.items":
-            yield f"each {', '.join(_in_words(value))}"
+            yield from (f"each {rule}" for rule in [", ".join(_in_words(value))] if rule)
         elif isinstance(value, Message) and not kind:
             yield from _in_words(value, f"{name}.")
-        elif name != "ignore" and name not in _BOUNDS:
+        elif value == _AN_ID:
+            yield "like an id"
+        elif name not in _UNSAID and name not in _BOUNDS:
             yield _RULES.get(name, f"`{name}` {{}}").format(value)
 
 
 def _ranges(bounds: Sequence[tuple[str, Any]]) -> Iterator[str]:
     """Minimum and maximum of the same thing as one range."""
     for unit in dict.fromkeys(_BOUNDS[name] for name, _ in bounds):
-        of_unit = [(name, _shown(value)) for name, value in bounds if _BOUNDS[name] == unit]
+        of_unit = [(name, value) for name, value in bounds if _BOUNDS[name] == unit]
         least = next((value for name, value in of_unit if re.search(r"\.(min|gte)", name)), None)
         most = next((value for name, value in of_unit if re.search(r"\.(max|lte)", name)), None)
-        number = f"{least} to {most}" if least and most else f"{least} or more" if least else f"up to {most}"
-        yield f"{number} {unit}".strip()
+        yield _range(least, most, unit)
+
+
+def _range(least: Any, most: Any, unit: str) -> str:
+    if unit == "bytes" and most % 1024 == 0:
+        return f"{f'{least} byte' if least else 'up'} to {most // 1024:,} KiB"
+    shown = [_shown(each) for each in (least, most) if each]
+    if unit == "code points" and (least, most) == (1, None):
+        return "not empty"
+    number = " to ".join(shown) if len(shown) > 1 else f"up to {shown[0]}" if most else f"{_shown(least)} or more"
+    return f"{number} {unit}".strip()
 
 
 def _shown(value: Any) -> str:
@@ -248,18 +295,21 @@ def _shown(value: Any) -> str:
 
 def _seconds(seconds: int) -> str:
     """In the largest unit without a fraction."""
-    for unit, length in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
+    for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
         if seconds and seconds % length == 0:
-            return f"{seconds // length} {unit}"
-    return f"{seconds} s"
+            return _plural(seconds // length, unit)
+    return _plural(seconds, "second")
+
+
+def _plural(count: int, unit: str) -> str:
+    return f"{count} {unit}{'' if count == 1 else 's'}"
 
 
 def _enum(file: FileDescriptorProto, index: int) -> Iterator[str]:
     enum = file.enum_type[index]
     yield f"### {enum.name}"
     yield _comment(file, _ENUM, index)
-    values = [(f"`{value.name}`", _comment(file, _ENUM, index, _MEMBER, n)) for n, value in enumerate(enum.value)]
-    yield _table(("value", "description"), values)
+    yield _list((value.name, _comment(file, _ENUM, index, _MEMBER, n)) for n, value in enumerate(enum.value))
 
 
 def _reasons(file: FileDescriptorProto, index: int) -> Iterator[str]:
@@ -267,13 +317,16 @@ def _reasons(file: FileDescriptorProto, index: int) -> Iterator[str]:
     enum = file.enum_type[index]
     yield "## Error reasons"
     yield _comment(file, _ENUM, index)
-    rows = []
-    for number, value in enumerate(enum.value[1:], 1):
-        text = _comment(file, _ENUM, index, _MEMBER, number)
-        statuses = ", ".join(re.findall(r"\bExample, ([A-Z_]+): ", text))
-        text = re.sub(r"\bExample, [A-Z_]+: ", "Example: ", text)
-        rows.append((f"`{_without_prefix(enum, value.name)}`", statuses, text))
-    yield _table(("reason", "status", "description"), rows)
+    described = [_comment(file, _ENUM, index, _MEMBER, number) for number in range(len(enum.value))]
+    yield _list(
+        (_without_prefix(enum, value.name), f"{', '.join(_STATUS.findall(text))}. {_STATUS.sub('Example: ', text)}")
+        for value, text in zip(enum.value[1:], described[1:], strict=True)
+    )
+
+
+def _without_statuses(text: str) -> str:
+    """Reasons alone where a comment names the status of a reason, too."""
+    return re.sub(r"\b[A-Z]+(?:_[A-Z]+)* (?=`[A-Z]+_[A-Z_]+`)", "", text)
 
 
 def _without_prefix(enum: EnumDescriptorProto, name: str) -> str:
