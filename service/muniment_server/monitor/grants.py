@@ -31,8 +31,6 @@ _LEVEL_VIEWS = (
     "session", "agent", "link", "visible", "shared_visible", "visible_chunk", "visible_stat", "visible_meaning",
     "visible_remote_embedding", "visible_embedding_list", "storage_size", "deleted_item",
 )  # fmt: skip
-LEVEL_RELATIONS = frozenset({*_LEVEL_TABLES, *_LEVEL_VIEWS})
-"""The relations that a level's query finds by an unqualified name."""
 _UPDATED: Mapping[str, tuple[str, ...]] = {
     "item": ("item_id", "revision", "change_id", "content", "tags", "create_time", "update_time", "expire_time",
              "delete_time"),

@@ -18,8 +18,6 @@ from muniment_server.monitor.queries import (
     SESSION_FILES,
     SESSION_QUERIES,
     TRUSTED,
-    UnscopedQuery,
-    check_names,
 )
 from muniment_server.postgres.queries import load
 
@@ -31,7 +29,6 @@ _OF_THE_MONITOR = re.compile(
 """What the monitor is made of, and the values that it compares: the lattice, ids and normal forms."""
 _FILES = {name: file for file in (*SESSION_FILES, *HOST_FILES) for name in load(*file)}
 _TEXTS = {name: text for file in (*SESSION_FILES, *HOST_FILES) for name, text in load(*file).items()}
-_RELATIONS = load("muniment_server.monitor", "scope.sql")
 
 
 class Place(Enum):
@@ -50,8 +47,6 @@ class Patch:
 
     place: Place
     apply: Callable[[pytest.MonkeyPatch], None]
-    text: str = ""
-    """The query of a noun as its file would have it."""
 
 
 @dataclass(frozen=True)
@@ -73,17 +68,6 @@ class Mutant:
     def places(self) -> frozenset[Place]:
         """Where the guards stand that it breaks."""
         return frozenset(patch.place for patch in self.patches) | ({Place.DATABASE} if self.damage else set())
-
-    @property
-    def starts(self) -> bool:
-        """Whether a server would start: the monitor reads each query of a noun first."""
-        try:
-            for patch in self.patches:
-                if patch.place is Place.QUERY:
-                    check_names(self.name, patch.text, _RELATIONS)
-        except UnscopedQuery:
-            return False
-        return True
 
     @property
     def leaks(self) -> bool:
@@ -124,10 +108,9 @@ def edit(queries: Mapping[str, str], query: str, old: str, new: str, *, count: i
         assert queries[query].count(old) == count, f"{query} does not hold {old!r} {count} times"
         monkeypatch.setitem(queries, query, queries[query].replace(old, new))
 
-    own = _TEXTS.get(query, "")
-    if query in _TEXTS and old not in own:
+    if old not in _TEXTS.get(query, old):
         return Patch(Place.MONITOR, patch)
-    return Patch(_place_of(query), patch, own.replace(old, new))
+    return Patch(_place_of(query), patch)
 
 
 def cut(queries: Mapping[str, str], query: str, pattern: str) -> Patch:
@@ -138,7 +121,7 @@ def cut(queries: Mapping[str, str], query: str, pattern: str) -> Patch:
         assert found, f"{query} holds nothing like {pattern}"
         monkeypatch.setitem(queries, query, changed)
 
-    return Patch(_place_of(query), patch, re.sub(pattern, "", _TEXTS[query]))
+    return Patch(_place_of(query), patch)
 
 
 def edit_scope(old: str, new: str) -> Patch:
