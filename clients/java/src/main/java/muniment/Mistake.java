@@ -22,6 +22,9 @@ final class Mistake {
   /** gRPC's description of a connection that ended, and of nothing else. */
   private static final String CLOSED = "Network closed for unknown reason";
 
+  /** How gRPC's description of a call begins that came while the server stopped. */
+  private static final String ENDED_BY_SERVER = "Abrupt GOAWAY closed sent stream";
+
   private static final Pattern NAMES = Pattern.compile("subjectAlternativeNames=\\[(.*?)]");
 
   private Mistake() {}
@@ -39,11 +42,16 @@ final class Mistake {
 
   /**
    * gRPC reports a broken connection as {@code UNKNOWN: channel closed} if a second write fails
-   * after the first: see grpc-java issue 10120.
+   * after the first: see grpc-java issue 10120. If the server ended it while it took no more calls,
+   * the code is INTERNAL.
    */
   private static boolean isBrokenConnection(Status status) {
-    return status.getCode() == Status.Code.UNKNOWN
-        && status.getCause() instanceof ClosedChannelException;
+    return switch (status.getCode()) {
+      case UNKNOWN -> status.getCause() instanceof ClosedChannelException;
+      case INTERNAL ->
+          Objects.requireNonNullElse(status.getDescription(), "").startsWith(ENDED_BY_SERVER);
+      default -> false;
+    };
   }
 
   private static Status unavailable(Status closed) {

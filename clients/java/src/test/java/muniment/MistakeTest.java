@@ -50,6 +50,19 @@ class MistakeTest {
         "the connection to there:443 broke: Connection reset by peer", explained.getDescription());
   }
 
+  /** What gRPC says of a call that arrives after the server has begun to stop. */
+  @Test
+  void aConnectionThatTheServerEndsBroke() {
+    Status ended =
+        Status.INTERNAL.withDescription(
+            "Abrupt GOAWAY closed sent stream. HTTP/2 error code: INTERNAL_ERROR");
+
+    Status explained = Mistake.explained(ended, new Pool.Target("there:443", true), true);
+
+    assertEquals(Status.Code.UNAVAILABLE, explained.getCode());
+    assertEquals("the connection to there:443 broke", explained.getDescription());
+  }
+
   @Test
   void withoutTlsAtAPortWithTls() throws Exception {
     var certificates = new Certificates(folder);
