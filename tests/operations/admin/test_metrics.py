@@ -209,6 +209,18 @@ def test_every_metric_of_a_rule_or_a_panel_is_served(dev, file):
     assert named - {"grpc_code", "grpc_method"} <= served
 
 
+def test_every_alert_says_what_to_do():
+    """In its annotation `action`, which may name a section of a page of service/docs."""
+    text = (ROOT / "service/deploy/alerts.yml").read_text()
+    rules = re.split(r"^ +- alert: ", text, flags=re.MULTILINE)[1:]
+    actions = [re.search(r"^ +action: \"(.+)\"$", rule, re.MULTILINE) for rule in rules]
+
+    assert rules
+    assert all(actions)
+    for page, section in re.findall(r"see (operations|configuration), '([^']+)'", text, re.IGNORECASE):
+        assert f"\n## {section}\n" in (ROOT / f"service/docs/{page}.md").read_text()
+
+
 def test_only_the_account_of_the_server_reaches_the_socket(folder_of_two):
     assert stat.S_IMODE((folder_of_two / ".muniment" / "metrics.sock").stat().st_mode) == 0o600
 
