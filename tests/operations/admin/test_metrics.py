@@ -194,19 +194,26 @@ def _queries() -> list[str]:
     return [target["expr"] for panel in panels for target in panel["targets"]]
 
 
-@pytest.mark.parametrize("file", ["alerts.yml", "dashboard.json"])
-def test_every_metric_of_a_rule_or_a_panel_is_served(dev, file):
+_NAMING = {
+    "alerts.yml": lambda: (ROOT / "service/deploy/alerts.yml").read_text(),
+    "dashboard.json": lambda: "\n".join(_queries()),
+    "operations.md": lambda: "\n".join(re.findall(r"`\w+`", (ROOT / "service/docs/operations.md").read_text())),
+}
+
+
+@pytest.mark.parametrize("file", _NAMING)
+def test_every_metric_of_a_rule_a_panel_or_the_page_is_served(dev, file):
     """That server has an embedder."""
     run(dev.folder, "memory", "get", "none", "--agent", "alice", "--taint", "public")
-    text = (ROOT / "service/deploy/alerts.yml").read_text() if file == "alerts.yml" else "\n".join(_queries())
     served = {name for name, _ in samples(f"unix:{dev.folder / '.muniment' / 'metrics.sock'}")}
-    named = set(re.findall(r"(?:muniment|grpc)_\w+", text))
+    named = set(re.findall(r"(?:muniment|grpc)_\w+", _NAMING[file]()))
     # Those of others: test_remote_embedder.py and test_remote_reranker.py in tests/proof/faults, and
     # tests/operations/citus/test_serving.py.
     elsewhere = ("muniment_remote_", "muniment_reranker", "muniment_node_up")
-    named -= {name for name in named if name.startswith(elsewhere)}
+    after_failures = ("muniment_database_failures_total", "muniment_database_down_since_timestamp_seconds")
+    named -= {name for name in named if name.startswith(elsewhere)} | {"grpc_code", "grpc_method", *after_failures}
 
-    assert named - {"grpc_code", "grpc_method"} <= served
+    assert sorted(name for name in named if not any(each.startswith(name) for each in served)) == []
 
 
 def test_every_alert_says_what_to_do():
