@@ -32,7 +32,7 @@ from muniment_server.embedder.remote.embedding_service import RemoteEmbedding
 from muniment_server.embedder.remote.model import RemoteModel
 from muniment_server.embedder.remote.reranker import RemoteReranker
 from muniment_server.embedder.remote.reranking_service import reranking
-from muniment_server.embedder.socket import serve_queries
+from muniment_server.embedder.socket import serve_built_in
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.driver_errors import is_lost_connection, location_of
@@ -185,9 +185,7 @@ def main() -> None:
     assignment, stop = orders.assignment, orders.stop
     assert assignment.embedder is not None  # otherwise the supervisor would not have started this process
     child_main.beat_while(lambda: not model.is_stuck(_STUCK_SECONDS))
-    socket = Path(assignment.embedder)
-    socket.unlink(missing_ok=True)  # left by an embedder that was killed
-    chunks = CrashTolerantEmbedder(model, socket.parent)
+    chunks = CrashTolerantEmbedder(model, Path(assignment.embedder).parent)
     databases, disk = assignment.databases(SINGLE), assignment.disk()
     with ExitStack() as stack:
         remote = None
@@ -198,7 +196,7 @@ def main() -> None:
         schedule = EmbeddingSchedule(databases, chunks.embed, next_model=remote or no_model)
         if assignment.measures:
             threading.Thread(target=measure_queue, args=(databases, remote or no_model), daemon=True).start()
-        stack.enter_context(serve_queries(assignment.embedder, model.embed_query))
+        stack.enter_context(serve_built_in(assignment.embedder, model.embed_query))
         stack.enter_context(_lists(assignment))
         while not stop.wait(_POLL_SECONDS):
             embed_queued_chunks(schedule, disk, stop)

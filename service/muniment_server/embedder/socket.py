@@ -1,54 +1,85 @@
-"""What workers ask the embedder: the embedding of a query, and the order of the texts that it found.
+"""What workers ask the embedder, by gRPC: the embedding of a query, and the order of the texts that it found.
 
-What is for a model at an address goes to sockets of their own, one for each level that may be sent: a higher level
-takes no turn of a lower one, and a level above the ceiling has none.
+Each level has sockets of its own: for the built-in model, the model at an address and the reranker. So no level takes
+the turns of another, and what may not be sent to an address has no socket. Messages are JSON. A method whose messages
+change gets another name: after an upgrade, a worker may ask an embedder of another version.
 """
 
 from __future__ import annotations
 
 import json
-from array import array
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+import logging
+import threading
+from bisect import insort
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Any, TypeAlias
+
+import grpc
 
 from muniment_server.domain.classification import Classification
-from muniment_server.embedder.remote.configuration import MAX_DIMENSIONS, remote_socket, reranker_socket
-from muniment_server.embedder.request_socket import SocketClient, serve_requests
+from muniment_server.embedder.remote.configuration import query_socket, remote_socket, reranker_socket
 from muniment_server.search.embeddings import DIMENSIONS, MAX_CHARS, RemoteVector, Vector, model_number
-from muniment_server.search.reranking import MAX_RERANKED, LabeledText, Reranker
+from muniment_server.search.reranking import LabeledText, Reranker
 from muniment_server.search.search import QueryEmbedder, RemoteQueryEmbedder
 
+_LOG = logging.getLogger("muniment.embedder")
 _TIMEOUT_SECONDS = 0.5
 """How long a query waits for its embedding, which takes 20 ms on a free core, 200 ms at most."""
 _REMOTE_SECONDS = 1.0
-"""How long a query waits for its embedding by a model at an address. The embedder waits for the model a little less, so
-that it can still report that there is no embedding: a model that is late must not count as an embedder that is down."""
+"""How long a query waits for its embedding by a model at an address."""
 _RERANKING_SECONDS = 0.3
 """How long a search waits for its reranking."""
-_MAX_QUEUE_SECONDS = 0.4
-"""A query that was queued for longer is dropped: its embedding would mostly arrive too late."""
-_MAX_RERANKING_QUEUE_SECONDS = 0.05
-_ITEM_BYTES = array("h").itemsize
-_VECTOR_BYTES = (1 + MAX_DIMENSIONS) * _ITEM_BYTES
-_MAX_QUERY_BYTES = 4 * MAX_CHARS
+_MARGIN_SECONDS = 0.05
+"""How long before the worker's deadline the embedder has its answer. What has waited until then is dropped."""
+_MAX_QUEUED = 8
+"""How many requests wait at a socket. Another one is refused at once."""
+_STOP_SECONDS = 1.0
 _MAX_TEXT_CHARS = 1000
 """How many code points of a text are reranked: a chunk of 600, after an author or a key."""
-_MAX_JSON_BYTES = 12 * (MAX_CHARS + MAX_RERANKED * _MAX_TEXT_CHARS)
-"""The size limit of a request to rerank. JSON takes twelve bytes for a code point at most."""
+_SERVICE, _EMBED, _RERANK = "muniment.Embedder", "Embed", "Rerank"
+_CHANNEL_OPTIONS = (("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 1000))
+"""An embedder that was replaced is asked again a second later. Until then, requests fail at once."""
+
+Embed: TypeAlias = Callable[[str, float], Vector | None]
+"""Embeds a query within a number of seconds. None if there is no embedding."""
+Order: TypeAlias = Callable[[str, Sequence[LabeledText], float], Sequence[int] | None]
+"""Orders the texts that a query found, within a number of seconds: their indexes. None if there is no order."""
+
+
+class _Client:
+    """Asks the embedder by one method. Each level has a socket, whose path *path_of* returns."""
+
+    def __init__(self, method: str, path_of: Callable[[Classification], str]) -> None:
+        self._methods = {level: _method_at(path_of(level), method) for level in Classification}
+
+    def ask(self, request: object, level: Classification, seconds: float) -> Sequence[int]:
+        """The answer to a request of *level* within *seconds*. Empty if there is none."""
+        try:
+            answer: Sequence[int] = self._methods[level](request, timeout=seconds)
+        except grpc.RpcError:  # too late, refused, or no embedder is running
+            return ()
+        return answer
 
 
 def query_embedder(path: str) -> QueryEmbedder:
     """A query embedder that uses the process at *path*. It returns None if that is down, slow or overloaded."""
-    client = SocketClient(lambda _: path, _TIMEOUT_SECONDS, _VECTOR_BYTES)
-    return lambda text, level: _vector(client.ask(text.encode(), level), DIMENSIONS)
+    client = _Client(_EMBED, lambda level: query_socket(path, level))
+
+    def embed(text: str, level: Classification) -> Vector | None:
+        vector = client.ask(text[:MAX_CHARS], level, _TIMEOUT_SECONDS)
+        return vector if len(vector) == DIMENSIONS else None
+
+    return embed
 
 
 def remote_query_embedder(path: str, model: str, ceiling: Classification) -> RemoteQueryEmbedder:
     """The same for the model of that name at an address. None for every level above *ceiling*."""
-    client = SocketClient(lambda level: remote_socket(path, level), _REMOTE_SECONDS, _VECTOR_BYTES)
+    client = _Client(_EMBED, lambda level: remote_socket(path, level))
 
     def embed(text: str, level: Classification) -> RemoteVector | None:
-        vector = _vector(client.ask(text.encode(), level)) if level.can_flow_to(ceiling) else None
+        vector = client.ask(text[:MAX_CHARS], level, _REMOTE_SECONDS) if level.can_flow_to(ceiling) else ()
         return RemoteVector(model_number(model, len(vector)), vector) if vector else None
 
     return embed
@@ -56,51 +87,100 @@ def remote_query_embedder(path: str, model: str, ceiling: Classification) -> Rem
 
 def reranker(path: str, ceiling: Classification) -> Reranker:
     """A reranker up to *ceiling* that uses the process at *path*."""
-    client = SocketClient(lambda level: reranker_socket(path, level), _RERANKING_SECONDS, MAX_RERANKED)
+    client = _Client(_RERANK, lambda level: reranker_socket(path, level))
 
     def order(query: str, texts: Sequence[LabeledText], level: Classification) -> Sequence[int] | None:
         request = [query[:MAX_CHARS], *((int(one.level), one.text[:_MAX_TEXT_CHARS]) for one in texts)]
-        return list(client.ask(json.dumps(request).encode(), level) or ()) or None
+        return client.ask(request, level, _RERANKING_SECONDS) or None
 
     return Reranker(ceiling, order)
 
 
-def serve_queries(
-    path: str, embed: Callable[[str], Vector | None], *, at_once: int = 1
-) -> AbstractContextManager[None]:
-    """Serve queries at *path*, *at_once* at a time. If *embed* returns None, the query gets no answer."""
+@contextmanager
+def serve_built_in(path: str, embed: Callable[[str], Vector]) -> Iterator[None]:
+    """Embed the queries of all levels, one at a time. Of those that wait, one of the lowest level is next."""
+    turns = _Turns()
 
-    def answer(query: bytes) -> bytes | None:
-        vector = embed(query.decode("utf-8", "replace"))
-        return None if vector is None else array("h", [len(vector), *vector]).tobytes()
+    def embed_of(level: Classification) -> Embed:
+        return lambda text, seconds: turns.run(level, seconds, lambda: embed(text))
 
-    return serve_requests(path, answer, max_bytes=_MAX_QUERY_BYTES, queue_seconds=_MAX_QUEUE_SECONDS, at_once=at_once)
+    with ExitStack() as stack:
+        for level in Classification:
+            stack.enter_context(serve_queries(query_socket(path, level), embed_of(level)))
+        yield
 
 
-def serve_rerankings(
-    path: str, order: Callable[[str, Sequence[LabeledText]], Sequence[int] | None], *, at_once: int
-) -> AbstractContextManager[None]:
-    """The same for texts to rerank. The answer has a byte for each: its index."""
+def serve_queries(path: str, embed: Embed, *, at_once: int = 1) -> AbstractContextManager[None]:
+    """Embed the queries of one level at *path*, *at_once* at a time, until the block ends."""
+    return _serving(path, _EMBED, embed, at_once)
 
-    def answer(request: bytes) -> bytes | None:
-        query, *texts = json.loads(request)
-        indexes = order(query, [LabeledText(Classification(level), text) for level, text in texts])
-        return None if indexes is None else bytes(indexes)
 
-    return serve_requests(
-        path,
-        answer,
-        max_bytes=_MAX_JSON_BYTES,
-        queue_seconds=_MAX_RERANKING_QUEUE_SECONDS,
-        at_once=at_once,
+def serve_rerankings(path: str, order: Order, *, at_once: int) -> AbstractContextManager[None]:
+    """The same for texts to rerank."""
+
+    def answer(request: Any, seconds: float) -> Sequence[int] | None:
+        query, *texts = request
+        return order(query, [LabeledText(Classification(level), text) for level, text in texts], seconds)
+
+    return _serving(path, _RERANK, answer, at_once)
+
+
+class _Turns:
+    """Lets one request run at a time, the lowest level first."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._waiting: list[Classification] = []
+        self._is_taken = False
+
+    def run(self, level: Classification, seconds: float, act: Callable[[], Vector]) -> Vector | None:
+        """What *act* returns. None if it has no turn within *seconds*."""
+        with self._changed:
+            insort(self._waiting, level)
+            has_turn = self._changed.wait_for(lambda: not self._is_taken and level == self._waiting[0], seconds)
+            self._waiting.remove(level)
+            if not has_turn:
+                return None
+            self._is_taken = True
+        try:
+            return act()
+        finally:
+            with self._changed:
+                self._is_taken = False
+                self._changed.notify_all()
+
+
+def _method_at(path: str, method: str) -> Any:
+    return grpc.insecure_channel(f"unix:{path}", _CHANNEL_OPTIONS).unary_unary(
+        f"/{_SERVICE}/{method}", _to_json, json.loads
     )
 
 
-def _vector(answer: bytes | None, dimensions: int | None = None) -> Vector | None:
-    """The vector in an answer: the number of components, and the components.
+@contextmanager
+def _serving(
+    path: str, method: str, answer: Callable[[Any, float], Sequence[int] | None], at_once: int
+) -> Iterator[None]:
+    """Answer requests at *path*, *at_once* at a time. At the end, those that wait are still answered."""
 
-    None without an answer, or if it is incomplete or has other *dimensions*.
-    """
-    whole = (answer or b"")[: len(answer or b"") // _ITEM_BYTES * _ITEM_BYTES]
-    count, *components = array("h", whole).tolist() or [0]
-    return components if count and len(components) == count == (dimensions or count) else None
+    def answer_or_nothing(request: Any, context: grpc.ServicerContext) -> Sequence[int]:
+        seconds = (context.time_remaining() or 0.0) - _MARGIN_SECONDS
+        try:
+            return (answer(request, seconds) if seconds > 0 else None) or ()
+        except Exception as error:  # noqa: BLE001 - its text may contain the query, which gRPC would log
+            _LOG.error("cannot answer a search: %s", type(error).__name__)
+            return ()
+
+    handler = grpc.unary_unary_rpc_method_handler(answer_or_nothing, json.loads, _to_json)
+    with ThreadPoolExecutor(at_once) as threads:
+        server = grpc.server(threads, maximum_concurrent_rpcs=at_once + _MAX_QUEUED)
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(_SERVICE, {method: handler}),))
+        server.add_insecure_port(f"unix:{path}")
+        server.start()
+        try:
+            yield
+        finally:
+            server.stop(_STOP_SECONDS).wait()
+
+
+def _to_json(message: object) -> bytes:
+    return json.dumps(message).encode()

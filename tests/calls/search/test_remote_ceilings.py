@@ -18,7 +18,7 @@ def test_a_worker_gives_no_query_above_the_ceiling_to_the_embedder(tmp_path):
     """Not even to an embedder that would take it."""
     path, received = str(tmp_path / "e"), []
 
-    def embed(text):
+    def embed(text, _seconds):
         received.append(text)
         return [1, 2, 3]
 

@@ -21,6 +21,7 @@ from muniment_server.admin.connection import connect_operator
 from muniment_server.admin.inspection import remote_chunks
 from muniment_server.domain.classification import Classification
 from muniment_server.embedder import queue as embedding_queue
+from muniment_server.embedder import socket as embedder_socket
 from muniment_server.embedder.main import EmbeddingSchedule, embed_queued_chunks
 from muniment_server.embedder.queue import (
     FIRST,
@@ -104,7 +105,6 @@ def wait_until(condition: Callable[[], object], seconds: float = 60.0) -> None:
 @contextmanager
 def world_of(database, folder, server, ceiling, *, ready: bool = True) -> Iterator[World]:
     config, path, ready_socket = server.config(ceiling), str(folder / "e"), folder / f"e.{ceiling:d}"
-    ready_socket.unlink(missing_ok=True)  # of a world before
     model = server.new_model(ceiling)
     with ExitStack() as stack:
         roles, remote_roles = (RoleDatabase(database.conninfo, pool_sizes=SINGLE) for _ in range(2))
@@ -244,7 +244,7 @@ def test_a_model_that_does_not_answer_is_replaced_by_the_built_in_one(world):
 
 
 def test_a_slow_model_delays_a_search_by_a_second_at_most(world, monkeypatch):
-    monkeypatch.setattr(remote_embedding, "_QUERY_SECONDS", 0.9)
+    monkeypatch.setattr(embedder_socket, "_REMOTE_SECONDS", 1.0)
     fill(world)
     ended = threading.Event()
     world.server.answer = lambda *_: ended.wait(20)
@@ -853,7 +853,7 @@ def test_a_query_that_is_always_late_stops_no_others(world, monkeypatch):
 
     world.server.answer = answer
     with monkeypatch.context() as hurried:
-        hurried.setattr(remote_embedding, "_QUERY_SECONDS", 1.5)
+        hurried.setattr(embedder_socket, "_REMOTE_SECONDS", 1.5)
         late = [world.found(PUBLIC, "slow") for _ in range(4)]
     in_time = world.found(PUBLIC, "feline")
     ended.set()

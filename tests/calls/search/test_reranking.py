@@ -285,7 +285,7 @@ def test_a_reranker_that_fails_leaves_the_order_and_one_line_in_the_log(world, a
 
 @pytest.mark.parametrize("drips", [False, True])
 def test_a_slow_reranker_costs_a_search_little_and_leaves_the_order(world, monkeypatch, drips):
-    monkeypatch.setattr(remote_reranking, "_SECONDS", 0.25)
+    monkeypatch.setattr(embedder_socket, "_RERANKING_SECONDS", 0.3)
     fill(world)
     ended = threading.Event()
 
@@ -322,7 +322,7 @@ def test_a_search_whose_reranking_is_always_late_stops_no_others(world, monkeypa
     ended = threading.Event()
     world.server.answer = hanging(ended)
     with monkeypatch.context() as hurried:
-        hurried.setattr(remote_reranking, "_SECONDS", 1.0)
+        hurried.setattr(embedder_socket, "_RERANKING_SECONDS", 1.0)
         late = [world.search(PUBLIC, "cat slow").reranked for _ in range(3)]
     in_time = world.search(PUBLIC, "cat").reranked
     ended.set()
@@ -364,7 +364,7 @@ def test_a_level_waits_neither_for_the_searches_of_another_nor_for_its_failures(
 
 
 def test_what_is_under_way_at_a_level_is_bounded(world, monkeypatch):
-    monkeypatch.setattr(remote_reranking, "_SECONDS", 0.25)
+    monkeypatch.setattr(embedder_socket, "_RERANKING_SECONDS", 0.3)
     fill(world)
     ended, running, most, lock = threading.Event(), 0, 0, threading.Lock()
 

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import threading
 import time
+from bisect import insort
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,13 +21,13 @@ import muniment
 from muniment import Classification
 from muniment_server.domain.classification import Classification as Level
 from muniment_server.domain.errors import StorageFull
-from muniment_server.embedder import request_socket
 from muniment_server.embedder import socket as embedder_socket
 from muniment_server.embedder.main import EmbeddingSchedule, Model, embed_queued_chunks
-from muniment_server.embedder.socket import query_embedder, serve_queries
+from muniment_server.embedder.remote.configuration import query_socket
+from muniment_server.embedder.socket import query_embedder, serve_built_in, serve_queries, serve_rerankings
 from muniment_server.postgres.disk import Disk
 from muniment_server.process.stop_signal import StopSignal
-from muniment_server.search.embeddings import DIMENSIONS
+from muniment_server.search.embeddings import DIMENSIONS, MAX_CHARS
 from tests.proof.faults.processes import ServerProcess, running, runs, wait_until
 from tests.support.clock import StoppedClock
 from tests.support.commands import WORDS_ALONE
@@ -74,11 +75,11 @@ def test_a_killed_embedder_is_replaced_and_searches_use_words_meanwhile(server, 
 def test_an_embedder_stops_with_its_server(server, session):
     wait_until(lambda: found(session)[0], "meaning is compared", seconds=_SLOW)
     (embedder,) = server.embedders()
-    folders = set(Path(tempfile.gettempdir()).glob("muniment-*/embedder"))
+    folders = set(Path(tempfile.gettempdir()).glob("muniment-*/embedder.q1"))
 
     assert server.terminate() == 0
     assert not runs(embedder)
-    assert len(set(Path(tempfile.gettempdir()).glob("muniment-*/embedder")) & folders) < len(folders)
+    assert len(set(Path(tempfile.gettempdir()).glob("muniment-*/embedder.q1")) & folders) < len(folders)
 
 
 def test_an_embedder_that_hangs_delays_no_search_by_more_than_half_a_second(server, session):
@@ -93,61 +94,22 @@ def test_an_embedder_that_hangs_delays_no_search_by_more_than_half_a_second(serv
     assert (answer.semantic, [result.memory.key for result in answer.results]) == (False, ["dog"])
 
 
-def test_an_embedder_that_does_not_answer_is_left_alone_for_a_while(tmp_path, monkeypatch):
-    monkeypatch.setattr(request_socket, "_BACKOFF_SECONDS", 3.0)  # a second may be over before the next is asked
-    path, ended = str(tmp_path / "s"), threading.Event()
-
-    def hanging(_):
-        ended.wait(20)
-        return [0] * DIMENSIONS
-
-    asked = query_embedder(path)
-    with serve_queries(path, hanging):
-        took = [_seconds(lambda: asked("q", Level.PUBLIC)) for _ in range(4)]
-        other_level = _seconds(lambda: asked("q", Level.INTERNAL))
-        time.sleep(3)
-        again = _seconds(lambda: asked("q", Level.PUBLIC))
-        ended.set()
-
-    assert all(seconds > 0.4 for seconds in (*took[:3], other_level, again))
-    assert took[3] < 0.4
-
-
-def test_requests_that_one_level_sent_in_vain_do_not_count_for_another(monkeypatch):
-    sent = []
-
-    def send(_client, _request, level):
-        sent.append(level)
-        raise TimeoutError
-
-    monkeypatch.setattr(request_socket.SocketClient, "_send", send)
-    client = request_socket.SocketClient(str, 1.0, 1)
-    levels = [Level.RESTRICTED, Level.RESTRICTED, Level.PUBLIC, Level.PUBLIC]
-    for level in levels:
-        client.ask(b"", level)
-
-    assert sent == levels
-
-
 @pytest.fixture
 def patient(monkeypatch):
-    """Queries wait longer than a busy machine takes to queue twenty of them."""
-    monkeypatch.setattr(request_socket, "_RECEIVE_SECONDS", 30.0)
+    """Queries wait longer than a busy machine takes to send twenty of them."""
     monkeypatch.setattr(embedder_socket, "_TIMEOUT_SECONDS", 60.0)
-    monkeypatch.setattr(embedder_socket, "_MAX_QUEUE_SECONDS", 60.0)
 
 
 @pytest.fixture
-def queued(monkeypatch):
-    """The levels of the queries that were queued, in order."""
-    levels: list[int] = []
-    put = request_socket._Queue.put
+def waiting(monkeypatch):
+    """The levels of the queries that have waited for their turn among the levels, in order."""
+    levels: list[Level] = []
 
-    def put_and_note(queue, request):
-        put(queue, request)
-        levels.append(request.level)
+    def insort_and_note(found, level):
+        insort(found, level)
+        levels.append(level)
 
-    monkeypatch.setattr(request_socket._Queue, "put", put_and_note)
+    monkeypatch.setattr(embedder_socket, "insort", insort_and_note)
     return levels
 
 
@@ -165,46 +127,71 @@ class Slow:
         return [1] * DIMENSIONS
 
 
-def test_queries_are_computed_one_at_a_time_the_lowest_level_first_and_few_wait(tmp_path, patient, queued):
+def test_queries_are_computed_one_at_a_time_the_lowest_level_first_and_few_wait(tmp_path, patient, waiting):
     path, slow = str(tmp_path / "s"), Slow()
-    with serve_queries(path, slow.embed), ThreadPoolExecutor(32) as pool:
+    with serve_built_in(path, slow.embed), ThreadPoolExecutor(32) as pool:
         ask = query_embedder(path)
-        first = pool.submit(ask, "first", Level.RESTRICTED)
+        first = pool.submit(ask, "first", Level.INTERNAL)
         assert slow.begun.wait(60)
         high = [pool.submit(ask, f"high {number}", Level.RESTRICTED) for number in range(20)]
-        wait_until(lambda: len(queued) == 1 + 20, "all are queued or turned away")
-        wait_until(lambda: sum(each.done() for each in high) >= 20 - 8, "those without a place are turned away")
-        turned_away = sum(each.done() for each in high)
+        wait_until(lambda: sum(each.done() for each in high) == 20 - 9, "those without a place are turned away")
+        wait_until(lambda: Level.RESTRICTED in waiting, "a high one is next")
         low = pool.submit(ask, "low", Level.PUBLIC)
-        wait_until(lambda: queued[-1] == Level.PUBLIC, "the lower one is queued")
+        wait_until(lambda: Level.PUBLIC in waiting, "the lower one waits, too")
         slow.go_on.set()
         answers = [each.result() for each in (first, low)]
-        late_from = len(high) - sum(each.result() is not None for each in high)
+        answered = sum(each.result() is not None for each in high)
 
-    assert turned_away == 20 - 8
     assert slow.computed[:2] == ["first", "low"]
-    assert late_from == 20 - 7
+    assert answered == 9
     assert None not in answers
 
 
-def test_a_query_that_waited_for_long_is_not_computed(tmp_path, patient, queued, monkeypatch):
-    """No one waits for it any more."""
-    monkeypatch.setattr(embedder_socket, "_MAX_QUEUE_SECONDS", 0.4)
+@pytest.mark.parametrize("level", [Level.PUBLIC, Level.RESTRICTED])
+def test_a_query_for_which_no_one_waits_any_more_is_not_computed(tmp_path, patient, monkeypatch, level):
+    """One waits behind another of its level, or behind another level."""
     path, slow = str(tmp_path / "s"), Slow()
-    with serve_queries(path, slow.embed), ThreadPoolExecutor(2) as pool:
+    with serve_built_in(path, slow.embed), ThreadPoolExecutor(2) as pool:
         ask = query_embedder(path)
         busy = pool.submit(ask, "busy", Level.PUBLIC)
-        while not slow.begun.wait(2):  # on a busy machine, it may itself have waited for too long
-            busy = pool.submit(ask, "busy", Level.PUBLIC)
-        before = len(queued)
-        late = pool.submit(ask, "late", Level.PUBLIC)
-        wait_until(lambda: len(queued) > before, "it is queued")
-        time.sleep(0.45)
+        assert slow.begun.wait(60)
+        monkeypatch.setattr(embedder_socket, "_TIMEOUT_SECONDS", 0.4)
+        late = ask("late", level)
         slow.go_on.set()
 
         assert busy.result() is not None
-        assert late.result() is None
-    assert "late" not in slow.computed
+    assert late is None
+    assert slow.computed == ["busy"]
+
+
+@pytest.mark.parametrize(
+    "answer", [[1] * (DIMENSIONS - 1), [1] * 4_000_000, "text", RuntimeError("secret")],
+    ids=["short", "too long", "text", "error"],
+)  # fmt: skip
+def test_what_an_embedder_of_another_version_answers_is_no_embedding(tmp_path, patient, caplog, answer):
+    def embed(_text, _seconds):
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    path = str(tmp_path / "s")
+    with serve_queries(query_socket(path, Level.PUBLIC), embed):
+        assert query_embedder(path)("q", Level.PUBLIC) is None
+    assert "secret" not in caplog.text
+
+
+def test_an_embedder_that_does_not_know_the_method_gives_no_embedding(tmp_path, patient):
+    path = str(tmp_path / "s")
+    with serve_rerankings(query_socket(path, Level.PUBLIC), lambda *_: [1] * DIMENSIONS, at_once=1):
+        assert query_embedder(path)("q", Level.PUBLIC) is None
+
+
+def test_of_a_long_query_the_beginning_is_sent(tmp_path, patient):
+    path, received = str(tmp_path / "s"), []
+    with serve_built_in(path, received.append):
+        query_embedder(path)("q" * (MAX_CHARS + 1), Level.PUBLIC)
+
+    assert received == ["q" * MAX_CHARS]
 
 
 def test_an_embedder_whose_model_is_stuck_falls_silent(monkeypatch):
@@ -287,12 +274,6 @@ def test_a_query_never_runs_beside_a_chunk_that_is_embedded_alone(monkeypatch):
     assert {"chunk"} in together
     assert {"query"} in together
     assert {"chunk", "query"} not in together
-
-
-def _seconds(act):
-    begun = time.monotonic()
-    act()
-    return time.monotonic() - begun
 
 
 class Batches(EmbeddingSchedule):

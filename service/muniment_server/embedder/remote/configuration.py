@@ -240,6 +240,11 @@ def _parse_url(url: str, option: str, example: str, endpoint: str, *, default: s
     )
 
 
+def query_socket(path: str, level: Classification) -> str:
+    """The path of the socket for the queries of *level* to the built-in model. *path* is that of the embedder."""
+    return f"{path}.q{level:d}"
+
+
 def remote_socket(path: str, level: Classification) -> str:
     """The path of the socket for the queries of *level* to a model at an address. *path* is that of the embedder."""
     return f"{path}.{level:d}"

@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from pathlib import Path
 
 from muniment_server.background.eraser import is_deleted
 from muniment_server.domain.classification import Classification
@@ -53,8 +52,8 @@ _SECONDS_AFTER_ERROR = 5.0
 """How long a thread pauses after an error, or until it looks again for what is missing in a database that is away."""
 _STOP_SECONDS = 1.0
 """How long stopping waits for the thread."""
-_QUERY_SECONDS = 0.9
-"""How long the answer for a query may take."""
+_PROBE_SECONDS = 0.9
+"""How long the answer to the probe may take: as long as a query waits."""
 _QUERIES_AT_ONCE = 4
 """How many queries of one level are sent at a time."""
 
@@ -67,11 +66,11 @@ class RemoteQueries:
         self._level = level
         self._breaker = CircuitBreaker(f"a query was not embedded by {address}")
 
-    def embed(self, text: str) -> Vector | None:
-        """The embedding of a query. None if the model does not answer in time, or during a pause."""
+    def embed(self, text: str, seconds: float) -> Vector | None:
+        """The embedding of a query. None if the model does not answer within *seconds*, or during a pause."""
         return self._breaker.ask(
-            lambda: self._model.embed_query(text, self._level, _QUERY_SECONDS),
-            probe=lambda: self._model.probe(self._level, _QUERY_SECONDS),
+            lambda: self._model.embed_query(text, self._level, seconds),
+            probe=lambda: self._model.probe(self._level, _PROBE_SECONDS),
         )
 
 
@@ -108,7 +107,6 @@ class RemoteEmbedding:
                 if stop.is_set():
                     return
                 socket = remote_socket(path, level)
-                Path(socket).unlink(missing_ok=True)  # left by an embedder that was killed
                 queries = RemoteQueries(self._model, level, self._address)
                 stack.enter_context(serve_queries(socket, queries.embed, at_once=_QUERIES_AT_ONCE))
                 for placed, queued in is_queued.items():
