@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping
 
 from tests.tools.load import side_by_side
 from tests.tools.load.calls import GET, SAVE, SEARCH
@@ -40,13 +41,12 @@ def _guards(results: Results) -> str:
     return f"""## What the guards cost
 
 GetMemory of Muniment, divided by what does less: {_CALLERS} callers, each of which sends its next call at once. The
-ping has no database. The servers with one SELECT know no caller and check nothing. Reads at CONFIDENTIAL and above are
+ping has no database; the servers with one SELECT know no caller and check nothing. Reads at CONFIDENTIAL and above are
 audited. CPU is that of server and Postgres together.
 
 {markdown(("", "calls per s", "CPU a call", "p50"), rows)}
 In the mixed load, {_largest(results):,} memories: p50 in milliseconds, and what is left without a ping and the bare
-statement. That is what authentication, validation, levels, the session lock, the audit and, for SaveMemory, the search
-index take, and the wait for other calls.
+statement: for the guards, the search index of SaveMemory, and the wait for other calls.
 
 {markdown(_LEFT, _left(results))}"""
 
@@ -54,7 +54,7 @@ index take, and the wait for other calls.
 def _left(results: Results) -> Iterator[list[str]]:
     for cell in results.cells:
         ping = cell.baselines[PING].p50
-        if cell.items == _largest(results):
+        if cell.items == _largest(results) and cell.clients in (results.plan.clients[0], results.plan.clients[-1]):
             for operation, statement in ((GET, SELECT), (SAVE, SAVE_ITEM)):
                 ours, bare = cell.figures(operation).p50, cell.baselines[statement].p50
                 shown = map(milliseconds, (ours, ping, bare, ours - ping - bare))
@@ -66,33 +66,36 @@ def _largest(results: Results) -> int:
 
 
 def _peers(results: Results) -> str:
+    ours = {(one.system, one.operation, one.callers): one.per_second for one in results.lines}
     rows = [
         [
             one.system, one.operation, str(one.callers), f"{one.per_second:,.0f}",
-            *(milliseconds(value) for value in (one.figures.p50, one.figures.p95, one.figures.p99)),
+            *(milliseconds(value) for value in (one.figures.p50, one.figures.p99)),
             f"{sum(one.cpu):,.0f}" if sum(one.cpu) else "–",
+            _ratio(one, ours),
         ]
         for one in sorted(results.lines, key=lambda one: (_ORDER.index(one.operation), one.callers))
     ]  # fmt: skip
     return f"""## Side by side
 
 The smallest store, in the same run: each caller sends its next call at once, one operation at a time, for
-{results.plan.times.baseline:g} s. Latencies are in milliseconds, CPU in microseconds a call.
+{results.plan.times.baseline:g} s. Latencies are in milliseconds, CPU in microseconds a call. The last column is the
+calls a second of the Muniment that does the same, divided by those of the other.
 
 * LangGraph's PostgresStore and mem0 run inside the calling process, on up to {PEERS_ITEMS:,} memories: no network, no
-  caller to authenticate, no levels, no audit. Their CPU is that of this process, without Postgres.
-* PostgresStore uses the same Postgres. It has no vectors here, which need pgvector: its search is a filter, sorted by
-  time.
+  caller to authenticate, no levels, no audit. Their CPU is without Postgres.
+* PostgresStore uses the same Postgres, without vectors: its search is a filter, sorted by time.
 * mem0 runs without an LLM (`infer=False`), on Qdrant in a local folder, with Muniment's embedding model. Its get reads
-  memory of its own process.
-* The servers with one SELECT answer GetMemory alone.{_missing(results)}
+  memory of its own process.{_missing(results)}
 
-{markdown(("system", "operation", "callers", "calls per s", "p50", "p95", "p99", "CPU"), rows)}
-Ratios of calls a second, Muniment divided by the other:
+{markdown(("system", "operation", "callers", "calls per s", "p50", "p99", "CPU", "ratio"), rows)}"""
 
-{markdown(("other", "operation", "callers", "ratio"), _ratios(results.lines))}
-`make load-report` runs all of this: `tests/tools/load/side_by_side.py` and `tests/tools/load/peers`.
-"""
+
+def _ratio(one: Line, ours: Mapping[tuple[str, str, int], float]) -> str:
+    """Of others, compared with the Muniment that does the same: mem0 with embeddings."""
+    same = side_by_side.SEMANTIC if one.system == side_by_side.MEM0 else side_by_side.WORDS
+    per_second = ours.get((same, one.operation, one.callers))
+    return "" if one.system in _OURS or per_second is None else f"{per_second / one.per_second:.2g}"
 
 
 def _missing(results: Results) -> str:
@@ -101,20 +104,18 @@ def _missing(results: Results) -> str:
     return "\n* LangGraph's store, mem0 and grpc-go were not measured: `make load-report` installs them."
 
 
-def _ratios(lines: Sequence[Line]) -> Iterator[list[str]]:
-    """Each line of others, compared with the Muniment that does the same: mem0's with embeddings."""
-    for one in lines:
-        ours = side_by_side.SEMANTIC if one.system == side_by_side.MEM0 else side_by_side.WORDS
-        for line in lines:
-            if one.system not in _OURS and (line.system, line.operation, line.callers) == (
-                ours, one.operation, one.callers,
-            ):  # fmt: skip
-                yield [one.system, one.operation, str(one.callers), f"{line.per_second / one.per_second:.2g}"]
-
-
 def _opinions(results: Results) -> str:
-    parts = (f"```sh\n{one.command}\n```\n```text\n{one.says}\n```\n" for one in results.opinions)
+    parts = (f"```sh\n{one.command}\n```\n```text\n{_short(one.says)}\n```\n" for one in results.opinions)
     return (
         "## Second opinions\n\nGetMemory of one memory by one session, measured by other load generators.\n\n"
         + "\n".join(parts)
     )
+
+
+def _short(says: str) -> str:
+    """Without ghz's histogram, and of its percentiles the middle and the last."""
+    kept = [line.strip() for line in says.splitlines() if _KEPT.search(line)]
+    return "\n".join(kept) or says
+
+
+_KEPT = re.compile(r"^ *(Requests/sec|50 %|99 %|\[\w+\] +\d+ responses)")

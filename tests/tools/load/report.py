@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from tests.tools.load import comparisons, pictures
 from tests.tools.load.calls import GET, MIX, OPERATIONS, SAVE, SEARCH
-from tests.tools.load.cells import PING, SAVE_ITEM, SELECT, Cell
+from tests.tools.load.cells import Cell
 from tests.tools.load.figures import Figures, refused
 from tests.tools.load.results import Results
 from tests.tools.load.tables import markdown, milliseconds, percentiles, write_csv
 from tests.tools.load.vectors import NEAR
 from tests.tools.load.world import AGENTS
 
+_THREE = (GET, SAVE, SEARCH)
 _FRESH = ("memories", "drawn vectors", "idle: by words", "by embedding", "loaded: by words", "by embedding")
-_FOUR = "p50 / p95 / p99 / p99.9"
 
 
 def write(results: Results, folder: Path, *, command: str) -> None:
@@ -37,33 +37,32 @@ def _sections(results: Results, command: str) -> Iterator[str]:
     yield _semantic(results)
     yield from comparisons.sections(results)
     yield _method(results)
-    yield _stages(results)
 
 
 def _latencies(results: Results) -> str:
-    tables = "\n".join(f"### {operation}\n\n{_by_cell(results, operation)}" for operation in OPERATIONS)
+    clients, largest = pictures.fixed_clients(results), results.sizes[-1]
+    by_size = [cell for cell in results.cells if cell.clients == clients]
+    by_clients = [cell for cell in results.cells if cell.items == largest]
     return f"""## Latency
+
+Milliseconds, p50 / p95 / p99. p95 needs 20 calls, and p99 100: with fewer, there is a dash. Latencies are counted from
+when a call was due, so they include the time that it waited for its client's previous call. `cells.csv` has all cells.
 
 ![Latency by number of stored memories]({pictures.BY_SIZE})
 
+By number of memories, {_count(clients, "client")}:
+
+{_by_cell(OPERATIONS, by_size, lambda cell: f"{cell.items:,}")}
 ![Latency by number of clients]({pictures.BY_CLIENTS})
 
-Milliseconds, {_FOUR}. p95 needs 20 calls, p99 100 and p99.9 1,000. With fewer, there is a dash
-in all tables, an empty field in CSV, and no point in the pictures. Latencies are counted from when a call was due, so
-they include the time that it waited for its client's previous call.
+By number of clients, {largest:,} memories:
 
-{tables}"""
+{_by_cell(_THREE, by_clients, lambda cell: _count(cell.clients, "client"))}"""
 
 
-def _by_cell(results: Results, operation: str) -> str:
-    cells = {(cell.items, cell.clients): cell for cell in results.cells}
-    return markdown(
-        ["memories", *(_count(clients, "client") for clients in results.plan.clients)],
-        [
-            [f"{items:,}", *(_shown(cells[items, clients], operation) for clients in results.plan.clients)]
-            for items in results.sizes
-        ],
-    )
+def _by_cell(operations: Sequence[str], cells: Sequence[Cell], heading: Callable[[Cell], str]) -> str:
+    rows = [[operation, *(_shown(cell, operation) for cell in cells)] for operation in operations]
+    return markdown(["", *map(heading, cells)], rows)
 
 
 def _shown(cell: Cell, operation: str) -> str:
@@ -72,59 +71,55 @@ def _shown(cell: Cell, operation: str) -> str:
 
 
 def _costs(results: Results) -> str:
-    return f"""## Load, cost and baselines
+    return f"""## Load and cost
 
-*Capacity* is what the clients reached in a closed loop just before, in calls a second; *offered* is {_share(results)}
-of it. *Late* is the 99th percentile of the load generators' own delay, in milliseconds. CPU is in microseconds a call,
-memory in MiB. The last three columns are baselines, p50 / p99 in milliseconds: a gRPC ping at the same rate, and by
-pgbench the SELECT of one memory and the statement of SaveMemory, each at the rate of that operation.
+*Capacity* is what the clients reached in a closed loop just before, in calls a second; {_share(results)} of it was
+offered. CPU is in microseconds a call, memory in MiB. `costs.csv` also has how late the load generators were, and
+`baselines.csv` what a gRPC ping and bare statements took at the same rate.
 
-{_cost_table(results.cells)}"""
-
-
-def _cost_table(cells: Sequence[Cell]) -> str:
-    headings = (
-        "memories", "clients", "workers", "capacity", "offered", "answered", "refused", "late",
-        "CPU: server", "embedder", "Postgres", "memory: server", "embedder", "Postgres", PING, SELECT, SAVE_ITEM,
-    )  # fmt: skip
-    return markdown(headings, map(_cost_row, cells))
+{markdown(("memories", "clients", *_COST), (_sized(cell, str(cell.clients)) for cell in results.cells))}"""
 
 
-def _cost_row(cell: Cell) -> list[str]:
+_COST = ("capacity", "answered", "refused", "CPU: server", "Postgres", "memory: server", "Postgres")
+
+
+def _sized(cell: Cell, *parts: str) -> list[str]:
+    return [f"{cell.items:,}", *parts, *_cost(cell)]
+
+
+def _cost(cell: Cell) -> list[str]:
     bad = refused(cell.run.calls)
     return [
-        f"{cell.items:,}", str(cell.clients), str(cell.workers),
-        *(f"{rate:,.0f}" for rate in (cell.capacity, cell.rate, cell.run.per_second)),
+        f"{cell.capacity:,.0f}", f"{cell.run.per_second:,.0f}",
         ", ".join(f"{count} {status}" for status, count in bad.items()) or "0",
-        milliseconds(cell.late.p99),
-        *(f"{cpu:,.0f}" for cpu in cell.cpu), *(f"{memory:,.0f}" for memory in cell.memory),
-        *(_two(cell.baselines[name]) for name in (PING, SELECT, SAVE_ITEM)),
+        *(f"{used:,.0f}" for used in (cell.cpu.server, cell.cpu.postgres, cell.memory.server, cell.memory.postgres)),
     ]  # fmt: skip
-
-
-def _two(figures: Figures) -> str:
-    return f"{milliseconds(figures.p50)} / {milliseconds(figures.p99)}"
 
 
 def _workers(results: Results) -> str:
     rows = [
-        [_count(cell.workers, "worker"), *(_shown(cell, operation) for operation in (GET, SAVE, SEARCH))]
+        [
+            _count(cell.workers, "worker"), f"{cell.capacity:,.0f}", f"{cell.memory.server:,.0f}",
+            *(_shown(cell, operation) for operation in _THREE),
+        ]
         for cell in results.by_workers
-    ]
+    ]  # fmt: skip
+    loads = {f"{cell.items:,} memories, {_count(cell.clients, 'client')}" for cell in results.by_workers}
     return f"""## Number of workers
 
-The same load on servers with different numbers of worker processes. The second table shows {_FOUR} in
-milliseconds.
+{", ".join(loads)}: p50 / p95 / p99 in milliseconds, memory in MiB.
 
-{_cost_table(results.by_workers)}
-{markdown(("", GET, SAVE, SEARCH), rows)}"""
+{markdown(("", "capacity", "memory", *_THREE), rows)}"""
 
 
 def _semantic(results: Results) -> str:
     rows = [
-        [f"{cell.items:,}", *(_shown(cell, operation) for operation in (GET, SAVE, SEARCH)), f"{cell.queued:,}"]
+        [
+            f"{cell.items:,}", f"{cell.capacity:,.0f}", *(_shown(cell, operation) for operation in _THREE),
+            f"{cell.cpu.embedder:,.0f}", f"{cell.queued:,}",
+        ]
         for cell in results.semantic
-    ]
+    ]  # fmt: skip
     fresh = [
         [
             f"{one.items:,}", f"{one.drawn:,}",
@@ -135,21 +130,18 @@ def _semantic(results: Results) -> str:
     ]  # fmt: skip
     return f"""## With embeddings
 
-The same load on a server with an embedder, which takes part of the two cores: one embedding takes it tens of
-milliseconds, so queries by embedding cost more than queries by words, and saves leave it work. The second table shows
-{_FOUR} in milliseconds, and how many memories still waited for their embedding when the load ended.
+The same load of {_count(pictures.fixed_clients(results), "client")} on a server with an embedder, which takes part of
+the cores: the CPU that it takes for a call, and how many memories waited for their embedding at the end.
 
-{_cost_table(results.semantic)}
-{markdown(("memories", GET, SAVE, SEARCH, "waiting"), rows)}
+{markdown(("memories", "capacity", *_THREE, "CPU", "waiting"), rows)}
 ### From save to found
 
 Milliseconds from the beginning of a save until a search finds the memory, p50 / p95 / slowest, on an idle server and
 during the load. By words: a search for a word that no other memory has. By embedding: an English sentence, searched for
 in Chinese. A search is repeated every 10 ms for at most 20 s.
 
-The model embedded the first {results.plan.real_vectors:,} memories that were loaded. The vectors of the others were
-drawn, as were those of the memories that a load replaced: each is near that of a real text (a cosine of about {NEAR}),
-moved towards another one.
+The model embedded the first {results.plan.real_vectors:,} memories. The other vectors were drawn, each near that of a
+real text (a cosine of about {NEAR}).
 
 {markdown(_FRESH, fresh)}"""
 
@@ -166,28 +158,20 @@ def _method(results: Results) -> str:
     return f"""## How it is measured
 
 * **Open loop.** The calls of each client arrive at random (a Poisson process), whether or not earlier ones were
-  answered. A client has one call under way; what is due meanwhile waits, and the wait counts. No call is retried:
-  refusals are counted.
-* **Clients** are sessions with tokens of their own, of {AGENTS} agents and all four levels, in two processes with four
-  connections each. A single client is at INTERNAL. Everything runs on one machine: the load generators share its cores.
-* **The mix**, in parts:
-  {mix}.
-  A RaiseTaint follows each OpenSession. A save replaces a stored memory, so that the store keeps its size.
-* **The store** is that of one server, and grows from size to size. Its texts are excerpts of real ones, dealt out
-  evenly among {AGENTS} agents: 60 % PUBLIC, 25 % INTERNAL, 10 % CONFIDENTIAL, 5 % RESTRICTED. They are loaded by COPY,
-  and indexed by the service's own statement. Postgres is the embedded one, with fsync.
+  answered. A client has one call under way; what is due meanwhile waits, and the wait counts. No call is retried.
+* **Clients** are sessions of {AGENTS} agents at all four levels, in two processes with four connections each, on the
+  same machine. A single client is at INTERNAL.
+* **The mix**, in parts: {mix}.
+  A RaiseTaint follows each OpenSession. A save replaces a stored memory.
+* **The store** has excerpts of real texts, dealt out evenly among the agents: 60 % PUBLIC, 25 % INTERNAL, 10 %
+  CONFIDENTIAL, 5 % RESTRICTED. They are loaded by COPY, and indexed by the service's own statement. Postgres is the
+  embedded one, with fsync.
 * **Each cell** first fills caches with a closed loop of {results.plan.times.probe:g} s. Then the load runs for
   {results.plan.times.load:g} s, and each baseline for {results.plan.times.baseline:g} s.
 
-The raw data: `calls.csv.gz` has each call, `cells.csv` the percentiles by operation, `costs.csv` rates, CPU and memory,
-`baselines.csv` what was measured beside the cells, `side_by_side.csv` the other systems.
+The whole run took {sum(stage.seconds for stage in results.stages) / 60:.0f} minutes. `calls.csv.gz` has each call,
+`side_by_side.csv` the other systems.
 """
-
-
-def _stages(results: Results) -> str:
-    rows = [[stage.name, f"{stage.seconds:.0f}"] for stage in results.stages]
-    rows.append(["together", f"{sum(stage.seconds for stage in results.stages):.0f}"])
-    return f"## How long it took\n\n{markdown(('', 'seconds'), rows)}"
 
 
 def _share(results: Results) -> str:
