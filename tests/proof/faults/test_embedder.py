@@ -187,8 +187,14 @@ def test_an_embedder_that_does_not_know_the_method_gives_no_embedding(tmp_path, 
 
 
 def test_of_a_long_query_the_beginning_is_sent(tmp_path, patient):
-    path, received = str(tmp_path / "s"), []
-    with serve_built_in(path, received.append):
+    path = str(tmp_path / "s")
+    received: list[str] = []
+
+    def embed(text):
+        received.append(text)
+        return [1] * DIMENSIONS
+
+    with serve_built_in(path, embed):
         query_embedder(path)("q" * (MAX_CHARS + 1), Level.PUBLIC)
 
     assert received == ["q" * MAX_CHARS]
