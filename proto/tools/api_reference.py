@@ -53,8 +53,6 @@ with `FIELD_INVALID`, before anything else happens.
 """
 _CALLERS = {1: "hosts", 2: "sessions"}
 _FLOWS = {1: "reads", 2: "writes", 3: "control"}
-_LISTED = re.compile(r"(?<=number of )\w+(?= to return in one page)|(?<=level among the )\w+(?=\. PUBLIC)")
-"""What a method lists, where its own comment says so anyway: the field reads the same in all of them."""
 _STATUS = re.compile(r"\bExample, ([A-Z_]+): ")
 _UNSAID = frozenset({"enum.defined_only", "enum.not_in", "ignore"})
 """The rules that the introduction states, and what is shown otherwise."""
@@ -99,13 +97,31 @@ class Contract:
             message.name: (file, index) for file in self.files for index, message in enumerate(file.message_type)
         }
         self._methods = {method.name for file in self.files for service in file.service for method in service.method}
-        self.common = self._common()
+        self._sent = self._parts(f"{method}Request" for method in self._methods)
+        self._common_fields = {sent: self._common(sent=sent) for sent in (True, False)}
 
-    def _common(self) -> dict[str, str]:
+    def _parts(self, names: Iterable[str]) -> set[str]:
+        """The messages of these names, with those that they consist of."""
+        found: set[str] = set()
+        left = list(names)
+        while left:
+            name = left.pop()
+            if name in self._messages and name not in found:
+                found.add(name)
+                file, index = self._messages[name]
+                left += [field.type_name.removeprefix(_PACKAGE) for field in file.message_type[index].field]
+        return found
+
+    def _common(self, *, sent: bool) -> dict[str, str]:
         """The fields that several messages have with the same description, by name: the most frequent of each."""
-        lines = Counter(line for file, index in self._messages.values() for line in _lines(self, file, index))
+        messages = [where for name, where in self._messages.items() if (name in self._sent) is sent]
+        lines = Counter(line for file, index in messages for line in _lines(self, file, index))
         frequent = sorted((line for line, count in lines.items() if count > 1), key=lambda line: lines[line])
         return dict(sorted(dict(frequent).items()))
+
+    def common_fields(self, *, of: str | None = None, sent: bool = True) -> dict[str, str]:
+        """Those of requests with their parts, or of all other messages: the kind of *of*, if that is given."""
+        return self._common_fields[of in self._sent if of else sent]
 
     def message(self, type_name: str) -> tuple[FileDescriptorProto, int]:
         """Where the message of this full name is: its file and its number in it."""
@@ -140,7 +156,10 @@ def page(contract: Contract) -> Iterator[str]:
     for file, index in services:
         yield from _service(contract, file, index)
     yield "## Common fields"
-    yield _list(contract.common.items())
+    yield "Of requests:"
+    yield _list(contract.common_fields(sent=True).items())
+    yield "Of responses and messages:"
+    yield _list(contract.common_fields(sent=False).items())
     yield "## Messages"
     for file, index in contract.shared_messages():
         yield from _shared_message(contract, file, index)
@@ -198,9 +217,9 @@ def _shared_message(contract: Contract, file: FileDescriptorProto, index: int) -
 
 def _fields(contract: Contract, file: FileDescriptorProto, index: int, *, title: str) -> Iterator[str]:
     """The fields of a message: those that are common by their names, the others with their descriptions."""
-    lines = _lines(contract, file, index)
-    common = ", ".join(f"`{name}`" for name, line in lines if contract.common.get(name) == line)
-    own = [(name, line) for name, line in lines if contract.common.get(name) != line]
+    lines, shared = _lines(contract, file, index), contract.common_fields(of=file.message_type[index].name)
+    common = ", ".join(f"`{name}`" for name, line in lines if shared.get(name) == line)
+    own = [(name, line) for name, line in lines if shared.get(name) != line]
     if not own:
         yield f"{title}: {common or 'no fields'}."
     else:
@@ -220,8 +239,7 @@ def _lines(contract: Contract, file: FileDescriptorProto, index: int) -> list[tu
 def _described(contract: Contract, message: DescriptorProto, field: FieldDescriptorProto, comment: str) -> str:
     """A field without its name. What its comment says of its rules is not said again."""
     rules = [rule for rule in _rules(contract, field) if rule.removesuffix(" or empty") not in comment]
-    comment = _LISTED.sub("entries", _without_statuses(comment))
-    return f"{', '.join([_type(contract, message, field), *rules])}. {comment}"
+    return f"{', '.join([_type(contract, message, field), *rules])}. {_without_statuses(comment)}"
 
 
 def _list(fields: Iterable[tuple[str, str]]) -> str:

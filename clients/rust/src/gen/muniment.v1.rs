@@ -536,7 +536,7 @@ impl ::prost::Name for GetAgentResponse {
 /// The request of ListAgents.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListAgentsRequest {
-    /// The maximum number of agents to return in one page. A page may hold fewer.
+    /// The maximum number of entries to return in one page. A page may hold fewer.
     ///
     /// The default is 50. The maximum is 250; larger values are reduced to 250.
     #[prost(int32, tag = "1")]
@@ -1242,7 +1242,7 @@ pub struct ListAuditEventsRequest {
     /// Only events before this time.
     #[prost(message, optional, tag = "4")]
     pub end_time: ::core::option::Option<::prost_types::Timestamp>,
-    /// The maximum number of events to return in one page. A page may hold fewer.
+    /// The maximum number of entries to return in one page. A page may hold fewer.
     ///
     /// The default is 50. The maximum is 250; larger values are reduced to 250.
     #[prost(int32, tag = "5")]
@@ -1568,7 +1568,7 @@ impl ::prost::Name for Block {
 /// The request of ListBlocks.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListBlocksRequest {
-    /// The maximum number of blocks to return in one page. A page may hold fewer.
+    /// The maximum number of entries to return in one page. A page may hold fewer.
     ///
     /// The default is 50. The maximum is 250; larger values are reduced to 250.
     #[prost(int32, tag = "1")]
@@ -1595,7 +1595,7 @@ pub struct ListBlocksResponse {
     /// One page of blocks.
     #[prost(message, repeated, tag = "1")]
     pub blocks: ::prost::alloc::vec::Vec<Block>,
-    /// The highest level among the blocks. PUBLIC if there are none.
+    /// The highest level among the entries. PUBLIC if there are none.
     #[prost(enumeration = "Classification", tag = "2")]
     pub classification: i32,
     /// The token of the next page. Empty on the last page.
@@ -1662,9 +1662,9 @@ pub struct UpdateBlockRequest {
     /// The text: up to 64 KiB, without U+0000. May be empty.
     #[prost(string, tag = "2")]
     pub content: ::prost::alloc::string::String,
-    /// The etag of the version that the session sees of its agent's block. If set, the call replaces only that version.
+    /// The etag of the version that the session sees. If set, the call changes only that version.
     ///
-    /// The default is to replace the current version.
+    /// The default is to change the current version.
     #[prost(string, tag = "3")]
     pub etag: ::prost::alloc::string::String,
 }
@@ -1702,9 +1702,9 @@ pub struct EditBlockRequest {
     /// The label of the block.
     #[prost(string, tag = "1")]
     pub label: ::prost::alloc::string::String,
-    /// The etag of the version that the session sees of its agent's block. If set, the call edits only that version.
+    /// The etag of the version that the session sees. If set, the call changes only that version.
     ///
-    /// The default is to edit the current version.
+    /// The default is to change the current version.
     #[prost(string, tag = "5")]
     pub etag: ::prost::alloc::string::String,
     /// The change to make.
@@ -1825,9 +1825,9 @@ pub struct DeleteBlockRequest {
     /// The label of the block.
     #[prost(string, tag = "1")]
     pub label: ::prost::alloc::string::String,
-    /// The etag of the version that the session sees of its agent's block. If set, the call deletes only that version.
+    /// The etag of the version that the session sees. If set, the call changes only that version.
     ///
-    /// The default is to delete the current version.
+    /// The default is to change the current version.
     #[prost(string, tag = "2")]
     pub etag: ::prost::alloc::string::String,
 }
@@ -2015,7 +2015,7 @@ pub struct ListBlockConsumersRequest {
     /// The label of the block.
     #[prost(string, tag = "2")]
     pub label: ::prost::alloc::string::String,
-    /// The maximum number of agents to return in one page. A page may hold fewer.
+    /// The maximum number of entries to return in one page. A page may hold fewer.
     ///
     /// The default is 50. The maximum is 250; larger values are reduced to 250.
     #[prost(int32, tag = "3")]
@@ -2968,7 +2968,7 @@ pub struct Memory {
     /// The name, compared byte by byte.
     #[prost(string, tag = "1")]
     pub key: ::prost::alloc::string::String,
-    /// The text, byte for byte as it was saved.
+    /// The text, byte for byte as it was written.
     #[prost(string, tag = "2")]
     pub content: ::prost::alloc::string::String,
     /// Labels to list and search by, in the order they were given.
@@ -3051,10 +3051,10 @@ pub struct SaveMemoryRequest {
     /// The default is never.
     #[prost(message, optional, tag = "4")]
     pub expire_time: ::core::option::Option<::prost_types::Timestamp>,
-    /// The etag of the version that GetMemory returns. If set, the call replaces only that version. If it is `absent`, the
+    /// The etag of the version that the session sees. If set, the call changes only that version. If it is `absent`, the
     /// call only creates: it fails with ABORTED `ETAG_STALE` if GetMemory would return a version.
     ///
-    /// The default is to replace the current version.
+    /// The default is to change the current version.
     #[prost(string, tag = "5")]
     pub etag: ::prost::alloc::string::String,
 }
@@ -3166,7 +3166,7 @@ pub struct ListMemoriesRequest {
     /// The default is all.
     #[prost(string, tag = "1")]
     pub tag: ::prost::alloc::string::String,
-    /// The maximum number of memories to return in one page. A page may hold fewer.
+    /// The maximum number of entries to return in one page. A page may hold fewer.
     ///
     /// The default is 50. The maximum is 250; larger values are reduced to 250.
     #[prost(int32, tag = "2")]
@@ -3202,7 +3202,7 @@ pub struct ListMemoriesResponse {
     /// The token of the next page. Empty on the last page.
     #[prost(string, tag = "2")]
     pub next_page_token: ::prost::alloc::string::String,
-    /// The highest level among the memories. PUBLIC if there are none.
+    /// The highest level among the entries. PUBLIC if there are none.
     #[prost(enumeration = "Classification", tag = "3")]
     pub classification: i32,
 }
@@ -3228,9 +3228,9 @@ pub struct SearchMemoriesRequest {
     /// The default is 10. The maximum is 100; larger values are reduced to 100.
     #[prost(int32, tag = "2")]
     pub max_results: i32,
-    /// Only memories with these tags.
+    /// Only items with these tags.
     ///
-    /// The default is all memories.
+    /// The default is all.
     #[prost(string, repeated, tag = "3")]
     pub tags: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// Whether an item must have all of the tags, or any of them.
@@ -3241,7 +3241,7 @@ pub struct SearchMemoriesRequest {
     /// Only memories whose key begins with this text, compared byte by byte after NFC. It obeys the rules of a key, but may
     /// end in a space.
     ///
-    /// The default is all memories.
+    /// The default is all.
     #[prost(string, tag = "5")]
     pub key_prefix: ::prost::alloc::string::String,
 }
@@ -3261,7 +3261,7 @@ pub struct SearchMemoriesResponse {
     /// The best matches, best first.
     #[prost(message, repeated, tag = "1")]
     pub results: ::prost::alloc::vec::Vec<MemoryResult>,
-    /// The highest level among the results. PUBLIC if there are none.
+    /// The highest level among the entries. PUBLIC if there are none.
     #[prost(enumeration = "Classification", tag = "2")]
     pub classification: i32,
     /// Whether embeddings were compared too. If false, only words were.
@@ -3313,9 +3313,9 @@ pub struct DeleteMemoryRequest {
     /// The key of the memory.
     #[prost(string, tag = "1")]
     pub key: ::prost::alloc::string::String,
-    /// The etag of the version that GetMemory returns. If set, the call deletes only that version.
+    /// The etag of the version that the session sees. If set, the call changes only that version.
     ///
-    /// The default is to delete the current version.
+    /// The default is to change the current version.
     #[prost(string, tag = "2")]
     pub etag: ::prost::alloc::string::String,
 }
@@ -3394,9 +3394,9 @@ pub struct RenameMemoryRequest {
     /// The key that it gets: another one, with the rules of SaveMemory.
     #[prost(string, tag = "2")]
     pub new_key: ::prost::alloc::string::String,
-    /// The etag of the version that GetMemory returns. If set, the call renames only that version.
+    /// The etag of the version that the session sees. If set, the call changes only that version.
     ///
-    /// The default is to rename the current version.
+    /// The default is to change the current version.
     #[prost(string, tag = "3")]
     pub etag: ::prost::alloc::string::String,
 }
@@ -4188,9 +4188,9 @@ pub struct UpdateNoteRequest {
     /// The default is TIER_MEMORY.
     #[prost(enumeration = "Tier", tag = "3")]
     pub tier: i32,
-    /// The etag of the version that ListNotes returns. If set, the call replaces only that version.
+    /// The etag of the version that the session sees. If set, the call changes only that version.
     ///
-    /// The default is to replace the current version.
+    /// The default is to change the current version.
     #[prost(string, tag = "4")]
     pub etag: ::prost::alloc::string::String,
 }
@@ -4235,9 +4235,9 @@ pub struct DeleteNoteRequest {
     /// The default is TIER_MEMORY.
     #[prost(enumeration = "Tier", tag = "2")]
     pub tier: i32,
-    /// The etag of the version that ListNotes returns. If set, the call deletes only that version.
+    /// The etag of the version that the session sees. If set, the call changes only that version.
     ///
-    /// The default is to delete the current version.
+    /// The default is to change the current version.
     #[prost(string, tag = "3")]
     pub etag: ::prost::alloc::string::String,
 }
@@ -4308,7 +4308,7 @@ pub struct SearchNotesResponse {
     /// The tier's usage, counted over all visible notes. Treat it as classified at the session's taint.
     #[prost(message, optional, tag = "2")]
     pub usage: ::core::option::Option<Usage>,
-    /// The highest level among the results. PUBLIC if there are none.
+    /// The highest level among the entries. PUBLIC if there are none.
     #[prost(enumeration = "Classification", tag = "3")]
     pub classification: i32,
     /// Whether embeddings were compared too. If false, only words were.
@@ -4361,7 +4361,7 @@ pub struct ListNotesRequest {
     /// The default is TIER_MEMORY.
     #[prost(enumeration = "Tier", tag = "1")]
     pub tier: i32,
-    /// The maximum number of notes to return in one page. A page may hold fewer.
+    /// The maximum number of entries to return in one page. A page may hold fewer.
     ///
     /// The default is 50. The maximum is 250; larger values are reduced to 250.
     #[prost(int32, tag = "2")]
@@ -4394,7 +4394,7 @@ pub struct ListNotesResponse {
     /// The token of the next page. Empty on the last page.
     #[prost(string, tag = "3")]
     pub next_page_token: ::prost::alloc::string::String,
-    /// The highest level among the notes. PUBLIC if there are none.
+    /// The highest level among the entries. PUBLIC if there are none.
     #[prost(enumeration = "Classification", tag = "4")]
     pub classification: i32,
 }
@@ -4538,7 +4538,7 @@ pub struct EditNotesResponse {
     /// The tier's usage after the call.
     #[prost(message, optional, tag = "2")]
     pub usage: ::core::option::Option<Usage>,
-    /// The highest level among the notes. PUBLIC if there are none.
+    /// The highest level among the entries. PUBLIC if there are none.
     #[prost(enumeration = "Classification", tag = "3")]
     pub classification: i32,
 }
@@ -4974,7 +4974,7 @@ pub struct Passage {
     /// The id, a UUID.
     #[prost(string, tag = "1")]
     pub passage_id: ::prost::alloc::string::String,
-    /// The text, byte for byte as it was stored.
+    /// The text, byte for byte as it was written.
     #[prost(string, tag = "2")]
     pub content: ::prost::alloc::string::String,
     /// Labels to list and search by, in the order they were given.
@@ -5170,9 +5170,9 @@ impl ::prost::Name for GetPassageResponse {
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 #[prost(skip_debug)]
 pub struct ListPassagesRequest {
-    /// Only passages with these tags.
+    /// Only items with these tags.
     ///
-    /// The default is all passages.
+    /// The default is all.
     #[prost(string, repeated, tag = "1")]
     pub tags: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// Whether an item must have all of the tags, or any of them.
@@ -5195,7 +5195,7 @@ pub struct ListPassagesRequest {
     /// The default is no bound.
     #[prost(message, optional, tag = "5")]
     pub end_time: ::core::option::Option<::prost_types::Timestamp>,
-    /// The maximum number of passages to return in one page. A page may hold fewer.
+    /// The maximum number of entries to return in one page. A page may hold fewer.
     ///
     /// The default is 50. The maximum is 250; larger values are reduced to 250.
     #[prost(int32, tag = "6")]
@@ -5225,7 +5225,7 @@ pub struct ListPassagesResponse {
     /// The token of the next page. Empty on the last page.
     #[prost(string, tag = "2")]
     pub next_page_token: ::prost::alloc::string::String,
-    /// The highest level among the passages. PUBLIC if there are none.
+    /// The highest level among the entries. PUBLIC if there are none.
     #[prost(enumeration = "Classification", tag = "3")]
     pub classification: i32,
 }
@@ -5251,9 +5251,9 @@ pub struct SearchPassagesRequest {
     /// The default is 10. The maximum is 100; larger values are reduced to 100.
     #[prost(int32, tag = "2")]
     pub max_results: i32,
-    /// Only passages with these tags.
+    /// Only items with these tags.
     ///
-    /// The default is all passages.
+    /// The default is all.
     #[prost(string, repeated, tag = "3")]
     pub tags: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// Whether an item must have all of the tags, or any of them.
@@ -5293,7 +5293,7 @@ pub struct SearchPassagesResponse {
     /// The best matches, best first.
     #[prost(message, repeated, tag = "1")]
     pub results: ::prost::alloc::vec::Vec<PassageResult>,
-    /// The highest level among the results. PUBLIC if there are none.
+    /// The highest level among the entries. PUBLIC if there are none.
     #[prost(enumeration = "Classification", tag = "2")]
     pub classification: i32,
     /// Whether embeddings were compared too. If false, only words were.
@@ -6273,7 +6273,7 @@ pub struct ListSessionsRequest {
     /// Whether to include closed and expired sessions.
     #[prost(bool, tag = "2")]
     pub include_closed: bool,
-    /// The maximum number of sessions to return in one page. A page may hold fewer.
+    /// The maximum number of entries to return in one page. A page may hold fewer.
     ///
     /// The default is 50. The maximum is 250; larger values are reduced to 250.
     #[prost(int32, tag = "3")]

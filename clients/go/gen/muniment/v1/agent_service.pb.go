@@ -332,7 +332,7 @@ func (x *GetAgentResponse) GetStorage() []*AgentStorage {
 // The request of ListAgents.
 type ListAgentsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The maximum number of agents to return in one page. A page may hold fewer.
+	// The maximum number of entries to return in one page. A page may hold fewer.
 	//
 	// The default is 50. The maximum is 250; larger values are reduced to 250.
 	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`

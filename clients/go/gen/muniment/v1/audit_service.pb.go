@@ -37,7 +37,7 @@ type ListAuditEventsRequest struct {
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
 	// Only events before this time.
 	EndTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
-	// The maximum number of events to return in one page. A page may hold fewer.
+	// The maximum number of entries to return in one page. A page may hold fewer.
 	//
 	// The default is 50. The maximum is 250; larger values are reduced to 250.
 	PageSize int32 `protobuf:"varint,5,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`

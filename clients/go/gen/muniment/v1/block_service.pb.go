@@ -24,7 +24,7 @@ const (
 // The request of ListBlocks.
 type ListBlocksRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The maximum number of blocks to return in one page. A page may hold fewer.
+	// The maximum number of entries to return in one page. A page may hold fewer.
 	//
 	// The default is 50. The maximum is 250; larger values are reduced to 250.
 	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
@@ -85,7 +85,7 @@ type ListBlocksResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// One page of blocks.
 	Blocks []*Block `protobuf:"bytes,1,rep,name=blocks,proto3" json:"blocks,omitempty"`
-	// The highest level among the blocks. PUBLIC if there are none.
+	// The highest level among the entries. PUBLIC if there are none.
 	Classification Classification `protobuf:"varint,2,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
 	// The token of the next page. Empty on the last page.
 	NextPageToken string `protobuf:"bytes,3,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
@@ -254,9 +254,9 @@ type UpdateBlockRequest struct {
 	Label string `protobuf:"bytes,1,opt,name=label,proto3" json:"label,omitempty"`
 	// The text: up to 64 KiB, without U+0000. May be empty.
 	Content string `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
-	// The etag of the version that the session sees of its agent's block. If set, the call replaces only that version.
+	// The etag of the version that the session sees. If set, the call changes only that version.
 	//
-	// The default is to replace the current version.
+	// The default is to change the current version.
 	Etag          string `protobuf:"bytes,3,opt,name=etag,proto3" json:"etag,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -372,9 +372,9 @@ type EditBlockRequest struct {
 	//	*EditBlockRequest_Insert
 	//	*EditBlockRequest_Replace
 	Edit isEditBlockRequest_Edit `protobuf_oneof:"edit"`
-	// The etag of the version that the session sees of its agent's block. If set, the call edits only that version.
+	// The etag of the version that the session sees. If set, the call changes only that version.
 	//
-	// The default is to edit the current version.
+	// The default is to change the current version.
 	Etag          string `protobuf:"bytes,5,opt,name=etag,proto3" json:"etag,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -692,9 +692,9 @@ type DeleteBlockRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The label of the block.
 	Label string `protobuf:"bytes,1,opt,name=label,proto3" json:"label,omitempty"`
-	// The etag of the version that the session sees of its agent's block. If set, the call deletes only that version.
+	// The etag of the version that the session sees. If set, the call changes only that version.
 	//
-	// The default is to delete the current version.
+	// The default is to change the current version.
 	Etag          string `protobuf:"bytes,2,opt,name=etag,proto3" json:"etag,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1194,7 +1194,7 @@ type ListBlockConsumersRequest struct {
 	OwnerAgentId string `protobuf:"bytes,1,opt,name=owner_agent_id,json=ownerAgentId,proto3" json:"owner_agent_id,omitempty"`
 	// The label of the block.
 	Label string `protobuf:"bytes,2,opt,name=label,proto3" json:"label,omitempty"`
-	// The maximum number of agents to return in one page. A page may hold fewer.
+	// The maximum number of entries to return in one page. A page may hold fewer.
 	//
 	// The default is 50. The maximum is 250; larger values are reduced to 250.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`

@@ -27,7 +27,7 @@ type Memory struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The name, compared byte by byte.
 	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	// The text, byte for byte as it was saved.
+	// The text, byte for byte as it was written.
 	Content string `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
 	// Labels to list and search by, in the order they were given.
 	Tags []string `protobuf:"bytes,3,rep,name=tags,proto3" json:"tags,omitempty"`

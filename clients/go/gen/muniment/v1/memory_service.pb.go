@@ -35,10 +35,10 @@ type SaveMemoryRequest struct {
 	//
 	// The default is never.
 	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
-	// The etag of the version that GetMemory returns. If set, the call replaces only that version. If it is `absent`, the
+	// The etag of the version that the session sees. If set, the call changes only that version. If it is `absent`, the
 	// call only creates: it fails with ABORTED `ETAG_STALE` if GetMemory would return a version.
 	//
-	// The default is to replace the current version.
+	// The default is to change the current version.
 	Etag          string `protobuf:"bytes,5,opt,name=etag,proto3" json:"etag,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -355,7 +355,7 @@ type ListMemoriesRequest struct {
 	//
 	// The default is all.
 	Tag string `protobuf:"bytes,1,opt,name=tag,proto3" json:"tag,omitempty"`
-	// The maximum number of memories to return in one page. A page may hold fewer.
+	// The maximum number of entries to return in one page. A page may hold fewer.
 	//
 	// The default is 50. The maximum is 250; larger values are reduced to 250.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
@@ -437,7 +437,7 @@ type ListMemoriesResponse struct {
 	Memories []*Memory `protobuf:"bytes,1,rep,name=memories,proto3" json:"memories,omitempty"`
 	// The token of the next page. Empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
-	// The highest level among the memories. PUBLIC if there are none.
+	// The highest level among the entries. PUBLIC if there are none.
 	Classification Classification `protobuf:"varint,3,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -503,9 +503,9 @@ type SearchMemoriesRequest struct {
 	//
 	// The default is 10. The maximum is 100; larger values are reduced to 100.
 	MaxResults int32 `protobuf:"varint,2,opt,name=max_results,json=maxResults,proto3" json:"max_results,omitempty"`
-	// Only memories with these tags.
+	// Only items with these tags.
 	//
-	// The default is all memories.
+	// The default is all.
 	Tags []string `protobuf:"bytes,3,rep,name=tags,proto3" json:"tags,omitempty"`
 	// Whether an item must have all of the tags, or any of them.
 	//
@@ -514,7 +514,7 @@ type SearchMemoriesRequest struct {
 	// Only memories whose key begins with this text, compared byte by byte after NFC. It obeys the rules of a key, but may
 	// end in a space.
 	//
-	// The default is all memories.
+	// The default is all.
 	KeyPrefix     string `protobuf:"bytes,5,opt,name=key_prefix,json=keyPrefix,proto3" json:"key_prefix,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -590,7 +590,7 @@ type SearchMemoriesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The best matches, best first.
 	Results []*MemoryResult `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
-	// The highest level among the results. PUBLIC if there are none.
+	// The highest level among the entries. PUBLIC if there are none.
 	Classification Classification `protobuf:"varint,2,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
 	// Whether embeddings were compared too. If false, only words were.
 	Semantic bool `protobuf:"varint,3,opt,name=semantic,proto3" json:"semantic,omitempty"`
@@ -728,9 +728,9 @@ type DeleteMemoryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The key of the memory.
 	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	// The etag of the version that GetMemory returns. If set, the call deletes only that version.
+	// The etag of the version that the session sees. If set, the call changes only that version.
 	//
-	// The default is to delete the current version.
+	// The default is to change the current version.
 	Etag          string `protobuf:"bytes,2,opt,name=etag,proto3" json:"etag,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -934,9 +934,9 @@ type RenameMemoryRequest struct {
 	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	// The key that it gets: another one, with the rules of SaveMemory.
 	NewKey string `protobuf:"bytes,2,opt,name=new_key,json=newKey,proto3" json:"new_key,omitempty"`
-	// The etag of the version that GetMemory returns. If set, the call renames only that version.
+	// The etag of the version that the session sees. If set, the call changes only that version.
 	//
-	// The default is to rename the current version.
+	// The default is to change the current version.
 	Etag          string `protobuf:"bytes,3,opt,name=etag,proto3" json:"etag,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -155,9 +155,9 @@ type UpdateNoteRequest struct {
 	//
 	// The default is TIER_MEMORY.
 	Tier Tier `protobuf:"varint,3,opt,name=tier,proto3,enum=muniment.v1.Tier" json:"tier,omitempty"`
-	// The etag of the version that ListNotes returns. If set, the call replaces only that version.
+	// The etag of the version that the session sees. If set, the call changes only that version.
 	//
-	// The default is to replace the current version.
+	// The default is to change the current version.
 	Etag          string `protobuf:"bytes,4,opt,name=etag,proto3" json:"etag,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -285,9 +285,9 @@ type DeleteNoteRequest struct {
 	//
 	// The default is TIER_MEMORY.
 	Tier Tier `protobuf:"varint,2,opt,name=tier,proto3,enum=muniment.v1.Tier" json:"tier,omitempty"`
-	// The etag of the version that ListNotes returns. If set, the call deletes only that version.
+	// The etag of the version that the session sees. If set, the call changes only that version.
 	//
-	// The default is to delete the current version.
+	// The default is to change the current version.
 	Etag          string `protobuf:"bytes,3,opt,name=etag,proto3" json:"etag,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -474,7 +474,7 @@ type SearchNotesResponse struct {
 	Results []*NoteResult `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
 	// The tier's usage, counted over all visible notes. Treat it as classified at the session's taint.
 	Usage *Usage `protobuf:"bytes,2,opt,name=usage,proto3" json:"usage,omitempty"`
-	// The highest level among the results. PUBLIC if there are none.
+	// The highest level among the entries. PUBLIC if there are none.
 	Classification Classification `protobuf:"varint,3,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
 	// Whether embeddings were compared too. If false, only words were.
 	Semantic bool `protobuf:"varint,4,opt,name=semantic,proto3" json:"semantic,omitempty"`
@@ -621,7 +621,7 @@ type ListNotesRequest struct {
 	//
 	// The default is TIER_MEMORY.
 	Tier Tier `protobuf:"varint,1,opt,name=tier,proto3,enum=muniment.v1.Tier" json:"tier,omitempty"`
-	// The maximum number of notes to return in one page. A page may hold fewer.
+	// The maximum number of entries to return in one page. A page may hold fewer.
 	//
 	// The default is 50. The maximum is 250; larger values are reduced to 250.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
@@ -693,7 +693,7 @@ type ListNotesResponse struct {
 	Usage *Usage `protobuf:"bytes,2,opt,name=usage,proto3" json:"usage,omitempty"`
 	// The token of the next page. Empty on the last page.
 	NextPageToken string `protobuf:"bytes,3,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
-	// The highest level among the notes. PUBLIC if there are none.
+	// The highest level among the entries. PUBLIC if there are none.
 	Classification Classification `protobuf:"varint,4,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -1094,7 +1094,7 @@ type EditNotesResponse struct {
 	Notes []*Note `protobuf:"bytes,1,rep,name=notes,proto3" json:"notes,omitempty"`
 	// The tier's usage after the call.
 	Usage *Usage `protobuf:"bytes,2,opt,name=usage,proto3" json:"usage,omitempty"`
-	// The highest level among the notes. PUBLIC if there are none.
+	// The highest level among the entries. PUBLIC if there are none.
 	Classification Classification `protobuf:"varint,3,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache

@@ -27,7 +27,7 @@ type Passage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The id, a UUID.
 	PassageId string `protobuf:"bytes,1,opt,name=passage_id,json=passageId,proto3" json:"passage_id,omitempty"`
-	// The text, byte for byte as it was stored.
+	// The text, byte for byte as it was written.
 	Content string `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
 	// Labels to list and search by, in the order they were given.
 	Tags []string `protobuf:"bytes,3,rep,name=tags,proto3" json:"tags,omitempty"`

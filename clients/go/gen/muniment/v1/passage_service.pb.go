@@ -375,9 +375,9 @@ func (x *GetPassageResponse) GetPassage() *Passage {
 // The request of ListPassages.
 type ListPassagesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Only passages with these tags.
+	// Only items with these tags.
 	//
-	// The default is all passages.
+	// The default is all.
 	Tags []string `protobuf:"bytes,1,rep,name=tags,proto3" json:"tags,omitempty"`
 	// Whether an item must have all of the tags, or any of them.
 	//
@@ -395,7 +395,7 @@ type ListPassagesRequest struct {
 	//
 	// The default is no bound.
 	EndTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
-	// The maximum number of passages to return in one page. A page may hold fewer.
+	// The maximum number of entries to return in one page. A page may hold fewer.
 	//
 	// The default is 50. The maximum is 250; larger values are reduced to 250.
 	PageSize int32 `protobuf:"varint,6,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
@@ -493,7 +493,7 @@ type ListPassagesResponse struct {
 	Passages []*Passage `protobuf:"bytes,1,rep,name=passages,proto3" json:"passages,omitempty"`
 	// The token of the next page. Empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
-	// The highest level among the passages. PUBLIC if there are none.
+	// The highest level among the entries. PUBLIC if there are none.
 	Classification Classification `protobuf:"varint,3,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -559,9 +559,9 @@ type SearchPassagesRequest struct {
 	//
 	// The default is 10. The maximum is 100; larger values are reduced to 100.
 	MaxResults int32 `protobuf:"varint,2,opt,name=max_results,json=maxResults,proto3" json:"max_results,omitempty"`
-	// Only passages with these tags.
+	// Only items with these tags.
 	//
-	// The default is all passages.
+	// The default is all.
 	Tags []string `protobuf:"bytes,3,rep,name=tags,proto3" json:"tags,omitempty"`
 	// Whether an item must have all of the tags, or any of them.
 	//
@@ -667,7 +667,7 @@ type SearchPassagesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The best matches, best first.
 	Results []*PassageResult `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
-	// The highest level among the results. PUBLIC if there are none.
+	// The highest level among the entries. PUBLIC if there are none.
 	Classification Classification `protobuf:"varint,2,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
 	// Whether embeddings were compared too. If false, only words were.
 	Semantic bool `protobuf:"varint,3,opt,name=semantic,proto3" json:"semantic,omitempty"`

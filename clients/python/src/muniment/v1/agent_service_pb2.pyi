@@ -185,7 +185,7 @@ class ListAgentsRequest(message.Message):
     PAGE_SIZE_FIELD_NUMBER: builtins.int
     PAGE_TOKEN_FIELD_NUMBER: builtins.int
     page_size: builtins.int
-    """The maximum number of agents to return in one page. A page may hold fewer.
+    """The maximum number of entries to return in one page. A page may hold fewer.
 
     The default is 50. The maximum is 250; larger values are reduced to 250.
     """

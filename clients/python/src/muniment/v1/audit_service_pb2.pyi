@@ -44,7 +44,7 @@ class ListAuditEventsRequest(message.Message):
     The default is all sessions.
     """
     page_size: builtins.int
-    """The maximum number of events to return in one page. A page may hold fewer.
+    """The maximum number of entries to return in one page. A page may hold fewer.
 
     The default is 50. The maximum is 250; larger values are reduced to 250.
     """

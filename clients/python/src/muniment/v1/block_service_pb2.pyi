@@ -29,7 +29,7 @@ class ListBlocksRequest(message.Message):
     PAGE_SIZE_FIELD_NUMBER: builtins.int
     PAGE_TOKEN_FIELD_NUMBER: builtins.int
     page_size: builtins.int
-    """The maximum number of blocks to return in one page. A page may hold fewer.
+    """The maximum number of entries to return in one page. A page may hold fewer.
 
     The default is 50. The maximum is 250; larger values are reduced to 250.
     """
@@ -60,7 +60,7 @@ class ListBlocksResponse(message.Message):
     CLASSIFICATION_FIELD_NUMBER: builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: builtins.int
     classification: classification_pb2.Classification.ValueType
-    """The highest level among the blocks. PUBLIC if there are none."""
+    """The highest level among the entries. PUBLIC if there are none."""
     next_page_token: builtins.str
     """The token of the next page. Empty on the last page."""
     @builtins.property
@@ -143,9 +143,9 @@ class UpdateBlockRequest(message.Message):
     content: builtins.str
     """The text: up to 64 KiB, without U+0000. May be empty."""
     etag: builtins.str
-    """The etag of the version that the session sees of its agent's block. If set, the call replaces only that version.
+    """The etag of the version that the session sees. If set, the call changes only that version.
 
-    The default is to replace the current version.
+    The default is to change the current version.
     """
     def __init__(
         self,
@@ -196,9 +196,9 @@ class EditBlockRequest(message.Message):
     label: builtins.str
     """The label of the block."""
     etag: builtins.str
-    """The etag of the version that the session sees of its agent's block. If set, the call edits only that version.
+    """The etag of the version that the session sees. If set, the call changes only that version.
 
-    The default is to edit the current version.
+    The default is to change the current version.
     """
     @builtins.property
     def append(self) -> AppendEdit:
@@ -334,9 +334,9 @@ class DeleteBlockRequest(message.Message):
     label: builtins.str
     """The label of the block."""
     etag: builtins.str
-    """The etag of the version that the session sees of its agent's block. If set, the call deletes only that version.
+    """The etag of the version that the session sees. If set, the call changes only that version.
 
-    The default is to delete the current version.
+    The default is to change the current version.
     """
     def __init__(
         self,
@@ -556,7 +556,7 @@ class ListBlockConsumersRequest(message.Message):
     label: builtins.str
     """The label of the block."""
     page_size: builtins.int
-    """The maximum number of agents to return in one page. A page may hold fewer.
+    """The maximum number of entries to return in one page. A page may hold fewer.
 
     The default is 50. The maximum is 250; larger values are reduced to 250.
     """

@@ -37,7 +37,7 @@ class Memory(message.Message):
     key: builtins.str
     """The name, compared byte by byte."""
     content: builtins.str
-    """The text, byte for byte as it was saved."""
+    """The text, byte for byte as it was written."""
     classification: classification_pb2.Classification.ValueType
     """The level of this version: the taint of the session that wrote it."""
     etag: builtins.str

@@ -38,10 +38,10 @@ class SaveMemoryRequest(message.Message):
     content: builtins.str
     """The text: 1 byte to 128 KiB, without U+0000."""
     etag: builtins.str
-    """The etag of the version that GetMemory returns. If set, the call replaces only that version. If it is `absent`, the
+    """The etag of the version that the session sees. If set, the call changes only that version. If it is `absent`, the
     call only creates: it fails with ABORTED `ETAG_STALE` if GetMemory would return a version.
 
-    The default is to replace the current version.
+    The default is to change the current version.
     """
     @builtins.property
     def tags(self) -> containers.RepeatedScalarFieldContainer[builtins.str]:
@@ -197,7 +197,7 @@ class ListMemoriesRequest(message.Message):
     The default is all.
     """
     page_size: builtins.int
-    """The maximum number of memories to return in one page. A page may hold fewer.
+    """The maximum number of entries to return in one page. A page may hold fewer.
 
     The default is 50. The maximum is 250; larger values are reduced to 250.
     """
@@ -238,7 +238,7 @@ class ListMemoriesResponse(message.Message):
     next_page_token: builtins.str
     """The token of the next page. Empty on the last page."""
     classification: classification_pb2.Classification.ValueType
-    """The highest level among the memories. PUBLIC if there are none."""
+    """The highest level among the entries. PUBLIC if there are none."""
     @builtins.property
     def memories(self) -> containers.RepeatedCompositeFieldContainer[memory_pb2.Memory]:
         """One page of memories."""
@@ -283,13 +283,13 @@ class SearchMemoriesRequest(message.Message):
     """Only memories whose key begins with this text, compared byte by byte after NFC. It obeys the rules of a key, but may
     end in a space.
 
-    The default is all memories.
+    The default is all.
     """
     @builtins.property
     def tags(self) -> containers.RepeatedScalarFieldContainer[builtins.str]:
-        """Only memories with these tags.
+        """Only items with these tags.
 
-        The default is all memories.
+        The default is all.
         """
 
     def __init__(
@@ -318,7 +318,7 @@ class SearchMemoriesResponse(message.Message):
     SEMANTIC_FIELD_NUMBER: builtins.int
     RERANKED_FIELD_NUMBER: builtins.int
     classification: classification_pb2.Classification.ValueType
-    """The highest level among the results. PUBLIC if there are none."""
+    """The highest level among the entries. PUBLIC if there are none."""
     semantic: builtins.bool
     """Whether embeddings were compared too. If false, only words were."""
     reranked: builtins.bool
@@ -384,9 +384,9 @@ class DeleteMemoryRequest(message.Message):
     key: builtins.str
     """The key of the memory."""
     etag: builtins.str
-    """The etag of the version that GetMemory returns. If set, the call deletes only that version.
+    """The etag of the version that the session sees. If set, the call changes only that version.
 
-    The default is to delete the current version.
+    The default is to change the current version.
     """
     def __init__(
         self,
@@ -478,9 +478,9 @@ class RenameMemoryRequest(message.Message):
     new_key: builtins.str
     """The key that it gets: another one, with the rules of SaveMemory."""
     etag: builtins.str
-    """The etag of the version that GetMemory returns. If set, the call renames only that version.
+    """The etag of the version that the session sees. If set, the call changes only that version.
 
-    The default is to rename the current version.
+    The default is to change the current version.
     """
     def __init__(
         self,

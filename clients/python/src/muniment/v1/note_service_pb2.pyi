@@ -102,9 +102,9 @@ class UpdateNoteRequest(message.Message):
     The default is TIER_MEMORY.
     """
     etag: builtins.str
-    """The etag of the version that ListNotes returns. If set, the call replaces only that version.
+    """The etag of the version that the session sees. If set, the call changes only that version.
 
-    The default is to replace the current version.
+    The default is to change the current version.
     """
     def __init__(
         self,
@@ -165,9 +165,9 @@ class DeleteNoteRequest(message.Message):
     The default is TIER_MEMORY.
     """
     etag: builtins.str
-    """The etag of the version that ListNotes returns. If set, the call deletes only that version.
+    """The etag of the version that the session sees. If set, the call changes only that version.
 
-    The default is to delete the current version.
+    The default is to change the current version.
     """
     def __init__(
         self,
@@ -254,7 +254,7 @@ class SearchNotesResponse(message.Message):
     SEMANTIC_FIELD_NUMBER: builtins.int
     RERANKED_FIELD_NUMBER: builtins.int
     classification: classification_pb2.Classification.ValueType
-    """The highest level among the results. PUBLIC if there are none."""
+    """The highest level among the entries. PUBLIC if there are none."""
     semantic: builtins.bool
     """Whether embeddings were compared too. If false, only words were."""
     reranked: builtins.bool
@@ -329,7 +329,7 @@ class ListNotesRequest(message.Message):
     The default is TIER_MEMORY.
     """
     page_size: builtins.int
-    """The maximum number of notes to return in one page. A page may hold fewer.
+    """The maximum number of entries to return in one page. A page may hold fewer.
 
     The default is 50. The maximum is 250; larger values are reduced to 250.
     """
@@ -364,7 +364,7 @@ class ListNotesResponse(message.Message):
     next_page_token: builtins.str
     """The token of the next page. Empty on the last page."""
     classification: classification_pb2.Classification.ValueType
-    """The highest level among the notes. PUBLIC if there are none."""
+    """The highest level among the entries. PUBLIC if there are none."""
     @builtins.property
     def notes(self) -> containers.RepeatedCompositeFieldContainer[note_pb2.Note]:
         """One page of notes."""
@@ -540,7 +540,7 @@ class EditNotesResponse(message.Message):
     USAGE_FIELD_NUMBER: builtins.int
     CLASSIFICATION_FIELD_NUMBER: builtins.int
     classification: classification_pb2.Classification.ValueType
-    """The highest level among the notes. PUBLIC if there are none."""
+    """The highest level among the entries. PUBLIC if there are none."""
     @builtins.property
     def notes(self) -> containers.RepeatedCompositeFieldContainer[note_pb2.Note]:
         """The notes that were added or updated, in the order of the edits. A note updated twice appears twice."""

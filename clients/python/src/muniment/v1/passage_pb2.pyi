@@ -38,7 +38,7 @@ class Passage(message.Message):
     passage_id: builtins.str
     """The id, a UUID."""
     content: builtins.str
-    """The text, byte for byte as it was stored."""
+    """The text, byte for byte as it was written."""
     thread: builtins.str
     """The thread that the passage is a turn of, such as a conversation. Empty if there is none."""
     author: builtins.str

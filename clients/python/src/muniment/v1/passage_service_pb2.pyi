@@ -222,7 +222,7 @@ class ListPassagesRequest(message.Message):
     The default is all.
     """
     page_size: builtins.int
-    """The maximum number of passages to return in one page. A page may hold fewer.
+    """The maximum number of entries to return in one page. A page may hold fewer.
 
     The default is 50. The maximum is 250; larger values are reduced to 250.
     """
@@ -233,9 +233,9 @@ class ListPassagesRequest(message.Message):
     """
     @builtins.property
     def tags(self) -> containers.RepeatedScalarFieldContainer[builtins.str]:
-        """Only passages with these tags.
+        """Only items with these tags.
 
-        The default is all passages.
+        The default is all.
         """
 
     @builtins.property
@@ -281,7 +281,7 @@ class ListPassagesResponse(message.Message):
     next_page_token: builtins.str
     """The token of the next page. Empty on the last page."""
     classification: classification_pb2.Classification.ValueType
-    """The highest level among the passages. PUBLIC if there are none."""
+    """The highest level among the entries. PUBLIC if there are none."""
     @builtins.property
     def passages(self) -> containers.RepeatedCompositeFieldContainer[passage_pb2.Passage]:
         """One page of passages."""
@@ -331,9 +331,9 @@ class SearchPassagesRequest(message.Message):
     """
     @builtins.property
     def tags(self) -> containers.RepeatedScalarFieldContainer[builtins.str]:
-        """Only passages with these tags.
+        """Only items with these tags.
 
-        The default is all passages.
+        The default is all.
         """
 
     @builtins.property
@@ -378,7 +378,7 @@ class SearchPassagesResponse(message.Message):
     SEMANTIC_FIELD_NUMBER: builtins.int
     RERANKED_FIELD_NUMBER: builtins.int
     classification: classification_pb2.Classification.ValueType
-    """The highest level among the results. PUBLIC if there are none."""
+    """The highest level among the entries. PUBLIC if there are none."""
     semantic: builtins.bool
     """Whether embeddings were compared too. If false, only words were."""
     reranked: builtins.bool

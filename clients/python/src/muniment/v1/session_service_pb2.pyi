@@ -147,7 +147,7 @@ class ListSessionsRequest(message.Message):
     include_closed: builtins.bool
     """Whether to include closed and expired sessions."""
     page_size: builtins.int
-    """The maximum number of sessions to return in one page. A page may hold fewer.
+    """The maximum number of entries to return in one page. A page may hold fewer.
 
     The default is 50. The maximum is 250; larger values are reduced to 250.
     """

@@ -193,7 +193,7 @@ export const GetAgentResponseSchema: GenMessage<GetAgentResponse> = /*@__PURE__*
  */
 export type ListAgentsRequest = Message<"muniment.v1.ListAgentsRequest"> & {
   /**
-   * The maximum number of agents to return in one page. A page may hold fewer.
+   * The maximum number of entries to return in one page. A page may hold fewer.
    *
    * The default is 50. The maximum is 250; larger values are reduced to 250.
    *

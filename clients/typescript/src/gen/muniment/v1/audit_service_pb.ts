@@ -58,7 +58,7 @@ export type ListAuditEventsRequest = Message<"muniment.v1.ListAuditEventsRequest
   endTime?: Timestamp | undefined;
 
   /**
-   * The maximum number of events to return in one page. A page may hold fewer.
+   * The maximum number of entries to return in one page. A page may hold fewer.
    *
    * The default is 50. The maximum is 250; larger values are reduced to 250.
    *

@@ -24,7 +24,7 @@ export const file_muniment_v1_block_service: GenFile = /*@__PURE__*/
  */
 export type ListBlocksRequest = Message<"muniment.v1.ListBlocksRequest"> & {
   /**
-   * The maximum number of blocks to return in one page. A page may hold fewer.
+   * The maximum number of entries to return in one page. A page may hold fewer.
    *
    * The default is 50. The maximum is 250; larger values are reduced to 250.
    *
@@ -63,7 +63,7 @@ export type ListBlocksResponse = Message<"muniment.v1.ListBlocksResponse"> & {
   blocks: Block[];
 
   /**
-   * The highest level among the blocks. PUBLIC if there are none.
+   * The highest level among the entries. PUBLIC if there are none.
    *
    * @generated from field: muniment.v1.Classification classification = 2;
    */
@@ -156,9 +156,9 @@ export type UpdateBlockRequest = Message<"muniment.v1.UpdateBlockRequest"> & {
   content: string;
 
   /**
-   * The etag of the version that the session sees of its agent's block. If set, the call replaces only that version.
+   * The etag of the version that the session sees. If set, the call changes only that version.
    *
-   * The default is to replace the current version.
+   * The default is to change the current version.
    *
    * @generated from field: string etag = 3;
    */
@@ -238,9 +238,9 @@ export type EditBlockRequest = Message<"muniment.v1.EditBlockRequest"> & {
   } | { case: undefined; value?: undefined };
 
   /**
-   * The etag of the version that the session sees of its agent's block. If set, the call edits only that version.
+   * The etag of the version that the session sees. If set, the call changes only that version.
    *
-   * The default is to edit the current version.
+   * The default is to change the current version.
    *
    * @generated from field: string etag = 5;
    */
@@ -368,9 +368,9 @@ export type DeleteBlockRequest = Message<"muniment.v1.DeleteBlockRequest"> & {
   label: string;
 
   /**
-   * The etag of the version that the session sees of its agent's block. If set, the call deletes only that version.
+   * The etag of the version that the session sees. If set, the call changes only that version.
    *
-   * The default is to delete the current version.
+   * The default is to change the current version.
    *
    * @generated from field: string etag = 2;
    */
@@ -621,7 +621,7 @@ export type ListBlockConsumersRequest = Message<"muniment.v1.ListBlockConsumersR
   label: string;
 
   /**
-   * The maximum number of agents to return in one page. A page may hold fewer.
+   * The maximum number of entries to return in one page. A page may hold fewer.
    *
    * The default is 50. The maximum is 250; larger values are reduced to 250.
    *

@@ -30,7 +30,7 @@ export type Memory = Message<"muniment.v1.Memory"> & {
   key: string;
 
   /**
-   * The text, byte for byte as it was saved.
+   * The text, byte for byte as it was written.
    *
    * @generated from field: string content = 2;
    */

@@ -58,10 +58,10 @@ export type SaveMemoryRequest = Message<"muniment.v1.SaveMemoryRequest"> & {
   expireTime?: Timestamp | undefined;
 
   /**
-   * The etag of the version that GetMemory returns. If set, the call replaces only that version. If it is `absent`, the
+   * The etag of the version that the session sees. If set, the call changes only that version. If it is `absent`, the
    * call only creates: it fails with ABORTED `ETAG_STALE` if GetMemory would return a version.
    *
-   * The default is to replace the current version.
+   * The default is to change the current version.
    *
    * @generated from field: string etag = 5;
    */
@@ -203,7 +203,7 @@ export type ListMemoriesRequest = Message<"muniment.v1.ListMemoriesRequest"> & {
   tag: string;
 
   /**
-   * The maximum number of memories to return in one page. A page may hold fewer.
+   * The maximum number of entries to return in one page. A page may hold fewer.
    *
    * The default is 50. The maximum is 250; larger values are reduced to 250.
    *
@@ -259,7 +259,7 @@ export type ListMemoriesResponse = Message<"muniment.v1.ListMemoriesResponse"> &
   nextPageToken: string;
 
   /**
-   * The highest level among the memories. PUBLIC if there are none.
+   * The highest level among the entries. PUBLIC if there are none.
    *
    * @generated from field: muniment.v1.Classification classification = 3;
    */
@@ -296,9 +296,9 @@ export type SearchMemoriesRequest = Message<"muniment.v1.SearchMemoriesRequest">
   maxResults: number;
 
   /**
-   * Only memories with these tags.
+   * Only items with these tags.
    *
-   * The default is all memories.
+   * The default is all.
    *
    * @generated from field: repeated string tags = 3;
    */
@@ -317,7 +317,7 @@ export type SearchMemoriesRequest = Message<"muniment.v1.SearchMemoriesRequest">
    * Only memories whose key begins with this text, compared byte by byte after NFC. It obeys the rules of a key, but may
    * end in a space.
    *
-   * The default is all memories.
+   * The default is all.
    *
    * @generated from field: string key_prefix = 5;
    */
@@ -345,7 +345,7 @@ export type SearchMemoriesResponse = Message<"muniment.v1.SearchMemoriesResponse
   results: MemoryResult[];
 
   /**
-   * The highest level among the results. PUBLIC if there are none.
+   * The highest level among the entries. PUBLIC if there are none.
    *
    * @generated from field: muniment.v1.Classification classification = 2;
    */
@@ -423,9 +423,9 @@ export type DeleteMemoryRequest = Message<"muniment.v1.DeleteMemoryRequest"> & {
   key: string;
 
   /**
-   * The etag of the version that GetMemory returns. If set, the call deletes only that version.
+   * The etag of the version that the session sees. If set, the call changes only that version.
    *
-   * The default is to delete the current version.
+   * The default is to change the current version.
    *
    * @generated from field: string etag = 2;
    */
@@ -530,9 +530,9 @@ export type RenameMemoryRequest = Message<"muniment.v1.RenameMemoryRequest"> & {
   newKey: string;
 
   /**
-   * The etag of the version that GetMemory returns. If set, the call renames only that version.
+   * The etag of the version that the session sees. If set, the call changes only that version.
    *
-   * The default is to rename the current version.
+   * The default is to change the current version.
    *
    * @generated from field: string etag = 3;
    */

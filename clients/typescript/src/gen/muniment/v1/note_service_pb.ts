@@ -114,9 +114,9 @@ export type UpdateNoteRequest = Message<"muniment.v1.UpdateNoteRequest"> & {
   tier: Tier;
 
   /**
-   * The etag of the version that ListNotes returns. If set, the call replaces only that version.
+   * The etag of the version that the session sees. If set, the call changes only that version.
    *
-   * The default is to replace the current version.
+   * The default is to change the current version.
    *
    * @generated from field: string etag = 4;
    */
@@ -181,9 +181,9 @@ export type DeleteNoteRequest = Message<"muniment.v1.DeleteNoteRequest"> & {
   tier: Tier;
 
   /**
-   * The etag of the version that ListNotes returns. If set, the call deletes only that version.
+   * The etag of the version that the session sees. If set, the call changes only that version.
    *
-   * The default is to delete the current version.
+   * The default is to change the current version.
    *
    * @generated from field: string etag = 3;
    */
@@ -285,7 +285,7 @@ export type SearchNotesResponse = Message<"muniment.v1.SearchNotesResponse"> & {
   usage?: Usage | undefined;
 
   /**
-   * The highest level among the results. PUBLIC if there are none.
+   * The highest level among the entries. PUBLIC if there are none.
    *
    * @generated from field: muniment.v1.Classification classification = 3;
    */
@@ -365,7 +365,7 @@ export type ListNotesRequest = Message<"muniment.v1.ListNotesRequest"> & {
   tier: Tier;
 
   /**
-   * The maximum number of notes to return in one page. A page may hold fewer.
+   * The maximum number of entries to return in one page. A page may hold fewer.
    *
    * The default is 50. The maximum is 250; larger values are reduced to 250.
    *
@@ -418,7 +418,7 @@ export type ListNotesResponse = Message<"muniment.v1.ListNotesResponse"> & {
   nextPageToken: string;
 
   /**
-   * The highest level among the notes. PUBLIC if there are none.
+   * The highest level among the entries. PUBLIC if there are none.
    *
    * @generated from field: muniment.v1.Classification classification = 4;
    */
@@ -616,7 +616,7 @@ export type EditNotesResponse = Message<"muniment.v1.EditNotesResponse"> & {
   usage?: Usage | undefined;
 
   /**
-   * The highest level among the notes. PUBLIC if there are none.
+   * The highest level among the entries. PUBLIC if there are none.
    *
    * @generated from field: muniment.v1.Classification classification = 3;
    */

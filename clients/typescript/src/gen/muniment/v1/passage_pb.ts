@@ -30,7 +30,7 @@ export type Passage = Message<"muniment.v1.Passage"> & {
   passageId: string;
 
   /**
-   * The text, byte for byte as it was stored.
+   * The text, byte for byte as it was written.
    *
    * @generated from field: string content = 2;
    */

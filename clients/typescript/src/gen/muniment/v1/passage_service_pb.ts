@@ -214,9 +214,9 @@ export const GetPassageResponseSchema: GenMessage<GetPassageResponse> = /*@__PUR
  */
 export type ListPassagesRequest = Message<"muniment.v1.ListPassagesRequest"> & {
   /**
-   * Only passages with these tags.
+   * Only items with these tags.
    *
-   * The default is all passages.
+   * The default is all.
    *
    * @generated from field: repeated string tags = 1;
    */
@@ -259,7 +259,7 @@ export type ListPassagesRequest = Message<"muniment.v1.ListPassagesRequest"> & {
   endTime?: Timestamp | undefined;
 
   /**
-   * The maximum number of passages to return in one page. A page may hold fewer.
+   * The maximum number of entries to return in one page. A page may hold fewer.
    *
    * The default is 50. The maximum is 250; larger values are reduced to 250.
    *
@@ -305,7 +305,7 @@ export type ListPassagesResponse = Message<"muniment.v1.ListPassagesResponse"> &
   nextPageToken: string;
 
   /**
-   * The highest level among the passages. PUBLIC if there are none.
+   * The highest level among the entries. PUBLIC if there are none.
    *
    * @generated from field: muniment.v1.Classification classification = 3;
    */
@@ -342,9 +342,9 @@ export type SearchPassagesRequest = Message<"muniment.v1.SearchPassagesRequest">
   maxResults: number;
 
   /**
-   * Only passages with these tags.
+   * Only items with these tags.
    *
-   * The default is all passages.
+   * The default is all.
    *
    * @generated from field: repeated string tags = 3;
    */
@@ -408,7 +408,7 @@ export type SearchPassagesResponse = Message<"muniment.v1.SearchPassagesResponse
   results: PassageResult[];
 
   /**
-   * The highest level among the results. PUBLIC if there are none.
+   * The highest level among the entries. PUBLIC if there are none.
    *
    * @generated from field: muniment.v1.Classification classification = 2;
    */

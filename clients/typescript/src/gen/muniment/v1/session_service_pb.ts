@@ -158,7 +158,7 @@ export type ListSessionsRequest = Message<"muniment.v1.ListSessionsRequest"> & {
   includeClosed: boolean;
 
   /**
-   * The maximum number of sessions to return in one page. A page may hold fewer.
+   * The maximum number of entries to return in one page. A page may hold fewer.
    *
    * The default is 50. The maximum is 250; larger values are reduced to 250.
    *
