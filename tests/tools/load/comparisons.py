@@ -74,7 +74,7 @@ def _peers(results: Results) -> str:
             f"{sum(one.cpu):,.0f}" if sum(one.cpu) else "–",
             _ratio(one, ours),
         ]
-        for one in sorted(results.lines, key=lambda one: (_ORDER.index(one.operation), one.callers))
+        for one in sorted(filter(_shown, results.lines), key=lambda one: (_ORDER.index(one.operation), one.callers))
     ]  # fmt: skip
     return f"""## Side by side
 
@@ -85,10 +85,15 @@ calls a second of the Muniment that does the same, divided by those of the other
 * LangGraph's PostgresStore and mem0 run inside the calling process, on up to {PEERS_ITEMS:,} memories: no network, no
   caller to authenticate, no levels, no audit. Their CPU is without Postgres.
 * PostgresStore uses the same Postgres, without vectors: its search is a filter, sorted by time.
-* mem0 runs without an LLM (`infer=False`), on Qdrant in a local folder, with Muniment's embedding model. Its get reads
-  memory of its own process.{_missing(results)}
+* mem0 runs without an LLM (`infer=False`), on Qdrant in a local folder, with Muniment's embedding model.
+* `side_by_side.csv` also has the gets of Muniment with embeddings.{_missing(results)}
 
 {markdown(("system", "operation", "callers", "calls per s", "p50", "p99", "CPU", "ratio"), rows)}"""
+
+
+def _shown(one: Line) -> bool:
+    """The CSV has all. With embeddings, a get is what it is without."""
+    return one.system != side_by_side.SEMANTIC or one.operation in (SAVE, SEARCH)
 
 
 def _ratio(one: Line, ours: Mapping[tuple[str, str, int], float]) -> str:

@@ -15,7 +15,6 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 README = ROOT / "README.md"
 TOUR = ROOT / "service" / "docs" / "tour.md"
-PYTHON_README = ROOT / "clients" / "python" / "README.md"
 _CODE_BLOCK = re.compile(r"^```(?P<language>\w+)(?: (?P<way>\w+))?\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
 _RUN = {"sh", "python"}
 

@@ -22,7 +22,7 @@ from muniment_server.postgres import roles
 from tests.support.certificates import make as make_certificate
 from tests.tools.tour import go_tools
 from tests.tools.tour.conftest import recipe
-from tests.tools.tour.readme import PYTHON_README, README, ROOT, TOUR, Step, section, steps
+from tests.tools.tour.readme import README, ROOT, TOUR, Step, section, steps
 from tests.tools.tour.shell import walk
 
 TEXT = README.read_text(encoding="utf-8")
@@ -100,13 +100,6 @@ def test_grpcurl_is_the_version_that_is_tested():
     (version,) = re.findall(r"go install\sgithub.com/fullstorydev/grpcurl/cmd/grpcurl@(\S+?)`", TOUR_TEXT)
 
     assert f"github.com/fullstorydev/grpcurl {version} " in (go_tools.TOOLS / "go.mod").read_text()
-
-
-def test_the_python_example_is_that_of_the_client():
-    def first(text):
-        return next(step for step in steps(text) if step.language == "python")
-
-    assert first(TOUR_TEXT) == first(PYTHON_README.read_text(encoding="utf-8"))
 
 
 @pytest.mark.proof
