@@ -41,9 +41,9 @@ _INTRODUCTION = f"""\
 
 A **host** calls with a host key, a **session** with its token. Below its name, each method says who may call it, in
 which direction information flows (reads items, writes items, or control by hosts), whether it is idempotent, and
-whether a call is repeatable ([what is retried](../../clients/README.md#what-is-retried) has the exceptions). Each
-reason of a failure has one status: see [error reasons](#error-reasons). A request that breaks a rule of a field fails
-with `FIELD_INVALID`, before anything else happens.
+whether a call is repeatable ([what is retried](../../clients/README.md#what-is-retried) has the exceptions). A request
+that breaks a rule of a field fails with `FIELD_INVALID`, before anything else happens. Each reason of a failure has one
+status: see [error reasons](#error-reasons). [error.proto](../../proto/muniment/v1/error.proto) has an example of each.
 
 * A field that is only named is one of the [common fields](#common-fields).
 * A field that is not set has its default: empty, 0, false.
@@ -53,7 +53,8 @@ with `FIELD_INVALID`, before anything else happens.
 """
 _CALLERS = {1: "hosts", 2: "sessions"}
 _FLOWS = {1: "reads", 2: "writes", 3: "control"}
-_STATUS = re.compile(r"\bExample, ([A-Z_]+): ")
+_EXAMPLE = re.compile(r"\s*\bExample, ([A-Z_]+): .*")
+"""What a comment on a reason ends with. The page takes the status from it."""
 _UNSAID = frozenset({"enum.defined_only", "enum.not_in", "ignore"})
 """The rules that the introduction states, and what is shown otherwise."""
 _IDEMPOTENCY = {
@@ -331,13 +332,13 @@ def _enum(file: FileDescriptorProto, index: int) -> Iterator[str]:
 
 
 def _reasons(file: FileDescriptorProto, index: int) -> Iterator[str]:
-    """The reasons of errors, each with the status that the example in its comment names."""
+    """The reasons of errors, each with the status that the example in its comment names. The example stays there."""
     enum = file.enum_type[index]
     yield "## Error reasons"
     yield _comment(file, _ENUM, index)
     described = [_comment(file, _ENUM, index, _MEMBER, number) for number in range(len(enum.value))]
     yield _list(
-        (_without_prefix(enum, value.name), f"{', '.join(_STATUS.findall(text))}. {_STATUS.sub('Example: ', text)}")
+        (_without_prefix(enum, value.name), f"{', '.join(_EXAMPLE.findall(text))}. {_EXAMPLE.sub('', text)}")
         for value, text in zip(enum.value[1:], described[1:], strict=True)
     )
 
