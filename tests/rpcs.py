@@ -6,7 +6,7 @@ tests/test_rpcs.py plays every row. Who may call an RPC, and what else its polic
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -34,7 +34,6 @@ from muniment.v1 import (
     prompt_service_pb2,
     session_service_pb2,
 )
-from tests.support.answers import in_future
 from tests.support.examples import (
     AGENT,
     AUDIT_EVENT,
@@ -52,6 +51,9 @@ from tests.support.examples import (
     USAGE,
 )
 from tests.support.services import Caller, Outcome
+
+FUTURE, PAST = ({"seconds": seconds} for seconds in (4_102_444_800, 1))
+"""Times on the wire, in 2100 and in 1970."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +147,16 @@ class Outcomes:
 
 
 @dataclass(frozen=True)
+class Leaves:
+    """What each audit row of a write with an item in it stands for."""
+
+    kind: ItemKind | None
+    """None: the kind is in the row."""
+    effects: tuple[str, ...]
+    """One of these: a `version` in the ledger, a `passage`, the `deletion` of an item."""
+
+
+@dataclass(frozen=True)
 class Rpc:
     """One row."""
 
@@ -158,9 +170,13 @@ class Rpc:
     """A call of the Python client."""
     outcomes: Outcomes
     """What runs of tests/proof/noninterference compare."""
+    leaves: Leaves | None = None
+    """What its audit rows stand for. None: it changes no item, or records no item."""
+    refused: Callable[[World], tuple[dict[str, Any], ...]] = lambda _: ()
+    """Requests that are refused for their form, whoever calls. No RPC takes bytes that are no message."""
 
 
-RPCS: Mapping[str, Rpc] = {
+RPCS: dict[str, Rpc] = {
     "CreateAgent": Rpc(
         changes="agent",
         request=lambda w: {
@@ -171,6 +187,11 @@ RPCS: Mapping[str, Rpc] = {
         answer=agent_service_pb2.CreateAgentResponse(agent=AGENT),
         python=lambda host, _: host.create_agent("ada"),
         outcomes=Outcomes(("OK", "AGENT_EXISTS", "CEILING_EXCEEDED", "FIELD_INVALID")),
+        leaves=Leaves(ItemKind.BLOCK, ("version",)),
+        refused=lambda w: (
+            {"agent_id": "dora", "initial_blocks": [{"label": "a"}, {"label": "a"}]},
+            {"agent_id": "dora", "initial_blocks": [{"label": "two words"}]},
+        ),
     ),
     "GetAgent": Rpc(
         changes="",
@@ -178,6 +199,7 @@ RPCS: Mapping[str, Rpc] = {
         answer=agent_service_pb2.GetAgentResponse(agent=AGENT),
         python=lambda host, _: host.get_agent("ada"),
         outcomes=Outcomes(("OK", "AGENT_NOT_FOUND", "FIELD_INVALID")),
+        refused=lambda w: ({"agent_id": "not one"},),
     ),
     "ListAgents": Rpc(
         changes="",
@@ -185,6 +207,7 @@ RPCS: Mapping[str, Rpc] = {
         answer=agent_service_pb2.ListAgentsResponse(agents=[AGENT]),
         python=lambda host, _: list(host.list_agents()),
         outcomes=Outcomes(("OK", "PAGE_TOKEN_INVALID")),
+        refused=lambda w: ({"page_token": "AAAA"},),
     ),
     "UpdateAgent": Rpc(
         changes="agent",
@@ -192,6 +215,7 @@ RPCS: Mapping[str, Rpc] = {
         answer=agent_service_pb2.UpdateAgentResponse(agent=AGENT),
         python=lambda host, _: host.update_agent("ada", display_name="Ada"),
         outcomes=Outcomes(("OK", "AGENT_NOT_FOUND")),
+        refused=lambda w: ({"agent_id": "alice", "memory_settings": {"memory_char_limit": -1}},),
     ),
     "DeleteAgent": Rpc(
         changes="agent",
@@ -215,6 +239,13 @@ RPCS: Mapping[str, Rpc] = {
         outcomes=Outcomes(
             ("OK", "ITEM_EXISTS", "MEMORY_NOT_FOUND", "CEILING_EXCEEDED", "AGENT_NOT_FOUND", "FIELD_INVALID")
         ),
+        leaves=Leaves(
+            None,
+            (
+                "version",
+                "passage",
+            ),
+        ),
     ),
     "OpenSession": Rpc(
         changes="session",
@@ -231,6 +262,10 @@ RPCS: Mapping[str, Rpc] = {
                 "FIELD_INVALID",
             )
         ),
+        refused=lambda w: (
+            {"agent_id": "alice", "taint": 0},
+            {"agent_id": "alice", "taint": 5},
+        ),
     ),
     "GetSession": Rpc(
         changes="",
@@ -245,6 +280,7 @@ RPCS: Mapping[str, Rpc] = {
         answer=session_service_pb2.ListSessionsResponse(sessions=[SESSION]),
         python=lambda host, _: list(host.list_sessions("ada")),
         outcomes=Outcomes(("OK", "AGENT_NOT_FOUND", "FIELD_INVALID")),
+        refused=lambda w: ({"agent_id": "alice", "page_size": -3},),
     ),
     "RaiseTaint": Rpc(
         changes="conversation",
@@ -253,8 +289,8 @@ RPCS: Mapping[str, Rpc] = {
         python=lambda host, _: host.raise_taint(SESSION_ID, Classification.INTERNAL),
         outcomes=Outcomes(
             ("OK", "SESSION_NOT_FOUND", "CEILING_EXCEEDED", "AGENT_CEILING_EXCEEDED", "FIELD_INVALID"),
-            somewhere=("PRINCIPAL_NOT_ALLOWED",),
         ),
+        refused=lambda w: ({"session_id": "not-one", "taint": 2},),
     ),
     "ResetSession": Rpc(
         changes="session",
@@ -272,10 +308,23 @@ RPCS: Mapping[str, Rpc] = {
     ),
     "SaveMemory": Rpc(
         changes="item",
-        request=lambda w: {"key": w.word, "content": w.text, "tags": [w.word], "expire_time": in_future(days=1)},
+        request=lambda w: {"key": w.word, "content": w.text, "tags": [w.word], "expire_time": FUTURE},
         answer=memory_service_pb2.SaveMemoryResponse(memory=MEMORY),
         python=lambda _, session: session.save_memory("tea", "Assam"),
         outcomes=Outcomes(("OK", "ETAG_STALE", "FIELD_INVALID")),
+        leaves=Leaves(ItemKind.MEMORY, ("version",)),
+        refused=lambda w: (
+            {"key": "", "content": w.word},
+            {"key": "plan", "content": ""},
+            {"key": "plan", "content": f"{w.word}\0"},
+            {"key": f" {w.word}", "content": "x"},
+            {"key": f"{w.word}\n", "content": "x"},
+            {"key": "plan", "content": w.word, "tags": ["a"] * 33},
+            {"key": "plan", "content": w.word, "tags": ["  "]},
+            {"key": "plan", "content": w.word, "etag": "none"},
+            {"key": "plan", "content": w.word, "expire_time": PAST},
+            {"key": "budget", "content": w.word, "expire_time": PAST},
+        ),
     ),
     "SaveMemories": Rpc(
         changes="item",
@@ -285,6 +334,12 @@ RPCS: Mapping[str, Rpc] = {
         ),
         python=lambda _, session: session.save_memories([NewMemory("tea", "Assam"), NewMemory("milk", "no")]),
         outcomes=Outcomes(("OK", "FIELD_INVALID"), somewhere=("ETAG_STALE",)),
+        leaves=Leaves(ItemKind.MEMORY, ("version",)),
+        refused=lambda w: (
+            {"memories": [{"key": "plan", "content": w.word}] * 2},
+            {"memories": [{"key": "plan", "content": w.word}, {"key": f"{w.word}\n", "content": "x"}]},
+            {"memories": [{"key": f"{w.word}{number}", "content": "x"} for number in range(101)]},
+        ),
     ),
     "GetMemory": Rpc(
         changes="",
@@ -292,6 +347,10 @@ RPCS: Mapping[str, Rpc] = {
         answer=memory_service_pb2.GetMemoryResponse(memory=MEMORY),
         python=lambda _, session: session.get_memory("tea"),
         outcomes=Outcomes(("OK", "MEMORY_NOT_FOUND")),
+        refused=lambda w: (
+            {"key": "x" * 257},
+            {"key": "plan "},
+        ),
     ),
     "ListMemories": Rpc(
         changes="",
@@ -301,6 +360,11 @@ RPCS: Mapping[str, Rpc] = {
         ),
         python=lambda _, session: list(session.list_memories()),
         outcomes=Outcomes(("OK",), somewhere=("PAGE_TOKEN_INVALID",)),
+        refused=lambda w: (
+            {"key_prefix": f" {w.word}"},
+            {"page_size": -1},
+            {"page_token": "AAAA"},
+        ),
     ),
     "SearchMemories": Rpc(
         changes="",
@@ -313,6 +377,14 @@ RPCS: Mapping[str, Rpc] = {
         ),
         python=lambda _, session: session.search_memories("tea"),
         outcomes=Outcomes(("OK",)),
+        refused=lambda w: (
+            {"query": "budget", "key_prefix": f"{w.word}\n"},
+            {"query": "  "},
+            {"query": "\0"},
+            {"query": "x" * 1025},
+            {"query": "budget", "max_results": -1},
+            {"query": "budget", "tag_match": 7},
+        ),
     ),
     "DeleteMemory": Rpc(
         changes="item",
@@ -322,6 +394,11 @@ RPCS: Mapping[str, Rpc] = {
         outcomes=Outcomes(
             ("OK", "MEMORY_NOT_FOUND"), somewhere=("ETAG_STALE",), above_public=("WRITE_LEVEL_MISMATCH",)
         ),
+        leaves=Leaves(ItemKind.MEMORY, ("deletion",)),
+        refused=lambda w: (
+            {"key": ""},
+            {"key": "plan", "etag": "!" * 27},
+        ),
     ),
     "DeleteMemories": Rpc(
         changes="item",
@@ -329,6 +406,11 @@ RPCS: Mapping[str, Rpc] = {
         answer=memory_service_pb2.DeleteMemoriesResponse(deleted_count=2, more=True),
         python=lambda _, session: session.delete_memories("drinks"),
         outcomes=Outcomes(("OK",)),
+        leaves=Leaves(ItemKind.MEMORY, ("deletion",)),
+        refused=lambda w: (
+            {"tag": ""},
+            {"tag": "  "},
+        ),
     ),
     "RenameMemory": Rpc(
         changes="item",
@@ -342,6 +424,12 @@ RPCS: Mapping[str, Rpc] = {
             somewhere=("ETAG_STALE",),
             above_public=("WRITE_LEVEL_MISMATCH",),
         ),
+        leaves=Leaves(ItemKind.MEMORY, ("version",)),
+        refused=lambda w: (
+            {"key": "plan", "new_key": "plan"},
+            {"key": "plan", "new_key": f"{w.word} "},
+            {"key": "", "new_key": "plan"},
+        ),
     ),
     "ListBlocks": Rpc(
         changes="",
@@ -351,6 +439,10 @@ RPCS: Mapping[str, Rpc] = {
         ),
         python=lambda _, session: list(session.list_blocks()),
         outcomes=Outcomes(("OK",), somewhere=("PAGE_TOKEN_INVALID", "TAINT_CHANGED")),
+        refused=lambda w: (
+            {"page_size": -1},
+            {"page_token": "AAAA"},
+        ),
     ),
     "GetBlock": Rpc(
         changes="",
@@ -358,6 +450,10 @@ RPCS: Mapping[str, Rpc] = {
         answer=block_service_pb2.GetBlockResponse(block=BLOCK),
         python=lambda _, session: session.get_block("personality"),
         outcomes=Outcomes(("OK", "BLOCK_NOT_FOUND")),
+        refused=lambda w: (
+            {"label": f"{w.word}/"},
+            {"label": "plan", "owner_agent_id": "not one"},
+        ),
     ),
     "UpdateBlock": Rpc(
         changes="item",
@@ -365,6 +461,11 @@ RPCS: Mapping[str, Rpc] = {
         answer=block_service_pb2.UpdateBlockResponse(block=BLOCK),
         python=lambda _, session: session.update_block("personality", "dry"),
         outcomes=Outcomes(("OK", "ETAG_STALE")),
+        leaves=Leaves(ItemKind.BLOCK, ("version",)),
+        refused=lambda w: (
+            {"label": "-plan", "content": w.word},
+            {"label": "plan", "content": f"{w.word}\0"},
+        ),
     ),
     "EditBlock": Rpc(
         changes="item",
@@ -375,6 +476,13 @@ RPCS: Mapping[str, Rpc] = {
             ("OK", "BLOCK_NOT_FOUND", "ETAG_STALE", "TEXT_NOT_FOUND", "TEXT_NOT_UNIQUE", "LINE_OUT_OF_RANGE"),
             somewhere=("BLOCK_TOO_LARGE",),
         ),
+        leaves=Leaves(ItemKind.BLOCK, ("version",)),
+        refused=lambda w: (
+            {"label": "plan"},
+            {"label": "plan", "insert": {"line": -1, "content": w.word}},
+            {"label": "plan", "replace": {"old": "", "new": w.word}},
+            {"label": "plan", "append": {"content": f"{w.word}\0"}},
+        ),
     ),
     "DeleteBlock": Rpc(
         changes="item",
@@ -382,6 +490,8 @@ RPCS: Mapping[str, Rpc] = {
         answer=block_service_pb2.DeleteBlockResponse(),
         python=lambda _, session: session.delete_block("personality"),
         outcomes=Outcomes(("OK", "BLOCK_NOT_FOUND"), somewhere=("ETAG_STALE",), above_public=("WRITE_LEVEL_MISMATCH",)),
+        leaves=Leaves(ItemKind.BLOCK, ("deletion",)),
+        refused=lambda w: ({"label": "x" * 65},),
     ),
     "CreateSharedBlock": Rpc(
         changes="shared_block",
@@ -389,6 +499,8 @@ RPCS: Mapping[str, Rpc] = {
         answer=block_service_pb2.CreateSharedBlockResponse(),
         python=lambda host, _: host.create_shared_block("ada", "personality"),
         outcomes=Outcomes(("OK", "BLOCK_EXISTS", "AGENT_NOT_FOUND", "FIELD_INVALID")),
+        leaves=Leaves(ItemKind.BLOCK, ("version",)),
+        refused=lambda w: ({"owner_agent_id": "alice", "label": "two words"},),
     ),
     "DeleteSharedBlock": Rpc(
         changes="shared_block",
@@ -396,6 +508,7 @@ RPCS: Mapping[str, Rpc] = {
         answer=block_service_pb2.DeleteSharedBlockResponse(),
         python=lambda host, _: host.delete_shared_block("ada", "personality"),
         outcomes=Outcomes(("OK", "SHARED_BLOCK_NOT_FOUND")),
+        refused=lambda w: ({"owner_agent_id": "alice", "label": f"{w.word}\n"},),
     ),
     "AttachBlock": Rpc(
         changes="block_link",
@@ -405,6 +518,7 @@ RPCS: Mapping[str, Rpc] = {
         outcomes=Outcomes(
             ("OK", "SHARED_BLOCK_NOT_FOUND", "AGENT_NOT_FOUND", "AGENT_CEILING_EXCEEDED", "FIELD_INVALID")
         ),
+        refused=lambda w: ({"owner_agent_id": "alice", "label": "plan", "agent_id": "alice"},),
     ),
     "DetachBlock": Rpc(
         changes="block_link",
@@ -412,6 +526,7 @@ RPCS: Mapping[str, Rpc] = {
         answer=block_service_pb2.DetachBlockResponse(),
         python=lambda host, _: host.detach_block("ada", "personality", "bob"),
         outcomes=Outcomes(("OK", "BLOCK_NOT_ATTACHED", "SHARED_BLOCK_NOT_FOUND")),
+        refused=lambda w: ({"owner_agent_id": "alice", "label": "", "agent_id": "bob"},),
     ),
     "ListBlockConsumers": Rpc(
         changes="",
@@ -419,6 +534,7 @@ RPCS: Mapping[str, Rpc] = {
         answer=block_service_pb2.ListBlockConsumersResponse(agent_ids=["bob", "cleo"]),
         python=lambda host, _: list(host.list_block_consumers("ada", "personality")),
         outcomes=Outcomes(("OK", "SHARED_BLOCK_NOT_FOUND", "PAGE_TOKEN_INVALID")),
+        refused=lambda w: ({"owner_agent_id": "alice", "label": "plan", "page_token": "AAAA"},),
     ),
     "AddNote": Rpc(
         changes="item",
@@ -426,6 +542,13 @@ RPCS: Mapping[str, Rpc] = {
         answer=note_service_pb2.AddNoteResponse(note=NOTE, usage=USAGE),
         python=lambda _, session: session.add_note("night trains"),
         outcomes=Outcomes(("OK", "NOTE_EXISTS", "TIER_DISABLED", "BUDGET_EXCEEDED", "FIELD_INVALID")),
+        leaves=Leaves(ItemKind.NOTE, ("version",)),
+        refused=lambda w: (
+            {"content": ""},
+            {"content": f"{w.word}\0"},
+            {"content": w.word, "tier": 3},
+            {"content": w.word, "note_id": "not-one"},
+        ),
     ),
     "UpdateNote": Rpc(
         changes="item",
@@ -433,6 +556,11 @@ RPCS: Mapping[str, Rpc] = {
         answer=note_service_pb2.UpdateNoteResponse(note=NOTE, usage=USAGE),
         python=lambda _, session: session.update_note(NOTE_ID, "night trains"),
         outcomes=Outcomes(("OK", "NOTE_NOT_FOUND", "TIER_DISABLED", "ETAG_STALE", "BUDGET_EXCEEDED")),
+        leaves=Leaves(ItemKind.NOTE, ("version",)),
+        refused=lambda w: (
+            {"content": w.word},
+            {"note_id": w.new, "content": w.word, "etag": "none"},
+        ),
     ),
     "DeleteNote": Rpc(
         changes="item",
@@ -440,6 +568,8 @@ RPCS: Mapping[str, Rpc] = {
         answer=note_service_pb2.DeleteNoteResponse(usage=USAGE),
         python=lambda _, session: session.delete_note(NOTE_ID),
         outcomes=Outcomes(("OK", "NOTE_NOT_FOUND"), somewhere=("ETAG_STALE",), above_public=("WRITE_LEVEL_MISMATCH",)),
+        leaves=Leaves(ItemKind.NOTE, ("deletion",)),
+        refused=lambda w: ({"note_id": "not-one"},),
     ),
     "SearchNotes": Rpc(
         changes="",
@@ -453,6 +583,7 @@ RPCS: Mapping[str, Rpc] = {
         ),
         python=lambda _, session: session.search_notes("trains"),
         outcomes=Outcomes(("OK",)),
+        refused=lambda w: ({"query": " \0 "},),
     ),
     "ListNotes": Rpc(
         changes="",
@@ -462,6 +593,10 @@ RPCS: Mapping[str, Rpc] = {
         ),
         python=lambda _, session: list(session.list_notes()),
         outcomes=Outcomes(("OK",), somewhere=("PAGE_TOKEN_INVALID",)),
+        refused=lambda w: (
+            {"page_token": "AAAA"},
+            {"page_size": -1},
+        ),
     ),
     "EditNotes": Rpc(
         changes="item",
@@ -474,6 +609,19 @@ RPCS: Mapping[str, Rpc] = {
             ("OK", "NOTE_EXISTS", "NOTE_NOT_FOUND", "TIER_DISABLED", "BUDGET_EXCEEDED", "FIELD_INVALID"),
             above_public=("WRITE_LEVEL_MISMATCH",),
         ),
+        leaves=Leaves(
+            ItemKind.NOTE,
+            (
+                "version",
+                "deletion",
+            ),
+        ),
+        refused=lambda w: (
+            {"edits": []},
+            {"edits": [{"add": {"content": w.word}}, {}]},
+            {"edits": [{"delete": {}}]},
+            {"edits": [{"add": {"content": w.word}}] * 101},
+        ),
     ),
     "StorePassage": Rpc(
         changes="item",
@@ -481,6 +629,14 @@ RPCS: Mapping[str, Rpc] = {
         answer=passage_service_pb2.StorePassageResponse(passage=PASSAGE),
         python=lambda _, session: session.store_passage("booked"),
         outcomes=Outcomes(("OK", "PASSAGE_EXISTS", "FIELD_INVALID")),
+        leaves=Leaves(ItemKind.PASSAGE, ("passage",)),
+        refused=lambda w: (
+            {"content": ""},
+            {"content": w.word, "passage_id": "not-one"},
+            {"content": w.word, "thread": f"{w.word} "},
+            {"content": w.word, "author": "x" * 257},
+            {"content": w.word, "expire_time": PAST},
+        ),
     ),
     "ImportPassages": Rpc(
         changes="item",
@@ -488,6 +644,13 @@ RPCS: Mapping[str, Rpc] = {
         answer=passage_service_pb2.ImportPassagesResponse(stored_count=2, existing_count=1),
         python=lambda _, session: session.import_passages([NewPassage("booked", passage_id=PASSAGE_ID)]),
         outcomes=Outcomes(("OK", "PASSAGE_EXISTS", "FIELD_INVALID")),
+        leaves=Leaves(ItemKind.PASSAGE, ("passage",)),
+        refused=lambda w: (
+            {"passage": {"content": ""}},
+            {"passage": {"content": w.word, "tags": [" "]}},
+            {"passage": {"content": w.word, "thread": f" {w.word}"}},
+            {"passage": {"content": w.word, "expire_time": PAST}},
+        ),
     ),
     "GetPassage": Rpc(
         changes="",
@@ -504,6 +667,10 @@ RPCS: Mapping[str, Rpc] = {
         ),
         python=lambda _, session: list(session.list_passages()),
         outcomes=Outcomes(("OK",), somewhere=("PAGE_TOKEN_INVALID",)),
+        refused=lambda w: (
+            {"page_token": "AAAA"},
+            {"thread": "a\nb"},
+        ),
     ),
     "SearchPassages": Rpc(
         changes="",
@@ -516,6 +683,10 @@ RPCS: Mapping[str, Rpc] = {
         ),
         python=lambda _, session: session.search_passages("booked"),
         outcomes=Outcomes(("OK",)),
+        refused=lambda w: (
+            {"query": "budget", "tags": [" "]},
+            {"query": "budget", "max_results": -1},
+        ),
     ),
     "DeletePassage": Rpc(
         changes="item",
@@ -523,6 +694,8 @@ RPCS: Mapping[str, Rpc] = {
         answer=passage_service_pb2.DeletePassageResponse(),
         python=lambda _, session: session.delete_passage(PASSAGE_ID),
         outcomes=Outcomes(("OK", "PASSAGE_NOT_FOUND"), above_public=("WRITE_LEVEL_MISMATCH",)),
+        leaves=Leaves(ItemKind.PASSAGE, ("deletion",)),
+        refused=lambda w: ({"passage_id": "not-one"},),
     ),
     "DeletePassages": Rpc(
         changes="item",
@@ -530,6 +703,11 @@ RPCS: Mapping[str, Rpc] = {
         answer=passage_service_pb2.DeletePassagesResponse(deleted_count=3),
         python=lambda _, session: session.delete_passages(thread="trip"),
         outcomes=Outcomes(("OK",)),
+        leaves=Leaves(ItemKind.PASSAGE, ("deletion",)),
+        refused=lambda w: (
+            {"tag": "work", "thread": "t-1"},
+            {"thread": f"{w.word}\n"},
+        ),
     ),
     "RenderPrompt": Rpc(
         changes="",
@@ -555,6 +733,11 @@ RPCS: Mapping[str, Rpc] = {
         ),
         python=lambda _, session: session.render_prompt(),
         outcomes=Outcomes(("OK",)),
+        refused=lambda w: (
+            {"sections": [0]},
+            {"sections": [2, 2]},
+            {"if_none_match": "x" * 65},
+        ),
     ),
     "ListAuditEvents": Rpc(
         changes="",
@@ -562,6 +745,10 @@ RPCS: Mapping[str, Rpc] = {
         answer=audit_service_pb2.ListAuditEventsResponse(audit_events=[AUDIT_EVENT]),
         python=lambda host, _: list(host.list_audit_events()),
         outcomes=Outcomes(("OK", "FIELD_INVALID", "PAGE_TOKEN_INVALID")),
+        refused=lambda w: (
+            {"page_token": "AAAA"},
+            {"session_id": "not-one"},
+        ),
     ),
     "GetAuditCheckpoint": Rpc(
         changes="",
@@ -579,6 +766,16 @@ RPCS: Mapping[str, Rpc] = {
         outcomes=Outcomes(("OK", "CEILING_EXCEEDED", "FIELD_INVALID")),
     ),
 }
+
+
+def filled(host: Caller, level: int, *, word: str, content: str = "old") -> tuple[Caller, World]:
+    """A session of a new agent, with all that requests name."""
+    World(word).fill_agents(host)
+    opened = host.open_session(agent_id=word, taint=level)
+    session = host.session(opened)
+    world = World(word, opened.session.session_id, level)
+    world.fill(session, content)
+    return session, world
 
 
 def call(caller: Caller, rpc: str, fields: dict[str, Any], *, timeout: float) -> Any:

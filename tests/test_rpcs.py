@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 import grpc
 import pytest
@@ -17,8 +18,9 @@ from muniment_server.domain.classification import Classification
 from muniment_server.monitor import egress
 from muniment_server.transport.server import SERVICES
 from tests import rpcs
-from tests.rpcs import RPCS, Rpc, World
+from tests.rpcs import RPCS, Rpc, World, filled
 from tests.support.canaries import new_canary
+from tests.support.invariants import broken_invariants
 from tests.support.methods import METHODS, POLICIES
 from tests.support.services import Service
 
@@ -80,17 +82,18 @@ def _rows(service: Service) -> dict[str, Any]:
 
 def _findings(service: Service, rpc: str, row: Rpc) -> Iterator[str]:
     """What is wrong with *row*, played in a world of its own."""
-    host, word = service.host(), new_canary()
-    World(word).fill_agents(host)
-    session = service.session(Classification.PUBLIC, agent_id=word)
-    world = World(word, session.session_id)
-    world.fill(session, "old")
+    host = service.host()
+    session, world = filled(host, Classification.PUBLIC, word=new_canary())
+    caller = host if POLICIES[rpc].for_hosts else session
+    for refused in row.refused(world):
+        if (outcome := rpcs.observe(caller, rpc, refused)).code is not grpc.StatusCode.INVALID_ARGUMENT:
+            yield f"{rpc}: {refused} is not refused for its form: {outcome}"
     fields = row.request(world)
     request = GetMessageClass(_DESCRIPTORS[rpc].input_type)(**fields)
     for field in _without_text(rpc, request, world):
         yield f"{rpc}: its request has no text in {field}"
     before = _rows(service)
-    outcome = rpcs.observe(session if not POLICIES[rpc].for_hosts else host, rpc, fields)
+    outcome = rpcs.observe(caller, rpc, fields)
     if outcome.code is not grpc.StatusCode.OK:
         yield f"{rpc}: its request is refused: {outcome}"
     changed = _changed(service, before)
@@ -108,7 +111,10 @@ def test_every_rpc_has_a_row_and_a_good_answer() -> None:
 
 
 def test_every_request_succeeds_has_text_in_every_field_and_changes_what_the_row_says(service: Service) -> None:
+    """And what is out of form is refused, and the audit has a row for each change of an item."""
     assert [finding for rpc, row in RPCS.items() for finding in _findings(service, rpc, row)] == []
+    erased = "without its effect"  # what EraseItems leaves of the item in the audit
+    assert [what for what in broken_invariants(service.database) if erased not in what] == []
 
 
 def test_a_row_that_is_missing_is_found() -> None:
@@ -124,6 +130,10 @@ _WRONG: dict[str, tuple[str, dict[str, Any]]] = {
     "without effect": ("DeleteMemories", {"request": lambda w: {"tag": w.text}}),
     "with an effect": ("SaveMemory", {"changes": ""}),
     "with another effect": ("CreateAgent", {"changes": "session"}),
+    "with a refused request that is good": ("GetMemory", {"refused": lambda w: ({"key": w.word},)}),
+    "without what it leaves": ("RenameMemory", {"leaves": None}),
+    "that leaves another kind": ("AddNote", {"leaves": RPCS["SaveMemory"].leaves}),
+    "that leaves another effect": ("DeletePassages", {"leaves": RPCS["StorePassage"].leaves}),
 }
 
 
@@ -132,4 +142,6 @@ def test_a_row_that_is_wrong_is_found(service: Service, wrong: str) -> None:
     rpc, columns = _WRONG[wrong]
     row = replace(RPCS[rpc], **columns)
 
-    assert _wrong_answer(rpc, row) or list(_findings(service, rpc, row))
+    with mock.patch.dict(RPCS, {rpc: row}):
+        findings = list(_findings(service, rpc, row))
+        assert _wrong_answer(rpc, row) or findings or broken_invariants(service.database)

@@ -9,6 +9,7 @@ import psycopg
 from muniment_server.admin.connection import connect_operator
 from muniment_server.admin.inspection import broken_index
 from muniment_server.domain.classification import Classification
+from tests.rpcs import RPCS, Rpc
 from tests.support.databases import Database
 
 _LEDGERS = """
@@ -64,16 +65,7 @@ HAVING count(*) > 1
 """
 _RECORDS = """
 WITH act (method, acts_on, effects) AS (
-    VALUES ('SaveMemory', 1, '{{version}}'::text[]), ('SaveMemories', 1, '{{version}}'),
-           ('RenameMemory', 1, '{{version}}'), ('DeleteMemory', 1, '{{deletion}}'),
-           ('DeleteMemories', 1, '{{deletion}}'), ('DeletePassages', 4, '{{deletion}}'),
-           ('AddNote', 2, '{{version}}'), ('UpdateNote', 2, '{{version}}'), ('DeleteNote', 2, '{{deletion}}'),
-           ('EditNotes', 2, '{{version,deletion}}'),
-           ('CreateAgent', 3, '{{version}}'), ('CreateSharedBlock', 3, '{{version}}'),
-           ('UpdateBlock', 3, '{{version}}'), ('EditBlock', 3, '{{version}}'), ('DeleteBlock', 3, '{{deletion}}'),
-           ('StorePassage', 4, '{{passage}}'), ('ImportPassages', 4, '{{passage}}'),
-           ('DeletePassage', 4, '{{deletion}}'),
-           ('UndeleteItem', NULL, '{{version,passage}}')
+    VALUES {acts}
 ),
 told AS ( -- what the audit says of items that was done, by sessions and by hosts; first blocks are a host's
     SELECT logged.tenant, logged.agent, logged.item_id, logged.revision, logged.event_id, logged.method, logged.kind,
@@ -174,14 +166,24 @@ HAVING (sum(counted.items), sum(counted.versions), sum(counted.bytes)) <> (0, 0,
 """
 
 
+def _act(rpc: str, row: Rpc) -> str:
+    """A row of `act`: an RPC, the kind of item that it acts on, and its effects."""
+    assert row.leaves is not None
+    kind = int(row.leaves.kind) if row.leaves.kind else "NULL"
+    return f"('{rpc}', {kind}, ARRAY{list(row.leaves.effects)})"
+
+
 def broken(owner: psycopg.Connection[Any]) -> list[str]:
     """What does not hold, each with the level and the item; empty when nothing was lost."""
     owner.execute("SET enable_nestloop = off")  # nothing here was ever analyzed
+    acts = ", ".join(_act(rpc, row) for rpc, row in RPCS.items() if row.leaves)
     return [
         f"{level.role}: {what}: {item_id}"
         for level in Classification
         for question in (_LEDGERS, _RECORDS, _STORAGE)
-        for what, item_id in owner.execute(question.format(level=level.role, number=level.value).encode()).fetchall()
+        for what, item_id in owner.execute(
+            question.format(level=level.role, number=level.value, acts=acts).encode()
+        ).fetchall()
     ]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from google.protobuf.descriptor import Descriptor
+
 from muniment_server.monitor.policy import policies
 from muniment_server.transport.server import SERVICES
 
@@ -11,7 +13,12 @@ FOR_HOSTS = {name for name, method in POLICIES.items() if not method.for_session
 FOR_SESSIONS = {name for name, method in POLICIES.items() if not method.for_hosts}
 
 
+def request_of(rpc: str) -> Descriptor:
+    """The message that *rpc* takes."""
+    (method,) = (method for service in SERVICES for method in service.methods if method.name == rpc)
+    return method.input_type
+
+
 def takes_etag(rpc: str) -> bool:
     """Whether the request of *rpc* may name the version that it changes."""
-    (method,) = (method for service in SERVICES for method in service.methods if method.name == rpc)
-    return "etag" in method.input_type.fields_by_name
+    return "etag" in request_of(rpc).fields_by_name

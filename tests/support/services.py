@@ -72,6 +72,10 @@ class Caller:
             raise AttributeError(name)
         return lambda timeout=_SECONDS, **fields: self.call(rpc, timeout=timeout, **fields)
 
+    def session(self, opened: Any) -> Caller:
+        """The caller that OpenSession or ResetSession has answered with."""
+        return Caller(self.channel, opened.token, opened.session.session_id, opened.session.conversation_id)
+
     def call(self, rpc: str, *, timeout: float = _SECONDS, **fields: Any) -> Any:
         """Call *rpc*; return its response or raise grpc.RpcError."""
         method = _METHODS[rpc]
@@ -165,10 +169,9 @@ class Service:
         self, taint: Classification, *, agent_id: str = "alice", tenant: str = "acme", conversation_id: str = ""
     ) -> Caller:
         """A new session. Its id is in `.session_id`."""
-        opened = self.host(tenant).open_session(
-            agent_id=self.agent(agent_id, tenant), taint=int(taint), conversation_id=conversation_id
-        )
-        return Caller(self.channel, opened.token, opened.session.session_id, opened.session.conversation_id)
+        host = self.host(tenant)
+        agent_id = self.agent(agent_id, tenant)
+        return host.session(host.open_session(agent_id=agent_id, taint=int(taint), conversation_id=conversation_id))
 
 
 def new_host_key(database: Database, tenant: str, ceiling: Classification) -> str:

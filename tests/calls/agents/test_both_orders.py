@@ -7,19 +7,21 @@ whose steps do touch the same are listed in tests/schema/postgres/test_steps.py.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
+import grpc
 import pytest
 
 from muniment_server.admin.connection import connect_operator
 from muniment_server.admin.inspection import broken_index
-from tests.calls.agents.test_quotas import limit, quota_of, storage
+from tests.calls.agents.test_quotas import quota_of
+from tests.rpcs import RPCS, World, filled, observe
 from tests.support.answers import INTERNAL, LEVELS
+from tests.support.canaries import new_canary
 from tests.support.invariants import broken_invariants
-from tests.support.services import Caller, failure_of
+from tests.support.methods import POLICIES
+from tests.support.services import Outcome, Service, reason_of
 
 PASSAGE = 4
 EMBED_AT_AN_ADDRESS = """
@@ -32,82 +34,71 @@ SELECT own.tenant, own.agent, own.kind, own.name, own.change_id, own.piece, 7, F
 CHUNKS = "SELECT name FROM chunk WHERE kind = 4"
 EMBEDDINGS = "SELECT name FROM meaning WHERE kind = 4"
 REMOTE_EMBEDDINGS = "SELECT name FROM remote_embedding WHERE kind = 4"
-TEXT = "x" * 10
-OLD, NEW = (str(uuid.uuid4()) for _ in range(2))
+WHAT = ("items", "bytes")
+COUNTED = """
+SELECT coalesce(sum(storage.items), 0)::integer AS items, coalesce(sum(storage.bytes), 0)::integer AS bytes
+  FROM {}.storage JOIN vault.agent USING (tenant, agent)
+ WHERE agent.agent_id = %s
+"""
+Request = Callable[[World], dict[str, Any]]
+OTHERS: list[tuple[str, Request]] = [
+    ("SaveMemory", lambda w: {"key": w.new, "content": w.text}),
+    ("EditBlock", lambda w: {"label": w.word, "insert": {"line": 0, "content": w.text}}),
+    ("EditNotes", lambda w: {"edits": [{"update": {"note_id": w.note, "content": w.text}}]}),
+]
+"""Other ways to write than those in tests/rpcs.py."""
 
 
-def memory(session: Caller, key: str = "old") -> None:
-    session.save_memory(key=key, content=TEXT)
+class Agent:
+    """An agent with items of each kind at INTERNAL, and limits so low that the room is looked up for each write."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._host = service.host()
+        _, self.world = filled(self._host, INTERNAL, word=new_canary())
+        self.limit(max_items=1_000, max_bytes=1_000_000)
+        self._session = self._host.session(self._host.open_session(agent_id=self.world.word, taint=INTERNAL))
+
+    def limit(self, **limits: int) -> None:
+        self._host.update_agent(agent_id=self.world.word, limits=limits)
+
+    def write(self, rpc: str, request: Request) -> Outcome:
+        """Call *rpc* as who may."""
+        return observe(self._host if POLICIES[rpc].for_hosts else self._session, rpc, request(self.world))
+
+    def shown(self) -> dict[tuple[int, str], int]:
+        """What the host is told that is stored, by level."""
+        storage = self._host.get_agent(agent_id=self.world.word).storage
+        return {(one.classification, what): getattr(one, what) for one in storage for what in WHAT}
+
+    def counted(self) -> dict[tuple[int, str], int]:
+        """The items and the bytes of their texts, by level."""
+        with self._service.database.as_owner() as owner:
+            rows = {level: owner.execute(COUNTED.format(level.role).encode(), [self.world.word]) for level in LEVELS}
+            return {(level, what): getattr(row.fetchone(), what) for level, row in rows.items() for what in WHAT}
 
 
-def memory_and_its_deletion(session: Caller) -> None:
-    memory(session)
-    session.delete_memory(key="old")
+def test_what_fits_exactly_is_written_and_what_does_not_changes_nothing(service: Service) -> None:
+    written = set()
+    for rpc, request in [*((rpc, row.request) for rpc, row in RPCS.items() if row.leaves), *OTHERS]:
+        first, agent = Agent(service), Agent(service)
+        before = first.counted()
+        first.write(rpc, request)
+        after, shown = first.counted(), agent.shown()
+        for key, count in after.items():
+            if count > before[key]:
+                quota, exact = key[1], shown[key] + count - before[key]
+                agent.limit(**{f"max_{quota}": exact - 1})
+                assert quota_of(agent.write(rpc, request)) == quota, rpc
+                assert agent.counted() == before, rpc
+                agent.limit(**{f"max_{quota}": exact})
+                written.add(rpc)
+        outcome = agent.write(rpc, request)
+        assert (outcome.code, reason_of(outcome)) == (grpc.StatusCode.OK, ""), rpc
+        assert agent.counted() == after, rpc
 
-
-def passage_and_its_deletion(session: Caller) -> None:
-    session.store_passage(content=TEXT, passage_id=OLD)
-    session.delete_passage(passage_id=OLD)
-
-
-class Write(NamedTuple):
-    write: Callable[[Caller, Caller], Any]
-    """Called with a session at INTERNAL and the host."""
-    items: int
-    size: int
-    before: Callable[[Caller], Any] = memory
-
-
-def undelete(kind: int, name: str) -> Callable[[Caller, Caller], Any]:
-    target = {"agent_id": "alice", "kind": kind, "name": name, "classification": INTERNAL}
-    return lambda _, host: host.undelete_item(**target)
-
-
-WRITES = {
-    "SaveMemory": Write(lambda session, _: memory(session, "new"), 1, 10),
-    "SaveMemory, again": Write(lambda session, _: session.save_memory(key="old", content="y" * 10), 0, 10),
-    "SaveMemories": Write(
-        lambda session, _: session.save_memories(memories=[{"key": key, "content": TEXT} for key in ("a", "old", "b")]),
-        2,
-        20,
-    ),
-    "RenameMemory": Write(lambda session, _: session.rename_memory(key="old", new_key="new"), 0, 10),
-    "AddNote": Write(lambda session, _: session.add_note(content=TEXT), 1, 10),
-    "EditNotes": Write(lambda session, _: session.edit_notes(edits=[{"add": {"content": TEXT}}]), 1, 10),
-    "UpdateBlock": Write(lambda session, _: session.update_block(label="new", content=TEXT), 1, 10),
-    "StorePassage": Write(lambda session, _: session.store_passage(content=TEXT), 1, 10),
-    "ImportPassages": Write(
-        lambda session, _: session.import_passages(
-            {"content": TEXT, "passage_id": OLD}, {"content": TEXT}, {"content": TEXT, "passage_id": NEW}
-        ),
-        2,
-        20,
-        lambda session: session.store_passage(content=TEXT, passage_id=OLD),
-    ),
-    "UndeleteItem, memory": Write(undelete(1, "old"), 1, 10, memory_and_its_deletion),
-    "UndeleteItem, passage": Write(undelete(PASSAGE, OLD), 1, 0, passage_and_its_deletion),
-}
-
-
-@pytest.mark.parametrize("name", WRITES)
-def test_what_fits_exactly_is_written_and_what_does_not_changes_nothing(at, host, name):
-    write, items, size, before = WRITES[name]
-    session = at(INTERNAL)
-    limit(host, max_items=1_000, max_bytes=1_000_000)  # so low that the room is looked up for each write
-    before(session)
-    stored = storage(host)[INTERNAL]
-    exact = {"max_items": stored.items + items, "max_bytes": stored.bytes + size}
-
-    for quota, less in {"items": items > 0, "bytes": size > 0}.items():
-        limit(host, **{**exact, f"max_{quota}": exact[f"max_{quota}"] - less})
-        if less:
-            assert quota_of(failure_of(partial(write, session, host))) == quota
-            now = storage(host)[INTERNAL]
-            assert (now.items, now.bytes) == (stored.items, stored.bytes)
-    limit(host, **exact)
-    write(session, host)
-
-    assert storage(host)[INTERNAL].items == stored.items + items
+    stores = {rpc for rpc, row in RPCS.items() if row.leaves and row.leaves.effects != ("deletion",)}
+    assert written == stores - {"CreateAgent"}  # which stores nothing of an agent that there is
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -537,31 +537,3 @@ def test_names_and_tags_are_as_long_as_those_that_sessions_may_give_and_spelled_
 )
 def test_a_target_is_exactly_one_name_tag_or_revision(host, target, field):
     assert invalid(host.erase_items, **{"agent_id": "alice", "kind": _MEMORY, **target}) == [field]
-
-
-@pytest.mark.parametrize("name", ["old", "new"])
-def test_a_renamed_memory_is_erased_by_either_name_with_all_its_revisions(service, name):
-    session = service.session(INTERNAL)
-    session.save_memory(key="old", content="one")
-    session.save_memory(key="old", content="two")
-    session.rename_memory(key="old", new_key="new")
-    session.save_memory(key="old", content="another")
-
-    service.host().erase_items(agent_id="alice", kind=_MEMORY, name=name)
-
-    assert keys(session.list_memories()) == ([] if name == "old" else ["old"])
-    assert versions(service, INTERNAL, "new") == []
-    assert versions(service, INTERNAL, "old") == ([] if name == "old" else [1])
-    assert rows(service, INTERNAL, "chunk", "new") == 0
-    assert [one for one in broken_invariants(service.database) if "without its effect" not in one] == []
-
-
-def test_one_revision_under_an_earlier_name_is_erased_alone(service):
-    session = service.session(PUBLIC)
-    session.save_memory(key="old", content="one")
-    session.rename_memory(key="old", new_key="new")
-
-    service.host().erase_items(agent_id="alice", kind=_MEMORY, item_id=item_of(service, PUBLIC, "new"), revision=1)
-
-    assert (versions(service, PUBLIC, "old"), versions(service, PUBLIC, "new")) == ([], [2])
-    assert session.get_memory(key="new").memory.content == "one"

@@ -426,21 +426,6 @@ def test_a_batch_counts_all_its_memories(service):
     assert broken_invariants(service.database) == []
 
 
-def test_a_rename_is_no_further_item_but_a_revision(service):
-    session = service.session(INTERNAL)
-    limit(service.host(), max_items=2, max_revisions=2)
-    session.save_memory(key="a", content="x")
-    session.save_memory(key="b", content="x")
-    limit(service.host(), max_items=1)
-
-    assert session.rename_memory(key="a", new_key="c").memory.key == "c"
-    refused = failure_of(session.rename_memory, key="c", new_key="d")
-
-    assert detail(refused, error_details_pb2.ErrorInfo).metadata["quota"] == "revisions"
-    assert session.get_memory(key="c").memory.content == "x"
-    assert broken_invariants(service.database) == []
-
-
 def test_a_deletion_of_many_makes_room(service):
     session = service.session(INTERNAL)
     limit(service.host(), max_items=2)

@@ -497,37 +497,6 @@ def test_the_role_of_a_level_may_move_deleted_items_only(service, level):
             role.execute("DELETE FROM item")
 
 
-def test_a_renamed_memory_comes_back_under_the_name_that_it_had_when_it_was_deleted(service):
-    session = at(service, INTERNAL)
-    session.save_memory(key="plan", content="the whale", tags=["sea"])
-    session.rename_memory(key="plan", new_key="release")
-
-    assert refused(service, INTERNAL) == GONE  # it is not deleted, it has another name
-    session.delete_memory(key="release")
-    assert refused(service, INTERNAL) == GONE
-    undelete(service, INTERNAL, name="release")
-
-    back = session.get_memory(key="release").memory
-    assert (back.content, list(back.tags)) == ("the whale", ["sea"])
-    assert [ledger(service, INTERNAL, name) for name in ("plan", "release")] == [
-        [(1, "the whale")],
-        [(2, "the whale"), (3, "the whale")],
-    ]
-    assert broken_invariants(service.database) == []
-
-
-def test_an_expired_memory_that_gave_way_to_a_rename_stays_gone(service, clock):
-    session = at(service, PUBLIC)
-    session.save_memory(key="plan", content="old", expire_time=datetime.now(UTC) + timedelta(hours=1))
-    clock.advance(hours=2)
-    session.save_memory(key="other", content="new")
-    session.rename_memory(key="other", new_key="plan")
-    session.rename_memory(key="plan", new_key="third")
-
-    assert refused(service) == GONE
-    assert broken_invariants(service.database) == []
-
-
 def test_items_deleted_by_tag_come_back_one_by_one(service):
     session = at(service, PUBLIC)
     session.save_memories(memories=[{"key": key, "content": f"about {key}", "tags": ["old"]} for key in ("plan", "b")])

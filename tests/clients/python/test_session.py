@@ -184,14 +184,6 @@ def test_the_memories_with_a_stale_etag_are_named(server, session):
     assert "(memories[1].etag: is not the etag of the current version)" in str(caught.value)
 
 
-def test_a_rename_gives_the_memory_and_what_it_reveals(server, session):
-    renamed = session.rename_memory("tea", "chai", etag="item-1")
-
-    (request,) = server.requests("RenameMemory")
-    assert (request.key, request.new_key, request.etag) == ("tea", "chai", "item-1")
-    assert (renamed.memory.key, renamed.revealed) == ("tea", Classification.PUBLIC)
-
-
 def test_a_deletion_of_many_says_how_many_and_whether_there_are_more(server, session):
     assert session.delete_memories("drinks") == muniment.DeletedCount(2, more=True)
     assert session.delete_passages(thread="trip") == muniment.DeletedCount(3, more=False)

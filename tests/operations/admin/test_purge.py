@@ -102,35 +102,6 @@ def test_an_erasure_that_was_repeated_after_a_restore_removes_no_version_that_is
     assert set(broken.values()) == {0}
 
 
-def test_a_purge_of_a_renamed_memory_leaves_no_version_of_its_earlier_name(database):
-    with serving(database) as service:
-        session = service.session(Classification.PUBLIC)
-        session.save_memory(key="a", content="text")
-        session.rename_memory(key="a", new_key="b")
-        session.delete_memory(key="b")
-    with connect_operator(database.admin) as operator:
-        what = purgeable(operator, tenant="acme", agent_id="alice", kind=ItemKind.MEMORY, name="b")
-        list(remove_versions(operator, what, before=datetime.now(UTC) + timedelta(hours=1)))
-
-    with database.as_owner() as owner:
-        assert owner.execute("SELECT name FROM muniment_public.revision WHERE kind = 1").fetchall() == []
-
-
-def test_a_purge_of_a_name_that_an_item_had_for_a_while_leaves_no_gap(database):
-    with serving(database) as service:
-        session = service.session(Classification.PUBLIC)
-        session.save_memory(key="a", content="text")
-        session.rename_memory(key="a", new_key="b")
-        session.rename_memory(key="b", new_key="a")
-    with connect_operator(database.admin) as operator:
-        what = purgeable(operator, tenant="acme", agent_id="alice", kind=ItemKind.MEMORY, name="b")
-        list(remove_versions(operator, what, before=datetime.now(UTC) + timedelta(hours=1)))
-
-        assert set(broken_ledgers(operator).values()) == {0}
-    with database.as_owner() as owner:
-        assert owner.execute("SELECT revision FROM muniment_public.revision WHERE kind = 1").fetchall() == [(3,)]
-
-
 def ages_are_counted_from_the_overwriting(database):
     clock = Clock(database)
     with serving(database) as service:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -9,6 +10,15 @@ from tests.proof.noninterference.programs.alphabets import CANARY, KEYS, PREFIXE
 from tests.proof.noninterference.programs.operations import Call, Pen
 
 _DO = {"save": 34, "save many": 8, "get": 14, "list": 16, "search": 15, "delete": 11, "delete many": 6, "rename": 14}
+
+
+def renames(level: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """At a level: to a free key, to one that is taken, and of what a lower level has renamed."""
+    made, kept = f"made {level}", f"kept {level}"
+    yield "SaveMemories", {"memories": [{"key": key, "content": CANARY} for key in (made, kept)]}
+    yield "RenameMemory", {"key": made, "new_key": f"moved {level}"}
+    yield "RenameMemory", {"key": f"moved {level}", "new_key": kept}
+    yield "RenameMemory", {"key": f"moved {level - 1}", "new_key": made}
 
 
 def about_memories(pen: Pen) -> Call:

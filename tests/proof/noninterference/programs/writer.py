@@ -13,11 +13,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from tests.proof.noninterference.model import Model
-from tests.proof.noninterference.programs.alphabets import CANARY, LABELS, LEVELS, PREFIXES, TAGS, THREADS, WORDS
+from tests.proof.noninterference.programs.alphabets import LABELS, LEVELS, PREFIXES, TAGS, THREADS, WORDS
 from tests.proof.noninterference.programs.blocks import about_blocks
 from tests.proof.noninterference.programs.hosts import about_hosts
-from tests.proof.noninterference.programs.malformed import OUT_OF_FORM, wrong_calls
-from tests.proof.noninterference.programs.memories import about_memories
+from tests.proof.noninterference.programs.malformed import NO_MESSAGE, OUT_OF_FORM, wrong_calls
+from tests.proof.noninterference.programs.memories import about_memories, renames
 from tests.proof.noninterference.programs.notes import about_notes
 from tests.proof.noninterference.programs.operations import Call, Fields, Operation, Pen, Seen, encoded
 from tests.proof.noninterference.programs.passages import about_passages
@@ -98,11 +98,7 @@ class Writer:
         tokens = {self._model.level(token): token for token in self._model.tokens}
         for level in LEVELS:
             if level in tokens:
-                token, made, kept = tokens[level], f"made {level}", f"kept {level}"
-                yield token, "SaveMemories", {"memories": [{"key": key, "content": CANARY} for key in (made, kept)]}
-                yield token, "RenameMemory", {"key": made, "new_key": f"moved {level}"}
-                yield token, "RenameMemory", {"key": f"moved {level}", "new_key": kept}
-                yield token, "RenameMemory", {"key": f"moved {level - 1}", "new_key": made}
+                yield from ((tokens[level], rpc, fields) for rpc, fields in renames(level))
         first, _ = self._tenants
         for ceiling, level in ((4, self._observer), (4, 0), (1, 1)):  # these servers seal nothing
             yield self._hosts[first, ceiling], "GetAuditCheckpoint", {"classification": level}
@@ -253,11 +249,13 @@ class Writer:
         rpc, fields = self.rng.choice(OUT_OF_FORM)
         if rpc not in FOR_SESSIONS:
             token = self.host()
+        if self.rng.random() < 0.05:
+            return self.operation(token, rpc, NO_MESSAGE, mark="!")
         if "expire_time" in fields:
             fields = {**fields, "expire_time": self._time - timedelta(seconds=self.rng.choice((0, 1, 3600)))}
-        return self.operation(token, rpc, fields if fields else b"\xff\xff\xff", mark="" if fields else "!")
+        return self.operation(token, rpc, fields)
 
     def _wrong_caller(self) -> Operation:
         session, session_id = self.some_session()
-        token, rpc, fields = self.rng.choice(wrong_calls(session, session_id, self.host()))
+        token, rpc, fields = self.rng.choice(self.rng.choice(wrong_calls(session, session_id, self.host())))
         return self.operation(token, rpc, fields if rpc in METHODS else b"")
