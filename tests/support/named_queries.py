@@ -42,7 +42,7 @@ UNSCOPED = {
     ("muniment_server.engines.citus", "grants.sql"): (roles.CONTROL,),
     ("muniment_server.runtime", "connection_budget.sql"): (roles.CONTROL,),
     ("muniment_server.runtime", "host_keys.sql"): (roles.CONTROL,),
-    ("muniment_server.runtime", "log_settings.sql"): (roles.CONTROL,),
+    ("muniment_server.monitor", "log_settings.sql"): (roles.CONTROL,),
 }
 """The files of what the server asks for itself."""
 EMBEDDER = {

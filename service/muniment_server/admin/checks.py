@@ -40,6 +40,7 @@ from muniment_server.admin.tenants import MovingTenant, moving_tenants
 from muniment_server.background.census import checksum_failures
 from muniment_server.domain.classification import Classification
 from muniment_server.embedded_postgres import EmbeddedPostgresError, conninfo_of_running, find_bindir
+from muniment_server.monitor import log_settings
 from muniment_server.postgres import roles
 from muniment_server.postgres.disk import LEAST_FREE, free_bytes
 from muniment_server.postgres.driver_errors import AFTER_DAMAGE, storage_advice
@@ -48,7 +49,7 @@ from muniment_server.postgres.epochs import Epoch, EpochGuard, WrongEpoch
 from muniment_server.postgres.placement import Placement
 from muniment_server.postgres.pool import next_passfile
 from muniment_server.process.hardening import forbid_core_dumps
-from muniment_server.runtime import claims, databases, log_settings, restoring
+from muniment_server.runtime import claims, databases, restoring
 from muniment_server.runtime.configuration import DatabaseConfig, ServerConfig
 from muniment_server.runtime.passfile import PassfileError, with_passfile
 from muniment_server.runtime.supervisor import embedder_is_installed

@@ -17,6 +17,7 @@ from muniment_server.domain.errors import MunimentError, Unavailable
 from muniment_server.domain.ids import RandomIds, TenantNumber
 from muniment_server.embedder.remote.configuration import RemoteConfig, RerankerConfig
 from muniment_server.embedder.socket import query_embedder, remote_query_embedder, reranker
+from muniment_server.monitor import log_settings
 from muniment_server.monitor.scopes import Scopes
 from muniment_server.postgres import roles
 from muniment_server.postgres.deadline import Deadline
@@ -24,7 +25,7 @@ from muniment_server.postgres.placement import Databases, PlacedDatabase
 from muniment_server.process import child_main
 from muniment_server.process.assignment import Assignment
 from muniment_server.process.child_main import Orders
-from muniment_server.runtime import certificates, grants, log_settings
+from muniment_server.runtime import certificates, grants
 from muniment_server.runtime.claims import Claim, claim_of, claimed_twice
 from muniment_server.runtime.readiness import Readiness
 from muniment_server.search.embeddings import no_embedder

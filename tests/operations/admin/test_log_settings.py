@@ -5,11 +5,12 @@ from __future__ import annotations
 import psycopg
 import pytest
 
+from muniment_server.monitor import log_settings
 from muniment_server.postgres import roles
 from muniment_server.postgres.placement import Databases
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
-from muniment_server.runtime import databases, log_settings
+from muniment_server.runtime import databases
 from muniment_server.runtime.worker import check_grants
 from tests.support.databases import Database, cloned, unpinned_postgres
 from tests.support.services import serving
