@@ -225,13 +225,19 @@ def serving(
     )
     port = server.listen("127.0.0.1:0", None)
     server.start()
-    server.set_serving(True)
+    set_gate(server, is_open=True)
     try:
         with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
             yield Service(database, server, scopes, port, ids, channel)
     finally:
         server.stop(grace=1)
         connections.close()
+
+
+def set_gate(server: Server, *, is_open: bool) -> None:
+    """Open or close the gate of *server* whatever its database is like, and report it."""
+    server.gate.open = is_open
+    server.report()
 
 
 def pools_of(service: Service) -> Pools:

@@ -1,8 +1,9 @@
 """Count what must be trusted: `python -m tests.tools.trusted`, or `make trusted`.
 
 Between levels: the reference monitor, the verification of pooled connections and of the database server behind them,
-and the SQL of grants and views. Between agents and tenants, these and the query files that may name tables. Lines of
-code, without blank lines, comments and docstrings; SQL without blank lines and comments.
+and the SQL of grants and views; on a Citus cluster, also what its engine does while serving. Between agents and
+tenants, these and the query files that may name tables. Lines of code, without blank lines, comments and docstrings;
+SQL without blank lines and comments.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from muniment_server.monitor.queries import TRUSTED
 
 ROOT = Path(muniment_server.__file__).parent
 CITUS = ROOT / "engines" / "citus"
-"""What a cluster needs differently: its statements, its settings and its grants."""
+_COMMANDS_OF_CITUS = {"distribute.py", "distributing.py", "pausing.py"}
+"""Commands of operators."""
 LIMIT = 1600
 """The most lines of Python that the monitor may have."""
 _CONNECTIONS = (
@@ -31,10 +33,6 @@ _CONNECTIONS = (
     "postgres/transaction.py",
     "postgres/rows.py",
     "postgres/queries.py",
-    "engines/citus/__init__.py",
-    "engines/citus/grants.py",
-    "engines/citus/settings.py",
-    "engines/citus/statements.py",
 )
 _LAYOUT = {tokenize.NL, tokenize.NEWLINE, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING}
 
@@ -76,8 +74,17 @@ def grants() -> list[Path]:
     return [
         *sorted((ROOT / "postgres" / "migrations").glob("*.sql")),
         *sorted((ROOT / "monitor").glob("*.sql")),
-        *sorted(CITUS.glob("*.sql")),
     ]
+
+
+def on_cluster() -> list[Path]:
+    """The Python that changes statements and connections on a Citus cluster, and compares the grants of its nodes."""
+    return sorted(path for path in CITUS.glob("*.py") if path.name not in _COMMANDS_OF_CITUS)
+
+
+def grants_on_cluster() -> list[Path]:
+    """The SQL of grants and views of a Citus cluster, and of what its nodes are asked."""
+    return sorted(CITUS.glob("*.sql"))
 
 
 def query_files() -> list[Path]:
@@ -103,6 +110,8 @@ def main() -> None:
         ("connections and their verification (Python)", connections(), python_lines),
         ("tables, grants and views (SQL)", grants(), sql_lines),
         ("query files that may name tables (SQL)", query_files(), sql_lines),
+        ("on a Citus cluster, its engine (Python)", on_cluster(), python_lines),
+        ("on a Citus cluster, its grants and views (SQL)", grants_on_cluster(), sql_lines),
     )
     for title, paths, count in parts:
         counts = [count(path) for path in paths]

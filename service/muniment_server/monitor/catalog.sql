@@ -167,6 +167,13 @@ SELECT pg_get_userbyid(pg_auth_members.member), 'role', 'is a member of ' || pg_
    AND NOT pg_get_userbyid(pg_auth_members.member) = ANY(%(roles)s)
    AND (SELECT NOT pg_roles.rolsuper AND NOT pg_roles.rolcreaterole FROM pg_catalog.pg_roles WHERE pg_roles.oid = pg_auth_members.member);
 
+-- name: served_tenants
+-- The tenants that a server has. One that is moving is in two databases, and neither serves it.
+SELECT tenant.tenant
+  FROM vault.tenant
+ WHERE tenant.moving_to IS NULL
+   AND tenant.moving_from IS NULL;
+
 -- name: server
 -- The properties that the server and the database must have.
 SELECT current_setting('server_version_num')::integer AS server_version,

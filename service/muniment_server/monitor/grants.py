@@ -15,7 +15,9 @@ import psycopg
 from psycopg.rows import tuple_row
 
 from muniment_server.domain.classification import Classification
+from muniment_server.domain.ids import TenantNumber
 from muniment_server.postgres import queries, roles
+from muniment_server.postgres.engine import engine_of
 from muniment_server.postgres.migrate import OLDEST_POSTGRES, newest_version
 from muniment_server.postgres.rows import row_of
 
@@ -127,11 +129,25 @@ def compared(found: Set[Fact], expected: Set[Fact], of_newer: Collection[str] | 
     yield from (f"missing: {fact}" for fact in sorted(expected - found) if str(fact) in allowed)
 
 
-def server_problems(connection: psycopg.Connection[Any], *, connections: int, durable: bool) -> Iterator[str]:
-    """What is wrong with the database server, and what to do about it.
+def problems(connection: psycopg.Connection[Any], *, connections: int, durable: bool = True) -> list[str]:
+    """What is wrong with the database, and what to do about it; empty if everything is as it must be.
 
     *connections* is how many the server may open. *durable* False accepts a database without fsync: for tests only.
     """
+    engine = engine_of(connection)
+    found = [*_server_problems(connection, connections=connections, durable=durable)]
+    if refusal := engine.refusal(connection):
+        return [*found, refusal]
+    found += engine.risks(connection, durable=durable)
+    return [*found, *schema_problems(connection, engine.compare or differences)]
+
+
+def served_tenants(connection: psycopg.Connection[Any]) -> frozenset[TenantNumber]:
+    """The tenants that the server of *connection* has, but for those that are moving."""
+    return frozenset(tenant for (tenant,) in _cursor(connection, tuple_row).execute(_QUERIES["served_tenants"]))
+
+
+def _server_problems(connection: psycopg.Connection[Any], *, connections: int, durable: bool) -> Iterator[str]:
     server = _cursor(connection, row_of(_Server)).execute(_QUERIES["server"]).fetchone()
     assert server is not None  # one row for the current database
     if server.server_version < OLDEST_POSTGRES:

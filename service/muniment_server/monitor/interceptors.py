@@ -16,12 +16,12 @@ from muniment_server.domain.errors import (
     MunimentError,
     PrincipalNotAllowed,
     Unauthenticated,
-    Unavailable,
 )
 from muniment_server.domain.principals import SessionIdentity
 from muniment_server.monitor import egress, status
 from muniment_server.monitor.authentication import Credentials
 from muniment_server.monitor.call import Call, Interceptor, Proceed
+from muniment_server.monitor.gate import Gate
 from muniment_server.monitor.retry import RetryOnTaintChange
 from muniment_server.monitor.validation import Validator
 
@@ -60,18 +60,6 @@ class MapErrors:
             call.error = error
             call.grpc_context.abort_with_status(status.status_of(error, incident=call.request_id))
             raise AssertionError("abort_with_status always raises") from None
-
-
-class Gate:
-    """Rejects calls until the grants have been verified, and whenever verification fails."""
-
-    def __init__(self) -> None:
-        self.open = False
-
-    def __call__(self, call: Call, proceed: Proceed) -> Message:
-        if not self.open:
-            raise Unavailable
-        return proceed(call)
 
 
 class Authenticate:

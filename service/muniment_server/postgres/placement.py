@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import combinations
 
 from muniment_server.domain.errors import Unavailable
 from muniment_server.domain.ids import TenantNumber
@@ -50,6 +51,15 @@ class PlacedDatabase:
         return f" of {self.name}" if self.name else ""
 
 
+def claimed_twice(tenants: Mapping[str, Collection[TenantNumber]]) -> dict[TenantNumber, tuple[str, str]]:
+    """Those *tenants* that two servers have, with the names of both."""
+    return {
+        tenant: (one, other)
+        for one, other in combinations(tenants, 2)
+        for tenant in sorted({*tenants[one]} & {*tenants[other]})
+    }
+
+
 class Databases:
     """The databases of all servers."""
 
@@ -73,7 +83,7 @@ class Databases:
         return self._placement.server_of(tenant)
 
     def of(self, tenant: TenantNumber) -> Database:
-        """The database that has *tenant*. Raises Unavailable if it must not be used now: see `holding` and `refuse`."""
+        """The database that has *tenant*. Raises Unavailable if it must not be used: see `holding` and `refuses`."""
         if self.refuses(tenant):
             raise Unavailable
         return self.holding(tenant)
@@ -89,12 +99,17 @@ class Databases:
             raise Unavailable
         return placed.database
 
-    def refuse(self, tenants: Collection[TenantNumber]) -> None:
-        """Refuse *tenants* from now on, and no others: several servers have them."""
-        self._refused = tenants
+    def refuse_claimed_twice(self) -> Mapping[TenantNumber, tuple[str, str]]:
+        """Refuse the tenants that two servers have, and no others: it is unknown which server is right.
+
+        Returns them, each with the names of both servers.
+        """
+        found = claimed_twice({placed.name: placed.tenants for placed in self})
+        self._refused = found
+        return found
 
     def refuses(self, tenant: TenantNumber) -> bool:
-        """Whether *tenant* is refused."""
+        """Whether *tenant* is refused, because two servers have it."""
         return tenant in self._refused
 
     def __iter__(self) -> Iterator[PlacedDatabase]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -12,9 +12,10 @@ from psycopg import sql
 from psycopg.rows import class_row
 
 from muniment_server.domain.ids import TenantNumber
+from muniment_server.monitor.grants import served_tenants
 from muniment_server.postgres import queries
 from muniment_server.postgres.engine import engine_of
-from muniment_server.postgres.placement import Placement
+from muniment_server.postgres.placement import Placement, claimed_twice
 
 _QUERIES = queries.load(__package__, "claims.sql")
 RANGE = 10**12
@@ -53,8 +54,7 @@ class Claim:
 
 def claim_of(connection: psycopg.Connection[Any]) -> Claim:
     """What the server of *connection* has."""
-    tenants = connection.cursor(row_factory=class_row(_Tenant)).execute(_QUERIES["claimed_tenants"]).fetchall()
-    return Claim(frozenset(found.tenant for found in tenants), numbers_of(connection))
+    return Claim(served_tenants(connection), numbers_of(connection))
 
 
 def tenants_of(connection: psycopg.Connection[Any]) -> frozenset[TenantNumber]:
@@ -68,15 +68,6 @@ def numbers_of(connection: psycopg.Connection[Any]) -> Numbers:
     found = connection.cursor(row_factory=class_row(Numbers)).execute(_QUERIES["numbers"]).fetchone()
     assert found is not None  # the sequence exists
     return found
-
-
-def claimed_twice(tenants: Mapping[str, Collection[TenantNumber]]) -> dict[TenantNumber, tuple[str, str]]:
-    """Those *tenants* that two servers have, with the names of both."""
-    return {
-        tenant: (one, other)
-        for one, other in combinations(tenants, 2)
-        for tenant in sorted({*tenants[one]} & {*tenants[other]})
-    }
 
 
 def problems(claims: Mapping[str, Claim]) -> Iterator[str]:

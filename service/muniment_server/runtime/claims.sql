@@ -1,12 +1,5 @@
 -- Which tenants a server has, as the control role or the owner.
 
--- name: claimed_tenants
--- Those that it serves. One that is moving is in two databases, and neither serves it.
-SELECT tenant.tenant
-  FROM vault.tenant
- WHERE tenant.moving_to IS NULL
-   AND tenant.moving_from IS NULL;
-
 -- name: known_tenants
 -- All that have a row.
 SELECT tenant.tenant

@@ -17,7 +17,7 @@ from psycopg import conninfo as libpq
 from psycopg.rows import class_row
 
 from muniment_server.embedded_postgres import EmbeddedPostgres, conninfo_of_running
-from muniment_server.monitor import log_settings
+from muniment_server.monitor import gate
 from muniment_server.postgres import pool, queries, roles
 from muniment_server.postgres.engine import engine_of
 from muniment_server.postgres.epochs import Epoch, EpochGuard, WrongEpoch
@@ -25,7 +25,7 @@ from muniment_server.postgres.placement import ONLY, Placement
 from muniment_server.postgres.pool import NETWORK, RoleConnection, WrongRole, WrongSettings
 from muniment_server.process.assignment import epoch_directory
 from muniment_server.runtime import claims as _claims
-from muniment_server.runtime import clocks, connection_budget, grants, restoring, servers_file
+from muniment_server.runtime import clocks, connection_budget, restoring, servers_file
 from muniment_server.runtime.claims import Claim
 from muniment_server.runtime.configuration import DatabaseConfig
 from muniment_server.runtime.passfile import with_passfile
@@ -217,7 +217,8 @@ def problems_of(conninfo: str, *, connections: int) -> list[str]:
         if _is_shared(connection, conninfo):
             return [_NEEDS_SESSION_MODE]
         connection.apply_settings()
-        return [*grants.problems(connection, connections=connections), *log_settings.problems(connection)]
+        found = gate.problems_of(connection, connections=connections)
+        return [problem for problems in found.values() for problem in problems]
 
 
 def described(conninfo: str) -> str | None:

@@ -8,8 +8,8 @@ import psycopg
 
 from muniment_server.monitor import grants
 from muniment_server.postgres import migrate as migrations
+from muniment_server.postgres.engine import engine_of
 from muniment_server.postgres.pool import operator_conninfo
-from muniment_server.runtime.grants import grant_names
 from muniment_server.search.reindex import reindex
 
 
@@ -20,7 +20,7 @@ def migrate(admin: str, *, passwords: Mapping[str, str] | None = None, until: in
     one refuse it.
     """
     with psycopg.connect(admin) as connection:
-        names = grant_names(connection)
+        names = engine_of(connection).recorded_grants() or grants.grant_names()
     done = migrations.migrate(admin, passwords=passwords, grants=names, until=until)
     if any(migrations.SEARCH_MIGRATION in step for step in done):
         with psycopg.connect(operator_conninfo(admin), autocommit=True) as connection:

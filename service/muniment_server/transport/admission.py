@@ -27,7 +27,7 @@ from muniment_server.domain.errors import Overloaded, RateLimited, Unavailable
 from muniment_server.domain.ids import AgentNumber
 from muniment_server.domain.principals import HostIdentity, SessionIdentity
 from muniment_server.monitor.authentication import Credentials, bearer_token
-from muniment_server.monitor.interceptors import Gate
+from muniment_server.monitor.gate import Gate
 from muniment_server.monitor.policy import Flow, Method
 from muniment_server.postgres.placement import Databases
 from muniment_server.telemetry import worker_metrics as metrics

@@ -33,12 +33,13 @@ from muniment_server.blocks.servicer import BlockServicer
 from muniment_server.memories.servicer import MemoryServicer
 from muniment_server.monitor import interceptors, policy
 from muniment_server.monitor.authentication import Credentials
-from muniment_server.monitor.interceptors import Gate
+from muniment_server.monitor.gate import Gate
 from muniment_server.monitor.scopes import Scopes
 from muniment_server.monitor.validation import Validator, load_pool
 from muniment_server.notes.servicer import NoteServicer
 from muniment_server.passages.servicer import PassageServicer
 from muniment_server.postgres.disk import Disk
+from muniment_server.postgres.placement import Databases
 from muniment_server.prompts.servicer import PromptServicer
 from muniment_server.search.search import Searcher
 from muniment_server.sessions.servicer import SessionServicer
@@ -140,20 +141,20 @@ class Server:
         return self.grpc.add_secure_port(address, credentials)
 
     def start(self) -> None:
-        """Start answering. Calls are refused until `set_serving` opens the gate."""
+        """Start answering. Calls are refused until `check` opens the gate."""
         self._admission.start()
         self._health.set(LIVENESS, health_pb2.HealthCheckResponse.SERVING)
         self.grpc.start()
 
-    def set_serving(self, serving: bool) -> None:
-        """Open or close the gate, and report it by the health service."""
-        self.gate.open = serving
-        self._report()
+    def check(self, databases: Databases, *, connections: int) -> None:
+        """Open or close the gate, as *databases* are found, and report it by the health service: see `Gate.check`."""
+        self.gate.check(databases, connections=connections)
+        self.report()
 
     def set_ready(self, ready: bool) -> None:
         """Report whether calls can be served now. The gate stays as it is: calls find out for themselves."""
         self._is_ready = ready
-        self._report()
+        self.report()
 
     @property
     def is_stuck(self) -> bool:
@@ -168,7 +169,8 @@ class Server:
         metrics.DISK_FULL.set(self._disk.is_full)
         self._admission.measure()
 
-    def _report(self) -> None:
+    def report(self) -> None:
+        """Report by the health service whether calls can be served: the gate is open, and `set_ready` said so."""
         ready = self.gate.open and self._is_ready
         state = health_pb2.HealthCheckResponse.SERVING if ready else health_pb2.HealthCheckResponse.NOT_SERVING
         for service in ("", READINESS, *(service.full_name for service in SERVICES)):

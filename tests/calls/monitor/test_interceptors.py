@@ -10,11 +10,11 @@ from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import AgentNumber, RandomIds, SessionId, TenantNumber
 from muniment_server.domain.items import PAGE_BYTES
 from muniment_server.domain.principals import SessionIdentity
+from muniment_server.monitor.gate import Gate
 from muniment_server.monitor.interceptors import (
     Authenticate,
     Authorize,
     EgressFilter,
-    Gate,
     MapErrors,
     Validate,
 )

@@ -18,6 +18,7 @@ _HARMLESS = {
     "items/paging.py": {"NO_VERSION": "a frozen value"},
     "monitor/egress.py": {"_LEVELS": _CONSTANT, "_plan": "where the levels stand in the messages of a type"},
     "monitor/grants.py": {"_QUERIES": _QUERY_TEXTS},
+    "monitor/log_settings.py": {"_QUERIES": _QUERY_TEXTS},
     "monitor/queries.py": {
         "AUDIT_QUERIES": _QUERY_TEXTS,
         "HOST_QUERIES": _QUERY_TEXTS,

@@ -15,7 +15,7 @@ from muniment_server.transport.server import SERVICES
 from tests.support.answers import PUBLIC
 from tests.support.commands import wait_until
 from tests.support.concurrency import in_background, locked
-from tests.support.services import failure, failure_of, pools_of, reason_of, serving, shares_of
+from tests.support.services import failure, failure_of, pools_of, reason_of, serving, set_gate, shares_of
 
 SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
 CHECK = "/grpc.health.v1.Health/Check"
@@ -63,15 +63,15 @@ def test_c53_health_needs_no_credentials(shared, name):
 
 
 def test_health_follows_the_gate(service):
-    service.server.set_serving(False)
+    set_gate(service.server, is_open=False)
     closed = {health(service, name) for name in ("", *OURS)}
-    service.server.set_serving(True)
+    set_gate(service.server, is_open=True)
 
     assert (closed, health(service)) == ({NOT_SERVING}, SERVING)
 
 
 def test_a_server_behind_a_closed_gate_is_alive_and_not_ready(service):
-    service.server.set_serving(False)
+    set_gate(service.server, is_open=False)
 
     assert (health(service, "liveness"), health(service, "readiness")) == (SERVING, NOT_SERVING)
 

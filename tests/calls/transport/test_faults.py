@@ -17,7 +17,7 @@ from tests.support.answers import CONFIDENTIAL, LEVELS, PUBLIC, detail, fields_o
 from tests.support.commands import wait_until
 from tests.support.concurrency import in_background, locked, wait_until_blocked
 from tests.support.log_lines import text_of
-from tests.support.services import failure_of, in_flight, reason_of, serving
+from tests.support.services import failure_of, in_flight, reason_of, serving, set_gate
 
 DRIVER_WORDS = re.compile(
     r"(?i:permission|relation|denied|psycopg|column|constraint|SELECT|muniment_|item)|[a-z]Error\b"
@@ -97,7 +97,7 @@ def test_a_call_that_waits_too_long_for_a_lock_is_unavailable(database, monkeypa
 def test_a_closed_gate_lets_nothing_pass(service):
     """Not even who is calling is looked at."""
     session, host = service.session(PUBLIC), service.host()
-    service.server.set_serving(False)
+    set_gate(service.server, is_open=False)
 
     for caller, rpc in ((session, "ListMemories"), (host, "ListAgents"), (session, "GetMemory")):
         outcome = caller.observe(rpc)
@@ -106,8 +106,8 @@ def test_a_closed_gate_lets_nothing_pass(service):
 
 def test_a_gate_that_opens_again_serves_as_before(service):
     session = service.session(PUBLIC)
-    service.server.set_serving(False)
-    service.server.set_serving(True)
+    set_gate(service.server, is_open=False)
+    set_gate(service.server, is_open=True)
 
     assert list(session.list_memories().memories) == []
 

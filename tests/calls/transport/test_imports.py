@@ -32,7 +32,7 @@ from tests.support.answers import (
 )
 from tests.support.commands import wait_until
 from tests.support.concurrency import locked, together, wait_until_blocked
-from tests.support.services import Caller, failure_of, in_flight, reason_of
+from tests.support.services import Caller, failure_of, in_flight, reason_of, set_gate
 
 PATH = "/muniment.v1.PassageService/ImportPassages"
 
@@ -637,7 +637,7 @@ def test_a_stranger_is_refused_before_a_message_is_read(stream, host, token):
 
 def test_a_closed_gate_refuses_before_a_message_is_read(stream, service):
     session = service.session(PUBLIC)
-    service.server.set_serving(False)
+    set_gate(service.server, is_open=False)
 
     assert stream(session).failure().code is grpc.StatusCode.UNAVAILABLE
 

@@ -23,7 +23,7 @@ from tests.support.canaries import break_everything, new_canary, use_everything
 from tests.support.concurrency import in_background
 from tests.support.log_lines import lines_of
 from tests.support.methods import METHODS
-from tests.support.services import Caller, failure_of, serving
+from tests.support.services import Caller, failure_of, serving, set_gate
 
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 SAVE = "muniment.v1.MemoryService/SaveMemory"
@@ -295,7 +295,7 @@ def test_calls_without_a_turn_have_no_span(service, traces):
     stranger = Caller(service.channel, "mun_s_guess")
 
     failure_of(stranger.list_memories)
-    service.server.set_serving(False)
+    set_gate(service.server, is_open=False)
     failure_of(service.host().list_agents)
 
     assert traces.spans() == ()

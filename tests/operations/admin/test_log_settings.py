@@ -5,13 +5,12 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from muniment_server.monitor import log_settings
+from muniment_server.monitor import gate, log_settings
 from muniment_server.postgres import roles
 from muniment_server.postgres.placement import Databases
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.runtime import databases
-from muniment_server.runtime.worker import check_grants
 from tests.support.databases import Database, cloned, unpinned_postgres
 from tests.support.services import serving
 
@@ -66,7 +65,7 @@ def test_each_setting_is_found(admin, name, value, certain):
 
     assert name.partition(".")[0] in found.text
     assert found.closes_gate is certain
-    assert log_settings.problems(admin) == ([found.text] if certain else [])
+    assert gate.problems_of(admin, connections=1)["log_settings"] == ([found.text] if certain else [])
 
 
 @pytest.mark.parametrize(("name", "value", "_"), [case for case in CASES if not case[0].endswith("on_error")])
@@ -83,19 +82,24 @@ def test_a_sample_of_nothing_is_nothing(admin):
 
 
 def test_a_library_that_is_not_loaded_is_not_asked(admin):
-    """A file may name its settings all the same."""
+    """Its settings may be set all the same: then they are placeholders."""
     choose(admin, **AUDITED)
 
     assert log_settings.findings(admin) == []
 
 
 @pytest.mark.parametrize(("log", "certain"), [("write", CERTAIN), ("none", POSSIBLE)])
-def test_pgaudit_with_parameters_is_found(log, certain):
-    """As settings that were read: no Postgres here has the library."""
-    none = {"log_parameter_max_length": "0", "log_parameter_max_length_on_error": "0"}
-    (found,) = log_settings.log_findings(none | AUDITED | {"pgaudit.log": log})
+def test_pgaudit_with_parameters_is_found(admin, monkeypatch, log, certain):
+    """In a table in the place of the settings: no Postgres here has the library."""
+    admin.execute("CREATE TEMP TABLE loaded (name text, setting text, unit text)")
+    for name, setting in {"pgaudit.log": log, "pgaudit.log_parameter": "on"}.items():
+        admin.execute("INSERT INTO loaded VALUES (%s, %s)", [name, setting])
+    text = log_settings._QUERIES["log_findings"].replace("pg_catalog.pg_settings", "loaded")
+    monkeypatch.setattr(log_settings, "_QUERIES", {"log_findings": text})
 
-    assert "pgaudit.log_parameter = off" in found.text
+    (found,) = log_settings.findings(admin)
+
+    assert "set pgaudit.log_parameter = off" in found.text
     assert found.closes_gate is certain
 
 
@@ -111,7 +115,7 @@ def test_the_gate_closes(database, logging_all):
         for setting, open_after in (("log_statement = 'all'", False), ("log_statement = 'none'", True)):
             logging_all(setting)
             connections = RoleDatabase(database.conninfo, pool_sizes=SINGLE)
-            check_grants(service.server, Databases.of_one(connections), connections=10)
+            service.server.check(Databases.of_one(connections), connections=10)
             connections.close()
             assert service.server.gate.open is open_after
 

@@ -10,8 +10,8 @@ import psycopg
 import pytest
 
 from muniment_server.engines.citus import grants as cluster_grants
+from muniment_server.monitor import grants
 from muniment_server.postgres import roles
-from muniment_server.runtime import grants as gate_grants
 from tests.operations.citus.cluster import Cluster, folder_of_nodes, missing, running
 from tests.support.commands import Done, run_process
 from tests.support.external_postgres import admin_url, migrate
@@ -52,7 +52,7 @@ class Grown:
     def problems(self) -> list[str]:
         """What `doctor` and a server say."""
         with psycopg.connect(self.url, user=roles.CONTROL, passfile=str(self.passfile), autocommit=True) as connection:
-            return gate_grants.problems(connection, connections=1, durable=False)
+            return grants.problems(connection, connections=1, durable=False)
 
     def differences(self) -> list[str]:
         """Those that are found once Citus has dropped the old copies of shards that were moved, which it does later."""

@@ -17,10 +17,10 @@ from muniment_server.domain.classification import Classification
 from muniment_server.engines.citus import cluster as citus
 from muniment_server.engines.citus import grants as cluster_grants
 from muniment_server.engines.citus.statements import for_cluster
+from muniment_server.monitor import grants
 from muniment_server.postgres import migrate as migrations
 from muniment_server.postgres import roles
 from muniment_server.runtime import databases
-from muniment_server.runtime import grants as gate_grants
 from tests.operations.citus.cluster import Cluster, folder_of_nodes, missing, running
 from tests.support.commands import run_process
 from tests.support.external_postgres import admin_url, migrate
@@ -304,8 +304,8 @@ def test_settings_of_a_node_are_found(cluster: Cluster, passfile: Path, migrated
     with cluster.admin_of_node_alone(port, "kept") as admin:
         admin.execute(quiet)
     with login(cluster, passfile, roles.CONTROL) as connection:
-        found = gate_grants.problems(connection, connections=1)
-        tolerated = gate_grants.problems(connection, connections=1, durable=False)
+        found = grants.problems(connection, connections=1)
+        tolerated = grants.problems(connection, connections=1, durable=False)
 
     others = [node for node in (cluster.coordinator, *cluster.workers) if node != port]
     logs = (

@@ -21,7 +21,6 @@ from muniment_server.postgres.placement import Databases, Placement
 from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.postgres.pool import operator_conninfo
 from muniment_server.runtime import claims, databases
-from muniment_server.runtime.worker import check_grants
 from muniment_server.search.embeddings import no_embedder
 from muniment_server.search.search import Searcher
 from muniment_server.transport.pools import Limits
@@ -30,7 +29,7 @@ from tests.operations.citus.clones import ClusterPostgres
 from tests.support.command_fixtures import folder, root_folder, serving
 from tests.support.commands import Done, run
 from tests.support.databases import Database, cloned, running_postgres
-from tests.support.services import Caller
+from tests.support.services import Caller, set_gate
 
 __all__ = ["folder", "root_folder", "serving"]
 
@@ -152,10 +151,10 @@ def serving_from(servers: Servers, placement: Placement) -> Iterator[Serving]:
     )
     port = server.listen("127.0.0.1:0", None)
     server.start()
-    server.set_serving(True)
+    set_gate(server, is_open=True)
     try:
         with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
-            yield Serving(channel, lambda: check_grants(server, connections, connections=60))
+            yield Serving(channel, lambda: server.check(connections, connections=60))
     finally:
         server.stop(grace=1)
         connections.close()

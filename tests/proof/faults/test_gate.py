@@ -14,13 +14,12 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from muniment_server.domain.classification import Classification
-from muniment_server.monitor.interceptors import Gate
+from muniment_server.monitor.gate import Gate
 from muniment_server.postgres.placement import Databases
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
-from muniment_server.runtime.worker import check_grants
 from tests.support.databases import Database
-from tests.support.services import Caller, Service
+from tests.support.services import Caller, Service, set_gate
 
 PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
 _SERVING, _NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
@@ -56,7 +55,7 @@ _BREACHES = {
 def look(service: Service, database: Database) -> Iterator[Callable[[], None]]:
     """What a worker does once a minute."""
     connections = RoleDatabase(database.conninfo, pool_sizes=SINGLE)
-    yield lambda: check_grants(service.server, Databases.of_one(connections), connections=10)
+    yield lambda: service.server.check(Databases.of_one(connections), connections=10)
     connections.close()
 
 
@@ -115,10 +114,10 @@ def test_the_gate_starts_closed() -> None:
 
 @pytest.mark.parametrize("standing", [True, False])
 def test_an_unreachable_database_leaves_the_gate_as_it_is(standing: bool, service: Service, database: Database) -> None:
-    service.server.set_serving(standing)
+    set_gate(service.server, is_open=standing)
     away = RoleDatabase(lambda role: database.conninfo(role).replace(database.name, "not_there"), pool_sizes=SINGLE)
 
-    check_grants(service.server, Databases.of_one(away), connections=10)
+    service.server.check(Databases.of_one(away), connections=10)
     away.close()
 
     assert _health(service) == (_SERVING if standing else _NOT_SERVING)

@@ -28,7 +28,7 @@ from tests.operations.citus.clones import ClusterPostgres
 from tests.support.concurrency import lock_rows, waiting
 from tests.support.databases import Database, cloned, running_postgres
 from tests.support.embedders import Quick, embed_all, quick
-from tests.support.services import Service, serving, without_request_id
+from tests.support.services import Service, serving, set_gate, without_request_id
 
 __all__ = ["BEGINNING", "EmbeddedPostgres", "Stand", "running_postgres", "standing", "without_request_id"]
 
@@ -133,9 +133,9 @@ class Stand:
     @contextmanager
     def closed(self) -> Iterator[None]:
         """The server takes no calls."""
-        self._service.server.set_serving(False)
+        set_gate(self._service.server, is_open=False)
         yield
-        self._service.server.set_serving(True)
+        set_gate(self._service.server, is_open=True)
 
     @contextmanager
     def revoked(self) -> Iterator[None]:

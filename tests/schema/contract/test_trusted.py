@@ -22,10 +22,12 @@ def test_the_monitor_stays_within_its_limit():
 @pytest.mark.parametrize(
     ("pattern", "paths", "count"),
     [
-        (r"the monitor is ([\d,]+) lines", trusted.monitor(), trusted.python_lines),
-        (r"connections and their verification are ([\d,]+)", trusted.connections(), trusted.python_lines),
-        (r"tables, grants and views are ([\d,]+) lines", trusted.grants(), trusted.sql_lines),
-        (r"in the ([\d,]+) lines of SQL that may name tables", trusted.query_files(), trusted.sql_lines),
+        (r"`service/muniment_server/monitor/`, ([\d,]+) lines of Python", trusted.monitor(), trusted.python_lines),
+        (r"behind them, ([\d,]+) lines of Python", trusted.connections(), trusted.python_lines),
+        (r"tables, grants and views, ([\d,]+) lines of SQL", trusted.grants(), trusted.sql_lines),
+        (r"`engines/citus/`, ([\d,]+) lines of Python", trusted.on_cluster(), trusted.python_lines),
+        (r"`engines/citus/`, [\d,]+ lines of Python and ([\d,]+)", trusted.grants_on_cluster(), trusted.sql_lines),
+        (r"may name tables,\*\* ([\d,]+) lines of SQL", trusted.query_files(), trusted.sql_lines),
     ],
 )
 def test_the_readme_states_the_figures(pattern, paths, count):

@@ -7,7 +7,6 @@ import pytest
 from psycopg.rows import namedtuple_row
 
 from muniment_server.monitor import grants
-from muniment_server.runtime import grants as gate_grants
 
 FAULTS = {
     "GRANT SELECT ON muniment_restricted.item TO muniment_public": "SELECT on muniment_restricted.item",
@@ -89,7 +88,7 @@ def test_c75_a_fault_in_the_grants_is_found(migrated, fault):
 def test_a_database_without_the_schema_is_refused(postgres):
     conninfo = postgres.conninfo(user="postgres", dbname="postgres")
     with psycopg.connect(conninfo, row_factory=namedtuple_row) as bare:
-        found = gate_grants.problems(bare, connections=1, durable=False)
+        found = grants.problems(bare, connections=1, durable=False)
 
     assert [problem for problem in found if "muniment migrate" in problem] != []
 
@@ -97,7 +96,7 @@ def test_a_database_without_the_schema_is_refused(postgres):
 @pytest.mark.parametrize("connections", [190, 191])
 def test_more_connections_than_the_server_has_are_refused(migrated, connections):
     with migrated.as_admin() as admin:
-        found = gate_grants.problems(admin, connections=connections, durable=False)
+        found = grants.problems(admin, connections=connections, durable=False)
 
     assert len(found) == (connections > 190)
 
@@ -105,12 +104,12 @@ def test_more_connections_than_the_server_has_are_refused(migrated, connections)
 def test_a_database_without_fsync_is_refused(migrated):
     """That of the tests does, on purpose."""
     with migrated.as_admin() as admin:
-        assert [problem for problem in gate_grants.problems(admin, connections=1) if "fsync" in problem] != []
+        assert [problem for problem in grants.problems(admin, connections=1) if "fsync" in problem] != []
 
 
 def test_another_version_of_the_schema_is_refused(migrated):
     with migrated.as_admin() as admin, admin.transaction(force_rollback=True):
         admin.execute("INSERT INTO vault.migration (version, name) VALUES (9999, 'from the future')")
-        found = gate_grants.problems(admin, connections=1, durable=False)
+        found = grants.problems(admin, connections=1, durable=False)
 
     assert [problem for problem in found if "schema is at version 9999" in problem] != []

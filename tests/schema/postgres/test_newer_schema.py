@@ -12,7 +12,6 @@ import pytest
 from muniment_server.monitor import grants
 from muniment_server.postgres import migrate
 from muniment_server.postgres.migrate import Migration
-from muniment_server.runtime import grants as gate_grants
 from muniment_server.runtime import schema
 from tests.support.databases import Database
 
@@ -40,7 +39,7 @@ def _later_version(text: str) -> Iterator[None]:
 
 def _problems(database: Database) -> list[str]:
     with database.connect("muniment_control") as connection:
-        return gate_grants.problems(connection, connections=1, durable=False)
+        return grants.problems(connection, connections=1, durable=False)
 
 
 @pytest.fixture

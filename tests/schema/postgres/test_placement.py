@@ -50,10 +50,13 @@ def test_calls_wait_for_the_only_server(pools):
 
 
 def test_a_tenant_that_is_refused_delays_no_other_of_its_server(databases, pools):
-    databases.refuse({SEVEN})
+    for placed in databases:
+        placed.tenants = {SEVEN}
+    assert databases.refuse_claimed_twice() == {SEVEN: ("a", "b")}
 
     with pytest.raises(Unavailable):
         databases.of(SEVEN)
     assert databases.holding(SEVEN) is pools["b"]
-    databases.refuse(())
+    next(iter(databases)).tenants = ()
+    assert databases.refuse_claimed_twice() == {}
     assert databases.of(SEVEN) is pools["b"]
