@@ -67,15 +67,18 @@ class Agent:
         return observe(self._host if POLICIES[rpc].for_hosts else self._session, rpc, request(self.world))
 
     def shown(self) -> dict[tuple[int, str], int]:
-        """What the host is told that is stored, by level."""
+        """What the host is shown, by level."""
         storage = self._host.get_agent(agent_id=self.world.word).storage
         return {(one.classification, what): getattr(one, what) for one in storage for what in WHAT}
 
     def counted(self) -> dict[tuple[int, str], int]:
         """The items and the bytes of their texts, by level."""
         with self._service.database.as_owner() as owner:
-            rows = {level: owner.execute(COUNTED.format(level.role).encode(), [self.world.word]) for level in LEVELS}
-            return {(level, what): getattr(row.fetchone(), what) for level, row in rows.items() for what in WHAT}
+            counts = {
+                level: owner.execute(COUNTED.format(level.role).encode(), [self.world.word]).fetchone()
+                for level in LEVELS
+            }
+        return {(level, what): getattr(count, what) for level, count in counts.items() for what in WHAT}
 
 
 def test_what_fits_exactly_is_written_and_what_does_not_changes_nothing(service: Service) -> None:
