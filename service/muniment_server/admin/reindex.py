@@ -11,9 +11,9 @@ from muniment.cli.parameters import TEXT
 from muniment_server.admin.connection import NoSuchAgent, Operator
 from muniment_server.admin.database import with_operator
 from muniment_server.admin.embedder_options import with_embedder
-from muniment_server.admin.embedding import embed_stored
 from muniment_server.domain.classification import Classification
 from muniment_server.embedder.remote.configuration import RemoteConfig
+from muniment_server.embedder.remote.reindexing import ReindexingError, embed_stored
 from muniment_server.search import reindex as index
 
 
@@ -88,13 +88,16 @@ def _embed(operator: Operator, output: Output, remote: RemoteConfig, *, removes_
     embedded: dict[Classification, int] = {}
     removed: dict[Classification, int] = {}
     with Console(stderr=True).status("Embedding") as status:
-        for step in embed_stored(operator, remote, removes_others=removes_others):
-            if step.removed is None:
-                embedded[step.level] = step.embedded
-                status.update(f"Embedded {step.embedded:,} at {step.level.name}, {step.waiting:,} to go")
-            else:
-                removed[step.level] = step.removed
-                status.update(f"Removed {step.removed:,} at {step.level.name}")
+        try:
+            for step in embed_stored(operator.conninfo, remote, removes_others=removes_others):
+                if step.removed is None:
+                    embedded[step.level] = step.embedded
+                    status.update(f"Embedded {step.embedded:,} at {step.level.name}, {step.waiting:,} to go")
+                else:
+                    removed[step.level] = step.removed
+                    status.update(f"Removed {step.removed:,} at {step.level.name}")
+        except ReindexingError as error:
+            raise Failure(str(error), "what is embedded stays: run the command again to go on") from None
     rows = [
         {"classification": level, "embedded": embedded.get(level, 0), "removed": removed.get(level, 0)}
         for level in Classification

@@ -172,12 +172,6 @@ def read_remote_batch(
     return _waiting(connection, position, most, model=model, is_missing=is_missing)
 
 
-def is_waiting(connection: psycopg.Connection[Any], chunk: QueuedChunk, *, model: int) -> bool:
-    """Whether *chunk* still waits for the *model* at an address, and its text may still be sent as it was read."""
-    identity = {**asdict(chunk.position), "prior": chunk.prior, "model": model}
-    return connection.execute(_QUERIES["is_waiting"], identity).fetchone() == (True,)
-
-
 def store_remote_batch(
     connection: psycopg.Connection[Any], chunks: Sequence[QueuedChunk], vectors: Sequence[Vector], *, model: int
 ) -> int:

@@ -101,25 +101,6 @@ SELECT waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change
            AND before.delete_time IS NULL
  ORDER BY waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change_id, waiting.piece;
 
--- name: is_waiting
--- Whether a chunk still waits for a model at an address and may be sent again as it was read: its item has not expired, and the
--- passage before it is still the same. If the item was deleted, there is no such row.
-SELECT EXISTS (
-           SELECT
-             FROM remote_embedding AS waiting
-                  JOIN meaning
-                       ON (meaning.tenant, meaning.agent, meaning.kind, meaning.name, meaning.change_id, meaning.piece)
-                          = (waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change_id, waiting.number)
-                  JOIN item
-                       ON (item.tenant, item.agent, item.kind, item.name, item.change_id)
-                          = (waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change_id)
-            WHERE (waiting.tenant, waiting.agent, waiting.kind, waiting.name, waiting.change_id, waiting.number, waiting.model)
-                  = (%(tenant)s, %(agent)s, %(kind)s, %(name)s, %(change_id)s, %(number)s, %(model)s)
-              AND waiting.signs IS NULL
-              AND meaning.prior IS NOT DISTINCT FROM %(prior)s
-              AND (item.expire_time IS NULL OR item.expire_time > vault.clock())
-       ) AS waits;
-
 -- name: keep_vectors
 -- Store embeddings of one tenant, each in the nearest list, if there are lists. Returns the chunks that got one: not those that
 -- were deleted meanwhile, or are no longer embedded together with the passage that was used. This statement waits for no lock,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import socket
@@ -17,8 +16,7 @@ import pytest
 from muniment_server.domain.classification import Classification
 from muniment_server.embedder.remote import client as remote_client
 from muniment_server.embedder.remote import model as remote_model
-from muniment_server.embedder.remote.batch_size import BatchSize
-from muniment_server.embedder.remote.client import AboveCeilingError, RemoteModelError
+from muniment_server.embedder.remote.client import AboveCeilingError, ProbeFailedError, RemoteModelError
 from muniment_server.embedder.remote.configuration import (
     MAX_DIMENSIONS,
     RemoteConfig,
@@ -35,11 +33,6 @@ from tests.support.embedding_server import answer_well, answer_with, embedding, 
 from tests.support.model_server import answer_body
 
 _SECRET = "the launch code"
-
-
-def still_waits(_):
-    """No chunk is deleted meanwhile."""
-    return True
 
 
 @pytest.fixture
@@ -63,7 +56,7 @@ def similarity(one, other):
 
 def test_texts_are_sent_in_the_form_of_the_interface(server):
     model = server.model()
-    model.embed_chunks(["one", "two"], still_waits, level=PUBLIC)
+    model.embed_chunks(["one", "two"], level=PUBLIC)
     path, headers, body = server.requests[-1]
 
     assert path == "/v1/embeddings"
@@ -90,10 +83,10 @@ def test_a_model_at_a_unix_socket_is_asked(tmp_path):
 def test_a_text_above_the_ceiling_is_not_sent(server, ceiling, above):
     model = server.model(ceiling)
     with pytest.raises(AboveCeilingError):
-        model.embed_chunks([_SECRET], still_waits, level=above)
+        model.embed_chunks([_SECRET], level=above)
     with pytest.raises(AboveCeilingError):
         model.embed_query(_SECRET, above, 5)
-    model.embed_chunks(["low"], still_waits, level=ceiling)
+    model.embed_chunks(["low"], level=ceiling)
 
     assert server.texts == ["low"]
 
@@ -113,29 +106,6 @@ def test_a_model_that_takes_long_for_each_sentence_is_asked_for_a_few_at_a_time(
 
     server.answer = answer
     server.new_model().calibrate()
-
-
-def test_fewer_texts_are_sent_after_an_error_and_more_after_quick_answers():
-    now = 0.0
-    size = BatchSize(16, 7.5, clock=lambda: now)
-
-    def answer_after(seconds, error=None, sent=None):
-        def send():
-            nonlocal now
-            now += seconds
-            if error is not None:
-                raise error
-            return "answer"
-
-        with contextlib.suppress(RemoteModelError):
-            assert size.run(sent or size.texts, send) == "answer"
-        return size.texts
-
-    error = RemoteModelError("late")
-    assert [answer_after(30, error) for _ in range(5)] == [8, 4, 2, 1, 1]
-    assert answer_after(8) == 1
-    assert [answer_after(1) for _ in range(5)] == [2, 4, 8, 16, 16]
-    assert answer_after(1, RemoteModelError("closed"), sent=3) == 1
 
 
 def test_nothing_is_embedded_before_the_model_is_known(server):
@@ -219,7 +189,7 @@ def test_no_text_is_sent_again_because_the_server_closed_the_connection(server, 
 
 def test_vectors_are_integers_of_one_length_and_say_what_is_alike(server):
     model = server.model()
-    cat, feline, ship = model.embed_chunks(["a cat", "a feline", "a ship"], still_waits, level=PUBLIC)
+    cat, feline, ship = model.embed_chunks(["a cat", "a feline", "a ship"], level=PUBLIC)
 
     assert all(type(one) is int for one in cat)
     assert 990_000 < similarity(cat, cat) < 1_010_000
@@ -276,92 +246,30 @@ def test_what_all_texts_have_in_common_is_subtracted(server):
     server.answer = lambda handler, texts: answer_with(
         handler, [[5000.0 + one for one in embedding(text)] for text in texts]
     )
-    cat, ship = server.model().embed_chunks(["a cat", "some ship"], still_waits, level=PUBLIC)
+    cat, ship = server.model().embed_chunks(["a cat", "some ship"], level=PUBLIC)
 
     assert similarity(cat, ship) < 500_000
 
 
 @pytest.mark.parametrize("status", [400, 403, 413, 422, 451, 500])
-def test_a_chunk_that_is_too_long_is_embedded_by_its_end(server, status):
-    def answer(handler, texts):
-        if any(len(text) > 40 for text in texts):
-            return answer_body(handler, b"too long", status)
-        return answer_well(handler, texts)
-
-    server.answer = lambda handler, texts: answer(handler, [text if text not in SENTENCES else "x" for text in texts])
-    model = server.model()
-    short, long = model.embed_chunks(["cat", "x" * 100 + " the cat"], still_waits, level=PUBLIC)
-
-    assert short == model.embed_query("cat", PUBLIC, 5)
-    assert server.texts[-2] == ("x" * 100 + " the cat")[-27:]
-    assert long == model.embed_query(("x" * 100 + " the cat")[-27:], PUBLIC, 5)
-
-
-def test_a_failure_that_passes_neither_shortens_a_chunk_nor_leaves_it_without_an_embedding(server):
-    """One of two programs behind an address may be broken, and the other one answer for the sentence."""
-    model = server.model()
-    refusals = iter([500, 500, 500])
-
-    def answer(handler, texts):
-        status = next(refusals, 200) if not set(texts) & set(SENTENCES) else 200
-        return answer_body(handler, b"", status) if status == 500 else answer_well(handler, texts)
-
-    server.answer = answer
-    vectors = model.embed_chunks(["a cat", "a ship"], still_waits, level=PUBLIC)
-    server.answer = answer_well
-
-    assert vectors == model.embed_chunks(["a cat", "a ship"], still_waits, level=PUBLIC)
-
-
-def test_a_chunk_that_the_server_refuses_gets_zeros_while_it_answers_for_others(server, caplog):
-    def answer(handler, texts):
-        if any("launch" in text or "code" in text for text in texts):
-            return answer_body(handler, b"refused", 400)
-        return answer_well(handler, texts)
-
-    server.answer = answer
-    vectors = server.model().embed_chunks(
-        ["cat", "the launch code launch code launch code", "ship"], still_waits, level=PUBLIC
-    )
-
-    assert [any(vector) for vector in vectors] == [True, False, True]
-    assert "skipping a chunk" in caplog.text
-    assert "launch" not in caplog.text
-
-
-def test_a_text_of_a_refused_batch_is_sent_again_only_while_it_waits(server):
-    """Each is asked about where it stands in the batch, of which empty texts are a part."""
-
-    def answer(handler, texts):
-        return answer_body(handler, b"", 403) if len(texts) > 1 else answer_well(handler, texts)
-
-    model = server.model()
-    server.answer = answer
-    vectors = model.embed_chunks(["", "a cat", "a ship", "a dog"], lambda place: place != 2, level=PUBLIC)
-
-    assert [any(vector) for vector in vectors] == [False, True, False, True]
-    assert server.texts == ["a cat", "a ship", "a dog", "a cat", "a dog"]
-
-
-def test_a_refused_text_is_sent_again_only_while_it_waits(server, caplog):
+def test_a_server_that_answers_for_others_refuses_a_text_by_its_status(server, status):
     model = server.model()
     server.answer = lambda handler, texts: (
-        answer_well(handler, texts) if set(texts) & set(SENTENCES) else answer_body(handler, b"", 403)
+        answer_well(handler, texts) if set(texts) & set(SENTENCES) else answer_body(handler, b"", status)
     )
-    waits = iter([True, True, False])
-    (vector,) = model.embed_chunks(["the launch code"], lambda _: next(waits), level=PUBLIC)
+    with pytest.raises(RemoteModelError) as failed:
+        model.embed_chunks(["a cat"], level=PUBLIC)
 
-    assert not any(vector)
-    assert server.texts == ["the launch code"] * 3
-    assert "skipping a chunk" not in caplog.text
+    assert failed.value.may_be_the_text
+    assert not isinstance(failed.value, ProbeFailedError)
 
 
 def test_an_empty_text_is_not_sent_and_gets_zeros(server):
     model = server.model()
     before = len(server.requests)
-    assert [any(vector) for vector in model.embed_chunks(["", ""], still_waits, level=PUBLIC)] == [False, False]
+    assert [any(vector) for vector in model.embed_chunks(["", ""], level=PUBLIC)] == [False, False]
     assert len(server.requests) == before
-    assert [any(vector) for vector in model.embed_chunks(["", "a cat", ""], still_waits, level=PUBLIC)] == [
+    assert [any(vector) for vector in model.embed_chunks(["", "a cat", ""], level=PUBLIC)] == [
         False,
         True,
         False,
@@ -382,23 +290,25 @@ def test_a_refused_chunk_is_not_to_blame_if_the_probe_fails_and_there_is_one_pro
         return answer_body(handler, b"", 503) if len(probes) == 1 else answer_well(handler, texts)
 
     server.answer = answer
-    with pytest.raises(RemoteModelError) as failed:
-        model.embed_chunks(["a cat"], still_waits, level=PUBLIC)
+    with pytest.raises(ProbeFailedError) as failed:
+        model.embed_chunks(["a cat"], level=PUBLIC)
 
     assert not failed.value.may_be_the_text
     assert len(probes) == 1
 
 
 @pytest.mark.parametrize("status", [408, 429, 502, 503, 504])
-def test_no_chunk_is_skipped_for_a_status_of_a_busy_server(server, status):
+def test_a_busy_server_refuses_no_text_by_its_status(server, status):
     """A higher level may keep it busy, and must decide nothing for a lower chunk."""
     model = server.model()
     server.answer = lambda handler, texts: (
         answer_well(handler, texts) if set(texts) & set(SENTENCES) else answer_body(handler, b"", status)
     )
 
-    assert f"HTTP {status}" in failure(lambda: model.embed_chunks(["a cat"], still_waits, level=PUBLIC))
-    assert server.texts == ["a cat"]
+    with pytest.raises(RemoteModelError, match=f"HTTP {status}") as failed:
+        model.embed_chunks(["a cat"], level=PUBLIC)
+
+    assert not failed.value.may_be_the_text
 
 
 # Hostile answers.
@@ -505,7 +415,7 @@ def test_no_chunk_is_skipped_by_a_server_that_answers_for_no_text(server, kind):
     model = server.model()
     server.answer = lambda handler, texts: answers(handler, texts, kind)
 
-    assert _HOSTILE[kind] in failure(lambda: model.embed_chunks(["one", "two", "three"], still_waits, level=PUBLIC))
+    assert _HOSTILE[kind] in failure(lambda: model.embed_chunks(["one", "two", "three"], level=PUBLIC))
     assert len(server.texts) < 10
 
 

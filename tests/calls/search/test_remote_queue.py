@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from muniment_server.embedder.main import EmbeddingSchedule, embed_queued_chunks
 from muniment_server.embedder.queue import NothingStored
-from muniment_server.embedder.remote.client import RemoteModelError
+from muniment_server.embedder.remote.client import ProbeFailedError, RemoteModelError
 from muniment_server.embedder.remote.queue import RemoteQueue
 from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.placement import Databases
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.process.stop_signal import StopSignal
+from muniment_server.search.embeddings import DIMENSIONS
 from tests.support.answers import PUBLIC, in_future
 from tests.support.clock import Clock, StoppedClock
 from tests.support.concurrency import lock_rows
@@ -38,8 +38,8 @@ class Queue:
         self.retry_after = 0.0
         self.meanwhile: Callable[[], object] = lambda: None
         """What happens when texts have been sent."""
-        self.wait: list[tuple[str, bool]] = []
-        """The texts sent last, and whether each of them could be sent again then."""
+        self.refused: Callable[[str], bool] = lambda _: False
+        """Which texts the model refuses."""
         self._database = database
         self._service = service
         self.may_send: Callable[[int, int], bool] = lambda *_: True
@@ -91,15 +91,16 @@ class Queue:
         while self.embed() is not None:
             pass
 
-    def _answer(self, texts: Sequence[str], is_waiting: Callable[[int], bool]):
+    def _answer(self, texts: Sequence[str]):
         self.sent.append(list(texts))
         self.meanwhile()
-        self.wait = [(text, is_waiting(place)) for place, text in enumerate(texts)]
         if self.retry_after:
             raise RemoteModelError("failed", retry_after=self.retry_after)
+        if any(self.refused(text) for text in texts if text):
+            raise RemoteModelError("failed", may_be_the_text=True)
         if any("launch" in text for text in texts) and not self.works_for_all:
-            raise RemoteModelError("failed", may_be_the_text=not self.fails_for_all)
-        return [quick(text) for text in texts]
+            raise ProbeFailedError("failed") if self.fails_for_all else RemoteModelError("failed")
+        return [quick(text) if text else [0] * DIMENSIONS for text in texts]
 
 
 @pytest.fixture
@@ -108,35 +109,69 @@ def queue(database):
         yield Queue(database, service)
 
 
-def test_a_chunk_that_fails_alone_is_left_out_for_ten_minutes_and_then_for_longer(queue):
+def test_a_chunk_that_fails_alone_is_left_out_for_a_while_and_then_for_longer(queue):
     queue.save("alice", **{f"key{number:02}": "launch" if number == 5 else "a cat" for number in range(40)})
-    for _ in range(2):
+    attempts = []
+    for seconds in (0, 0, 11, 19, 2):
+        queue.clock.seconds += seconds
         queue.embed_all()
-    waiting, failed = queue.waiting(), sum("key05: launch" in texts for texts in queue.sent)
-    queue.embed_all()
-    again = sum("key05: launch" in texts for texts in queue.sent)
-    queue.clock.seconds += 601
-    queue.embed_all()
-    later = sum("key05: launch" in texts for texts in queue.sent)
-    queue.clock.seconds += 1199
-    queue.embed_all()
-    much_later = sum("key05: launch" in texts for texts in queue.sent)
+        attempts.append(sum("key05: launch" in texts for texts in queue.sent))
 
-    assert waiting == ["key05"]
-    assert failed <= 11  # halved from 16, twice if there is a success in between, and alone once more
-    assert again == failed
-    assert later == much_later == failed + 1
+    first = attempts[0]
+    assert queue.waiting() == ["key05"]
+    assert first <= 11  # halved from 16, twice if there is a success in between
+    assert [count - first for count in attempts] == [0, 0, 1, 1, 2]
 
 
-def test_a_chunk_that_fails_when_an_outage_ends_is_not_left_out(queue):
-    """The chunk was not answered any more, but the sentence was."""
+def test_a_chunk_that_fails_when_an_outage_ends_waits_for_a_few_seconds_only(queue):
+    """The chunk was not answered any more, but the sentence was; or neither was, for hours."""
     queue.save("alice", key="launch")
     assert queue.embed() == 0
+    queue.fails_for_all = True
+    for _ in range(5):
+        queue.clock.seconds += 11
+        with pytest.raises(RemoteModelError):
+            queue.embed_all()
     queue.works_for_all = True
-    for _ in range(2):
-        queue.embed_all()
+    queue.clock.seconds += 11
+    queue.embed_all()
 
     assert queue.waiting() == []
+
+
+def test_a_chunk_that_is_too_long_is_embedded_by_its_end_and_alone(queue):
+    """A turn stands there after the one before it."""
+    queue.refused = lambda text: len(text) > 40
+    queue.save("alice", key="x" * 100 + " the cat", other="a ship")
+    queue.embed_all()
+    long = "key: " + "x" * 100 + " the cat"
+
+    assert queue.waiting() == []
+    assert quick(long[-28:]) in queue.vectors()
+    assert quick("other: a ship") in queue.vectors()
+    assert queue.sent[1:-1] == [[long], [long], [long], [long[-56:]], [long[-28:]]]
+
+
+def test_a_failure_that_passes_neither_shortens_a_chunk_nor_leaves_it_without_an_embedding(queue):
+    """One of two programs behind an address may be broken, and the other one answer for the sentence."""
+    queue.save("alice", cat="a cat", ship="a ship")
+    refusals = iter([True] * 3)
+    queue.refused = lambda _: next(refusals, False)
+    queue.embed_all()
+
+    assert sorted(queue.vectors()) == sorted([list(quick("cat: a cat")), list(quick("ship: a ship"))])
+
+
+def test_a_chunk_that_is_always_refused_gets_zeros_and_keeps_no_other_waiting(queue, caplog):
+    queue.refused = lambda text: "c" in text
+    queue.save("alice", a="ship", k="cccccccccccccccccccccccccccccccc", z="ship")
+    queue.embed_all()
+
+    assert queue.waiting() == []
+    assert sorted(any(vector) for vector in queue.vectors()) == [False, True, True]
+    assert len(queue.sent) < 12
+    assert "skipping a chunk" in caplog.text
+    assert "ccc" not in caplog.text
 
 
 def test_a_chunk_at_which_the_server_crashes_stops_no_other(queue):
@@ -275,16 +310,16 @@ def test_chunks_of_an_agent_that_may_not_be_sent_stay_queued_and_keep_no_other_w
     assert not any(text.startswith(kept) for texts in queue.sent for text in texts)
 
 
-def test_a_text_of_an_agent_that_is_deleted_meanwhile_may_not_be_sent_again(queue):
+def test_a_refused_text_of_an_agent_that_is_deleted_meanwhile_is_not_sent_again(queue):
     queue.save("alice", key="a cat")
 
     def delete() -> None:
         queue.may_send = lambda *_: False
 
-    queue.meanwhile = delete
-    queue.embed()
+    queue.meanwhile, queue.refused = delete, lambda _: True
+    queue.embed_all()
 
-    assert queue.wait == [("key: a cat", False)]
+    assert queue.sent == [["key: a cat"]]
 
 
 @pytest.mark.parametrize(
@@ -293,11 +328,13 @@ def test_a_text_of_an_agent_that_is_deleted_meanwhile_may_not_be_sent_again(queu
         ("nothing", ["first", "first\nsecond", "key: a cat"]),
         ("a memory is deleted", ["first", "first\nsecond"]),
         ("a memory expires", ["first", "first\nsecond"]),
-        ("the turn before is deleted", ["key: a cat"]),
+        ("the turn before is deleted", ["key: a cat", "second"]),
         ("all is embedded", []),
     ],
 )
-def test_a_text_may_be_sent_again_unless_it_was_deleted_expired_or_embedded_meanwhile(queue, database, what, waiting):
+def test_a_refused_text_is_sent_again_unless_it_was_deleted_expired_or_embedded_meanwhile(
+    queue, database, what, waiting
+):
     session = queue._service.session(PUBLIC, agent_id="alice")
     first, _ = passages(session, "t", "first", "second")
     queue.save("alice", key="a cat", expire_time=in_future(hours=1))
@@ -310,12 +347,13 @@ def test_a_text_may_be_sent_again_unless_it_was_deleted_expired_or_embedded_mean
             database, "UPDATE muniment_public.remote_embedding SET signs = B'1', vector = '{1}'"
         ),
     }
-    queue.meanwhile = end[what]
-    with suppress(NothingStored):
-        queue.embed()
+    queue.meanwhile, queue.refused = end[what], lambda _: True
+    queue.embed()
+    queue.meanwhile, queue.refused = lambda: None, lambda _: False
+    queue.embed_all()
 
-    assert sorted(text for text, _ in queue.wait) == ["first", "first\nsecond", "key: a cat"]
-    assert sorted(text for text, waits in queue.wait if waits) == waiting
+    assert sorted(queue.sent[0]) == ["first", "first\nsecond", "key: a cat"]
+    assert sorted(text for texts in queue.sent[1:] for text in texts if text) == waiting
 
 
 def test_a_vector_that_another_server_stored_meanwhile_stays(queue, database):

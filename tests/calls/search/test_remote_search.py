@@ -33,12 +33,12 @@ from muniment_server.embedder.queue import (
 )
 from muniment_server.embedder.remote import embedding_service as remote_embedding
 from muniment_server.embedder.remote import model as remote_model
-from muniment_server.embedder.remote import reindexing as remote_reindexing
 from muniment_server.embedder.remote.circuit_breaker import CircuitBreaker
 from muniment_server.embedder.remote.client import RemoteModelError
 from muniment_server.embedder.remote.configuration import RemoteConfig
 from muniment_server.embedder.remote.embedding_service import RemoteEmbedding
 from muniment_server.embedder.remote.queue import RemoteQueue
+from muniment_server.embedder.remote.reindexing import embed_stored
 from muniment_server.embedder.socket import remote_query_embedder
 from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.placement import Databases
@@ -669,8 +669,7 @@ def test_reindexing_sends_no_text_of_a_deleted_agent(database, server):
         )
         service.host().delete_agent(agent_id="alice")
     with connect_operator(database.admin) as operator:
-        remote = server.config(PUBLIC).to_json()
-        remote_reindexing.embed({"conninfo": operator.conninfo, "remote": remote, "removes_others": False})
+        list(embed_stored(operator.conninfo, server.config(PUBLIC), removes_others=False))
 
     assert server.texts == ["bob: a cat"]
 

@@ -13,8 +13,8 @@ import muniment
 from muniment_server.admin.development import FILE
 from muniment_server.domain.classification import Classification
 from muniment_server.embedded_postgres import conninfo_of_running
-from muniment_server.embedder.remote import reindexing as remote_reindexing
 from muniment_server.embedder.remote.everyday_sentences import SENTENCES
+from muniment_server.embedder.remote.reindexing import ReindexingError, embed_stored
 from muniment_server.postgres.pool import operator_conninfo
 from muniment_server.runtime import databases
 from muniment_server.search.embeddings import model_number
@@ -59,10 +59,9 @@ def without_pauses(monkeypatch):
     monkeypatch.setattr("time.sleep", lambda _: None)
 
 
-def orders_to_embed(model, conninfo, *, name="stub", removes_others=False):
-    """What `muniment reindex --embeddings` gives to the process that embeds."""
-    remote = model.config(Classification.INTERNAL, name).to_json()
-    return {"conninfo": conninfo, "remote": remote, "removes_others": removes_others}
+def embed(model, conninfo, *, name="stub", removes_others=False):
+    """What `muniment reindex --embeddings` does."""
+    list(embed_stored(conninfo, model.config(Classification.INTERNAL, name), removes_others=removes_others))
 
 
 @pytest.fixture
@@ -82,11 +81,6 @@ def stored(database):
 
 def host_of(data_dir, server):
     return muniment.connect(server.address, host_key=json.loads((data_dir / FILE).read_text())["host_key"])
-
-
-def last_step(capsys):
-    """The last step that the process that embeds has reported."""
-    return json.loads(capsys.readouterr().out.splitlines()[-1])
 
 
 def built_in_embeddings(admin):
@@ -144,7 +138,7 @@ def test_when_it_is_killed_the_next_run_goes_on(served, model, folder):
         process.kill()
     go_on.set()
     before = counted(admin, Classification.PUBLIC)
-    wait_until(lambda: not processes_of(admin), "the process that embeds has ended")
+    wait_until(lambda: not connections_of_the_command(admin), "the command has ended")
     sent = len(model.texts)
     model.answer = answer_well
     rows = objects(run(folder, *command_of(model)))
@@ -156,8 +150,7 @@ def test_when_it_is_killed_the_next_run_goes_on(served, model, folder):
     assert objects(run(folder, *command_of(model)))[0]["embedded"] == 0
 
 
-def processes_of(admin):
-    """The connections of the process that embeds: it alone acts as the owner while no command runs."""
+def connections_of_the_command(admin):
     return admin.execute(
         "SELECT FROM pg_stat_activity"
         " WHERE usename = current_user AND pid <> pg_backend_pid() AND query ~ 'remote_embedding'"
@@ -206,9 +199,9 @@ def test_chunks_for_which_the_model_fails_keep_no_other_waiting(served, model, f
 
 
 @pytest.mark.parametrize("broken", ["model", "locks"])
-def test_nothing_is_removed_unless_all_is_embedded(stored, model, without_pauses, capsys, broken):
+def test_nothing_is_removed_unless_all_is_embedded(stored, model, without_pauses, broken):
     """The model fails once it is known, or other transactions lock all that is queued."""
-    remote_reindexing.embed(orders_to_embed(model, operator_conninfo(stored.info.dsn)))
+    embed(model, operator_conninfo(stored.info.dsn))
     new = model_number("other", 384)
     known = []
 
@@ -221,11 +214,10 @@ def test_nothing_is_removed_unless_all_is_embedded(stored, model, without_pauses
         return answer_well(handler, texts)
 
     model.answer = answer
-    orders = orders_to_embed(model, operator_conninfo(stored.info.dsn), name="other", removes_others=True)
-    with psycopg.connect(stored.info.dsn) as locking:
-        remote_reindexing.embed(orders)
+    failure = "it answered HTTP 503" if broken == "model" else "7 times in a row"
+    with psycopg.connect(stored.info.dsn) as locking, pytest.raises(ReindexingError, match=failure):
+        embed(model, operator_conninfo(stored.info.dsn), name="other", removes_others=True)
 
-    assert "7 times in a row" in last_step(capsys)["error"]
     assert counted(stored, Classification.PUBLIC, condition=f"model <> {new}") == _CATS
     assert counted(stored, Classification.PUBLIC, condition=f"model = {new} AND signs IS NOT NULL") == 0
 
@@ -239,17 +231,18 @@ def test_a_text_that_no_longer_waits_is_not_sent_again(stored, model, without_pa
         return answer_well(handler, texts)
 
     model.answer = answer
-    remote_reindexing.embed(orders_to_embed(model, operator_conninfo(stored.info.dsn)))
+    embed(model, operator_conninfo(stored.info.dsn))
 
     assert sum("dog INTERNAL" in text for text in model.texts) == 1
 
 
-def test_it_gives_up_after_seven_failures_in_a_row(model, without_pauses, capsys):
+def test_a_model_that_is_away_is_reported_at_once(served, model, folder):
     model.answer = lambda handler, _: answer_body(handler, b"", 503)
-    remote_reindexing.embed(orders_to_embed(model, conninfo=""))
+    done = run(folder, *command_of(model))
 
-    assert len(model.requests) == 7
-    assert "failed 7 times in a row: it answered HTTP 503" in last_step(capsys)["error"]
+    assert done.returncode == 1
+    assert "failed: it answered HTTP 503" in done.stderr
+    assert len(model.requests) == 1
 
 
 def test_options_that_contradict_are_refused(dev, model):

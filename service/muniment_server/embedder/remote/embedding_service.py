@@ -192,7 +192,6 @@ class RemoteEmbedding:
         """Embed a batch of one queue. False if it pauses, fails or has nothing to do."""
         if queue.backoff.remaining:
             return False
-        sent = queue.sent
         try:
             with database.connection(level.role, Deadline()) as connection:
                 embed = partial(self._model.embed_chunks, level=level)
@@ -200,17 +199,14 @@ class RemoteEmbedding:
         except RemoteModelError as error:
             seconds = queue.backoff.begin(error.retry_after)
             _LOG.warning("chunks wait for %s, trying again in %d s: %s", self._address, seconds, error)
-        except NothingStored:  # or the same chunks would be sent again at once
-            queue.backoff.begin()
+            return False
         except StorageFull:
             self._disk.report_full()
-        except MunimentError as error:
+        except (MunimentError, NothingStored) as error:
             warn_once(_LOG, self._repeats, f"chunks wait for {self._address}: {type(error).__name__}")
-            if queue.sent != sent:  # or the same texts would be sent again at once
-                queue.backoff.begin()
         except Exception as error:  # noqa: BLE001 - the thread goes on, as the embedder does
             _LOG.error("chunks stay queued: %s\n%s", type(error).__name__, location_of(error))
-            queue.backoff.begin(_SECONDS_AFTER_ERROR)
+        queue.backoff.begin()  # or the same texts would be sent again at once
         return False
 
     @property

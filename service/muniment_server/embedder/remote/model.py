@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import logging
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 from muniment_server.domain.classification import Classification
-from muniment_server.embedder.queue import BATCH_CHUNKS
-from muniment_server.embedder.remote.batch_size import BatchSize
 from muniment_server.embedder.remote.client import (
     AboveCeilingError,
     Connections,
@@ -26,9 +22,7 @@ from muniment_server.embedder.remote.configuration import MAX_DIMENSIONS, Remote
 from muniment_server.embedder.remote.everyday_sentences import SENTENCES
 from muniment_server.search.embeddings import Vector, model_number, readable, vector_of
 from muniment_server.telemetry import embedder_metrics as metrics
-from muniment_server.telemetry.repeats import Repeats, warn_once
 
-_LOG = logging.getLogger("muniment.embedder")
 _CHUNKS_SECONDS = 30.0
 """How long an answer for a batch of chunks may take."""
 _SENTENCES_AT_ONCE = 4
@@ -39,19 +33,6 @@ _SHORTEST = 1e-9
 _MAX_BYTES = 64 * 1024
 _MAX_BYTES_OF_COMPONENT = 32
 """The limit of an answer: so many bytes, and so many for each component of each vector."""
-_SECONDS_OF_WARNINGS = 60.0
-_ATTEMPTS = 2
-"""How often a chunk that is refused alone is sent again whole."""
-_HALVINGS = 3
-"""How often a chunk that is refused alone is shortened by half, because it may be too long for the model."""
-IsWaiting: TypeAlias = Callable[[int], bool]
-"""Whether the chunk at an index of a batch may be sent again: not if it was deleted, has expired or was embedded
-meanwhile."""
-
-
-def batch_size() -> BatchSize:
-    """How many chunks to embed at a time, at first `BATCH_CHUNKS`. An answer in a quarter of the timeout is quick."""
-    return BatchSize(BATCH_CHUNKS, _CHUNKS_SECONDS / 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +54,6 @@ class RemoteModel:
         self._config = config
         self._key = read_key(config.key_file) if config.key_file else None
         self._connections = {level: Connections(config.address) for level in config.levels}
-        self._repeats = Repeats(seconds=_SECONDS_OF_WARNINGS)
         self._calibration: _Calibration | None = None
 
     @property
@@ -97,25 +77,20 @@ class RemoteModel:
         (vector,) = self._embed([readable(text)], level, "query", seconds)
         return vector
 
-    def embed_chunks(self, texts: Sequence[str], is_waiting: IsWaiting, *, level: Classification) -> Sequence[Vector]:
-        """The embeddings of chunks of *level*.
+    def embed_chunks(self, texts: Sequence[str], level: Classification) -> Sequence[Vector]:
+        """The embeddings of chunks of *level*. An empty text is not sent, and gets zeros, which are similar to nothing.
 
-        A chunk that the server refuses, while it answers for others, gets a vector of zeros, which is similar to
-        nothing. So does an empty text, which is not sent, and a text that is no longer queued when it would be sent
-        again.
-        Raises RemoteModelError: with `may_be_the_text` if the server embeds the probe sentence, so that the chunks may
-        be the cause. No probe is sent if the server asked for a pause.
+        Raises RemoteModelError: ProbeFailedError unless the server asked for a pause, or embeds the probe sentence, so
+        that the chunks may be the cause.
         """
-        indexes = [index for index, text in enumerate(texts) if text]
-        given = [readable(texts[index]) for index in indexes]
+        sent = [readable(text) for text in texts if text]
         try:
-            made = iter(self._embed_or_split(given, level, lambda number: is_waiting(indexes[number])))
+            made = iter(self._embed(sent, level, "chunk", _CHUNKS_SECONDS) if sent else ())
         except RemoteModelError as error:
-            if error.retry_after or isinstance(error, ProbeFailedError):
-                raise
-            self.probe(level, _CHUNKS_SECONDS)
-            raise RemoteModelError(str(error), may_be_the_text=True) from None
-        return [next(made) if text else self._zeros for text in texts]
+            if not error.retry_after:
+                self.probe(level, _CHUNKS_SECONDS)
+            raise
+        return [next(made) if text else [0] * len(self._calibrated.mean) for text in texts]
 
     def probe(self, level: Classification, seconds: float) -> None:
         """Ask for the embedding of a constant sentence, over a connection of *level*.
@@ -139,53 +114,6 @@ class RemoteModel:
             dimensions = len(vectors[0]) if vectors else None
             vectors += self._ask(sentences, Classification.PUBLIC, _CHUNKS_SECONDS, dimensions=dimensions)
         return vectors
-
-    def _embed_or_split(self, texts: Sequence[str], level: Classification, is_waiting: IsWaiting) -> Sequence[Vector]:
-        if not texts:
-            return []
-        try:
-            return self._embed(texts, level, "chunk", _CHUNKS_SECONDS)
-        except RemoteModelError as error:
-            if not error.may_be_the_text:
-                raise
-            if len(texts) > 1:
-                return [self._embed_alone(text, level, partial(is_waiting, index)) for index, text in enumerate(texts)]
-            return [self._embed_refused(texts[0], level, partial(is_waiting, 0))]
-
-    def _embed_alone(self, text: str, level: Classification, is_waiting: Callable[[], bool]) -> Vector:
-        """The embedding of a chunk of a batch that was refused."""
-        if not is_waiting():
-            return self._zeros
-        (vector,) = self._embed_or_split([text], level, lambda _: is_waiting())
-        return vector
-
-    def _embed_refused(self, text: str, level: Classification, is_waiting: Callable[[], bool]) -> Vector:
-        """The embedding of a chunk that was refused, or of its end, where a turn stands after the one before it.
-
-        The whole chunk is sent again first: what looks like a refusal may have been a failure that has passed.
-        """
-        for attempt in range(_ATTEMPTS + _HALVINGS):
-            self.probe(level, _CHUNKS_SECONDS)
-            if not is_waiting():
-                return self._zeros
-            if attempt >= _ATTEMPTS:
-                text = text[len(text) // 2 :]
-            try:
-                (vector,) = self._embed([text], level, "chunk", _CHUNKS_SECONDS)
-            except RemoteModelError as error:
-                if not error.may_be_the_text:
-                    raise
-            else:
-                return vector
-        address = self._config.address
-        warn_once(
-            _LOG, self._repeats, f"skipping a chunk that the model at {address} refuses: that model does not find it"
-        )
-        return self._zeros
-
-    @property
-    def _zeros(self) -> Vector:
-        return [0] * len(self._calibrated.mean)
 
     @property
     def _calibrated(self) -> _Calibration:

@@ -3,50 +3,62 @@
 from __future__ import annotations
 
 import logging
-import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import psycopg
 
 from muniment_server.domain.ids import AgentNumber, TenantNumber
 from muniment_server.embedder.queue import (
+    BATCH_CHUNKS,
     START,
     ChunkPosition,
     QueuedChunk,
-    is_waiting,
     read_remote_batch,
     store_remote_batch,
 )
-from muniment_server.embedder.remote.client import RemoteModelError
-from muniment_server.embedder.remote.model import IsWaiting, batch_size
+from muniment_server.embedder.remote.client import ProbeFailedError, RemoteModelError
 from muniment_server.process.backoff import Backoff
 from muniment_server.search.embeddings import Vector
 from muniment_server.telemetry.repeats import Repeats, warn_once
 
 _LOG = logging.getLogger("muniment.embedder")
-_LEFT_OUT_SECONDS = 600.0
-"""How long a chunk is left out after it has failed twice while the probe was answered. Doubles with each failure."""
-_MOST_LEFT_OUT_SECONDS = 86_400.0
+_QUICK_SECONDS = 7.5
+"""An answer within this time is quick: a quarter of what it may take."""
+_ATTEMPTS = 3
+"""How often a chunk that is refused alone is sent whole: one refusal may have been a failure that has passed."""
+_HALVINGS = 3
+"""How often it is then shortened by half, because it may be too long for the model."""
 MAX_FAILED = 256
-"""How many failed chunks are remembered, and how many are deferred in a round. A batch reads as many more rows as are
-left out."""
+"""How many failed chunks are remembered. A batch reads as many more rows as are left out."""
+
+Embed: TypeAlias = Callable[[Sequence[str]], Sequence[Vector]]
+"""Embeds the texts of a batch. An empty one is not sent, and gets zeros. Raises RemoteModelError."""
 
 
-@dataclass(frozen=True, slots=True)
+class _ChunkBackoff(Backoff):
+    """That of a chunk for which the model fails, while it answers for others."""
+
+    first, longest = 10.0, 86_400.0
+
+
+@dataclass(slots=True)
 class _Failure:
-    count: int
-    """How often the model failed while the probe was answered."""
-    until: float
+    """What is known of a chunk that has failed alone."""
+
+    backoff: Backoff
+    refusals: int = 0
 
 
 class RemoteQueue:
     """One of the two queues of a level in one database: new chunks, or chunks found later without an embedding.
 
-    Agents take turns. After an error, fewer texts are sent at a time, until the chunk that causes it is sent alone.
-    That chunk stays queued, but is left out for a while, so that no other chunk waits for it.
+    Agents take turns. After an error, half as many texts are sent, until the chunk that causes it is sent alone. If the
+    model refuses it, the end of its text is sent, where a turn stands after the one before it; then it gets zeros,
+    which are similar to nothing. After any other failure it is left out, for longer each time. Texts are never sent
+    again without a look at the queue: what was deleted meanwhile, or has expired, is not there.
     """
 
     def __init__(
@@ -54,71 +66,53 @@ class RemoteQueue:
         may_send: Callable[[TenantNumber, AgentNumber], bool],
         *,
         is_missing: bool,
-        tries_again: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """*may_send*: whether texts of an agent may be sent. Chunks of other agents stay queued.
-
-        *tries_again*: whether chunks that failed alone have their turn again after a while.
-        """
+        """*may_send*: whether texts of an agent may be sent. Chunks of other agents stay queued."""
         self.backoff = Backoff(clock)
-        self.sent = 0
-        """How many batches were given to the model."""
         self._may_send = may_send
         self._repeats = Repeats()
         self._is_missing = is_missing
-        self._tries_again = tries_again
         self._clock = clock
-        self._size = batch_size()
+        self._size = BATCH_CHUNKS
         self._position = START
         self._has_advanced = False
         """Whether anything was stored, or left out, since the first agent's turn."""
         self._failures: dict[ChunkPosition, _Failure] = {}
-        self._deferred: set[ChunkPosition] = set()
-        """Chunks that failed alone in this round. They are tried after all others."""
 
     @property
-    def failed(self) -> int:
-        """How many chunks have failed and have no embedding yet, up to `MAX_FAILED`."""
-        return len(self._failures)
+    def left_out(self) -> Collection[ChunkPosition]:
+        """The chunks that are left out, up to `MAX_FAILED`."""
+        return {chunk for chunk, failure in self._failures.items() if failure.backoff.remaining}
 
-    def embed_batch(
-        self,
-        connection: psycopg.Connection[Any],
-        embed: Callable[[Sequence[str], IsWaiting], Sequence[Vector]],
-        model: int,
-    ) -> int | None:
-        """Embed the next batch with *embed*, which asks before it sends a text again.
+    def embed_batch(self, connection: psycopg.Connection[Any], embed: Embed, model: int) -> int | None:
+        """Embed the next batch: how many embeddings were stored. None if there is nothing to do for now.
 
-        Returns how many embeddings were stored, or None if there is nothing to do for now.
-        Raises NothingStored, and RemoteModelError if the model answers for no text.
+        Raises NothingStored, and RemoteModelError if the model answers for no text, or asks for a pause.
         """
-        begin = self._position
+        begin, started = self._position, self._clock()
         chunks = self._next_batch(connection, model)
         if chunks is None:
             return self._start_over()
         if not chunks:
             return 0
-
-        def still_waits(index: int) -> bool:
-            chunk = chunks[index]
-            return self._may_send(chunk.tenant, chunk.agent) and is_waiting(connection, chunk, model=model)
-
-        def send() -> Sequence[Vector]:
-            self.sent += 1
-            return embed([chunk.text for chunk in chunks], still_waits)
-
-        sent = [chunk.position for chunk in chunks if chunk.text]
+        texts = [self._text(chunk) for chunk in chunks]
+        sent = [chunk for chunk, text in zip(chunks, texts, strict=True) if text]
         try:
-            vectors = self._size.run(len(sent), send) if sent else send()
+            vectors = embed(texts)
         except RemoteModelError as error:
-            if len(sent) > 1 or error.retry_after:
-                self._position = begin  # again, perhaps with fewer
-            else:
-                self._leave_out(sent[0], error)
-            if error.may_be_the_text:
-                return 0
-            raise
+            if len(sent) > 1 or error.retry_after or error.may_be_the_text:
+                self._position = begin  # again, perhaps with fewer, or with less of the text
+            if error.retry_after:
+                raise
+            if len(sent) == 1:
+                self._fail(sent[0].position, error)
+            self._size = max(1, len(sent) // 2)
+            if isinstance(error, ProbeFailedError):
+                raise
+            return 0
+        if sent and self._clock() - started < _QUICK_SECONDS:
+            self._size = min(2 * self._size, BATCH_CHUNKS)
         stored = store_remote_batch(connection, chunks, vectors, model=model)
         for chunk in chunks:
             self._failures.pop(chunk.position, None)
@@ -133,9 +127,8 @@ class RemoteQueue:
         A chunk that has expired is not left out: it is not sent, and while it waits, its agent may not be searched with
         the model.
         """
-        now = self._clock()
-        left_out = self._deferred | {chunk for chunk, failure in self._failures.items() if now < failure.until}
-        most = self._size.texts + len(left_out)
+        left_out = self.left_out
+        most = self._size + len(left_out)
         queued = read_remote_batch(connection, self._position, most=most, model=model, is_missing=self._is_missing)
         if not queued:
             return None
@@ -145,7 +138,7 @@ class RemoteQueue:
             for chunk in queued
             if (chunk.tenant, chunk.agent) in agents and (not chunk.text or chunk.position not in left_out)
         ]
-        chunks = ready[: self._size.texts]
+        chunks = ready[: self._size]
         last = (chunks or queued)[-1]
         self._position = last.tenant, last.agent  # the next agent has its turn, even if nothing can be stored
         return chunks
@@ -153,31 +146,29 @@ class RemoteQueue:
     def _start_over(self) -> int | None:
         """Begin a new round with the first agent. None if the last one neither stored nor left out anything."""
         has_advanced, self._has_advanced, self._position = self._has_advanced, False, START
-        if has_advanced:
-            return 0
-        self._deferred.clear()
-        return None
+        return 0 if has_advanced else None
 
-    def _leave_out(self, chunk: ChunkPosition, error: RemoteModelError) -> None:
-        """Leave out a chunk that failed alone until all others have had their turn. Longer, if it failed before."""
-        failure = self._failures.get(chunk)
-        count = (failure.count if failure else 0) + error.may_be_the_text
-        if not self._tries_again:
-            self._remember(chunk, _Failure(count, math.inf))
-            return
+    def _text(self, chunk: QueuedChunk) -> str:
+        """What to send of a chunk: its text, the end of it, or nothing if even that was refused."""
+        failure = self._failures.get(chunk.position)
+        halvings = max(0, failure.refusals + 1 - _ATTEMPTS) if failure else 0
+        if halvings > _HALVINGS:
+            warn_once(_LOG, self._repeats, "skipping a chunk that a model refuses: that model does not find it")
+            return ""
+        return chunk.text[len(chunk.text) - (len(chunk.text) >> halvings) :]
+
+    def _fail(self, chunk: ChunkPosition, error: RemoteModelError) -> None:
+        """Leave out a chunk that failed alone, unless it was refused: then it is sent again, perhaps shortened."""
+        failure = self._failures.pop(chunk, None) or _Failure(_ChunkBackoff(self._clock))
         if error.may_be_the_text:
-            self.backoff.begin()
-            seconds = 0.0 if count == 1 else min(_LEFT_OUT_SECONDS * 2 ** min(count - 2, 30), _MOST_LEFT_OUT_SECONDS)
-            self._remember(chunk, _Failure(count, self._clock() + seconds))
-            warn_once(_LOG, self._repeats, f"a chunk is left out, because the model fails for it: {error}")
-        if len(self._deferred) == MAX_FAILED:
-            self._deferred.clear()
+            failure.refusals += 1
         else:
-            self._has_advanced = True
-        self._deferred.add(chunk)
-
-    def _remember(self, chunk: ChunkPosition, failure: _Failure) -> None:
-        if self._failures.pop(chunk, None) is None and len(self._failures) == MAX_FAILED:
-            del self._failures[min(self._failures, key=lambda each: self._failures[each].until)]
+            if isinstance(error, ProbeFailedError):  # the chunk may not be to blame
+                failure.backoff.reset()
+            else:
+                warn_once(_LOG, self._repeats, f"a chunk is left out, because the model fails for it: {error}")
+            failure.backoff.begin()
+        if len(self._failures) == MAX_FAILED:
+            del self._failures[next(iter(self._failures))]  # the one that has not failed for longest
         self._failures[chunk] = failure
         self._has_advanced = True
