@@ -33,10 +33,10 @@ from muniment_server.search.embeddings import Vector, no_embedder
 from muniment_server.search.reranking import NO_RERANKER, Reranker
 from muniment_server.search.search import RemoteQueryEmbedder, Searcher
 from muniment_server.telemetry.traces import Tracer
+from muniment_server.transport.admission.pools import Limits, Pools
+from muniment_server.transport.admission.shares import Shares
 from muniment_server.transport.call_log import REQUEST_ID
-from muniment_server.transport.pools import Limits, Pools
 from muniment_server.transport.server import SERVICES, Server
-from muniment_server.transport.shares import Shares
 from tests.support.databases import Database
 
 _METHODS = {method.name: method for service in SERVICES for method in service.methods}

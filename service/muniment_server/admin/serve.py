@@ -39,7 +39,7 @@ from muniment_server.runtime.metrics_endpoint import read_token
 from muniment_server.runtime.supervisor import RunningServer
 from muniment_server.telemetry import logs
 from muniment_server.telemetry.logs import LogFormat
-from muniment_server.transport.pools import Limits
+from muniment_server.transport.admission.pools import Limits
 
 _LOG = logging.getLogger("muniment.supervisor")
 _FILE = click.Path(path_type=Path)

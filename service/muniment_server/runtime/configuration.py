@@ -14,7 +14,7 @@ from muniment_server.domain.classification import Classification
 from muniment_server.embedder.remote.configuration import RemoteConfig, RerankerConfig
 from muniment_server.postgres import roles
 from muniment_server.telemetry.logs import LogFormat
-from muniment_server.transport.pools import Limits
+from muniment_server.transport.admission.pools import Limits
 
 _DEFAULT_CONNECTIONS = 80
 """Fits into the 100 that Postgres accepts by default."""

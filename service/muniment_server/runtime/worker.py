@@ -23,7 +23,7 @@ from muniment_server.search.embeddings import no_embedder
 from muniment_server.search.reranking import NO_RERANKER
 from muniment_server.search.search import RemoteQueryEmbedder, Searcher
 from muniment_server.telemetry.traces import Tracer
-from muniment_server.transport.pools import Limits
+from muniment_server.transport.admission.pools import Limits
 from muniment_server.transport.server import Server
 
 _CHECK_SECONDS = 60.0

@@ -20,7 +20,7 @@ from muniment_server.monitor.policy import Method
 from muniment_server.monitor.scopes import Scopes
 from muniment_server.monitor.status import status_of
 from muniment_server.postgres.deadline import Deadline
-from muniment_server.transport.admission import Admission, Route
+from muniment_server.transport.admission.admission import Admission, Route
 from muniment_server.transport.call_log import REQUEST_ID
 from muniment_server.transport.descriptions import SERVED, Descriptions
 from muniment_server.transport.incoming import Arrivals, Incoming, Rejection, nothing

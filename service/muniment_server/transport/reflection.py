@@ -17,10 +17,10 @@ from grpc_reflection.v1alpha import reflection_pb2
 from muniment_server.domain.errors import Overloaded
 from muniment_server.monitor.authentication import bearer_token
 from muniment_server.monitor.policy import Method
+from muniment_server.transport.admission.verification import Verifications
 from muniment_server.transport.call_log import CallLog
 from muniment_server.transport.incoming import Incoming, Rejection
 from muniment_server.transport.parsing import parsed
-from muniment_server.transport.verification import Verifications
 
 _Behavior: TypeAlias = Callable[[Iterator[Any], grpc.ServicerContext], Iterator[Any]]
 _OVERLOADED = Rejection(Overloaded())

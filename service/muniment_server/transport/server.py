@@ -46,12 +46,12 @@ from muniment_server.sessions.servicer import SessionServicer
 from muniment_server.telemetry import worker_metrics as metrics
 from muniment_server.telemetry.traces import Tracer
 from muniment_server.transport import descriptions
-from muniment_server.transport.admission import Admission
+from muniment_server.transport.admission.admission import Admission
+from muniment_server.transport.admission.pools import Limits
+from muniment_server.transport.admission.rates import CountCalls, Rates
 from muniment_server.transport.call_log import CallLog
 from muniment_server.transport.dispatch import Dispatcher
 from muniment_server.transport.full_disk import RefuseWhenFull
-from muniment_server.transport.pools import Limits
-from muniment_server.transport.rates import CountCalls, Rates
 
 _SERVED: tuple[tuple[FileDescriptor, Callable[[Any, grpc.Server], None], Callable[[Searcher], object]], ...] = (
     (agents.DESCRIPTOR, agents_grpc.add_AgentServiceServicer_to_server, lambda _: AgentServicer()),

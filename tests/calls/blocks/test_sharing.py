@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from muniment_server.transport.pools import Limits
+from muniment_server.transport.admission.pools import Limits
 from tests.support.answers import (
     CONFIDENTIAL,
     INTERNAL,

@@ -26,10 +26,10 @@ from muniment_server.postgres.pool import SINGLE, Database
 from muniment_server.search.embeddings import no_embedder
 from muniment_server.search.search import Searcher
 from muniment_server.transport import server
+from muniment_server.transport.admission.pools import Limits, Pools
+from muniment_server.transport.admission.rates import CountCalls
 from muniment_server.transport.dispatch import Dispatcher
 from muniment_server.transport.full_disk import RefuseWhenFull
-from muniment_server.transport.pools import Limits, Pools
-from muniment_server.transport.rates import CountCalls
 from muniment_server.transport.server import Server
 
 ORDER = [

@@ -21,7 +21,7 @@ from muniment_server.postgres.pool import SINGLE, Database
 from muniment_server.search.embeddings import no_embedder
 from muniment_server.search.search import Searcher
 from muniment_server.transport import server
-from muniment_server.transport.pools import Limits
+from muniment_server.transport.admission.pools import Limits
 from muniment_server.transport.server import SERVICES, Server
 
 TABLE = Path(__file__).with_name("policies.txt")

@@ -9,8 +9,8 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from muniment_server.transport import admission
-from muniment_server.transport.pools import Limits
+from muniment_server.transport.admission import admission
+from muniment_server.transport.admission.pools import Limits
 from muniment_server.transport.server import SERVICES
 from tests.support.answers import PUBLIC
 from tests.support.commands import wait_until

@@ -18,9 +18,9 @@ from muniment_server.domain.classification import Classification
 from muniment_server.items import item_store
 from muniment_server.monitor.session_scope import SessionScope
 from muniment_server.passages import repository as passages
-from muniment_server.transport import cutoff
+from muniment_server.transport.admission import cutoff
+from muniment_server.transport.admission.shares import ARRIVING
 from muniment_server.transport.incoming import Incoming
-from muniment_server.transport.shares import ARRIVING
 from tests.support.answers import heavy
 from tests.support.commands import wait_until
 from tests.support.concurrency import locked

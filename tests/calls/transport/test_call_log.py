@@ -17,10 +17,10 @@ from muniment_server.telemetry import worker_metrics
 from muniment_server.telemetry.metrics import OTHERS, REGISTRY
 from muniment_server.telemetry.repeats import Repeats
 from muniment_server.transport import server
+from muniment_server.transport.admission.pools import Limits
 from muniment_server.transport.call_log import REQUEST_ID, CallLog
 from muniment_server.transport.dispatch import Dispatcher
 from muniment_server.transport.incoming import Incoming
-from muniment_server.transport.pools import Limits
 from muniment_server.transport.reflection import REFLECT
 from tests.support.answers import PUBLIC, refusal
 from tests.support.commands import wait_until

@@ -12,7 +12,7 @@ from google.rpc import error_details_pb2
 from muniment_server.domain.errors import Conflict
 from muniment_server.items import item_store
 from muniment_server.postgres import pool
-from muniment_server.transport.pools import Limits
+from muniment_server.transport.admission.pools import Limits
 from tests.support.answers import CONFIDENTIAL, LEVELS, PUBLIC, detail, fields_of, in_future, invalid, refusal
 from tests.support.commands import wait_until
 from tests.support.concurrency import in_background, locked, wait_until_blocked

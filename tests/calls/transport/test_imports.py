@@ -16,7 +16,7 @@ from muniment.v1 import passage_pb2, passage_service_pb2
 from muniment_server.domain.errors import Conflict
 from muniment_server.items import item_store
 from muniment_server.passages import repository
-from muniment_server.transport import cutoff, dispatch, streams
+from muniment_server.transport.admission import cutoff, dispatch, streams
 from tests.support.answers import (
     INTERNAL,
     LEVELS,

@@ -18,8 +18,8 @@ from muniment_server.domain.errors import Refusal, Unauthenticated, Unavailable
 from muniment_server.domain.ids import AgentNumber, SessionId, TenantNumber
 from muniment_server.domain.principals import SessionIdentity
 from muniment_server.monitor.policy import Method
-from muniment_server.transport import admission, rates
-from muniment_server.transport.rates import Buckets, CountCalls, Rates
+from muniment_server.transport.admission import admission, rates
+from muniment_server.transport.admission.rates import Buckets, CountCalls, Rates
 from tests.support.answers import CONFIDENTIAL, PUBLIC, RESTRICTED, detail
 from tests.support.clock import StoppedClock
 from tests.support.services import Caller, Service, failure_of, reason_of, serving

@@ -9,7 +9,7 @@ import pytest
 from google.rpc import error_details_pb2
 
 from muniment.v1 import error_pb2
-from muniment_server.transport.pools import Limits
+from muniment_server.transport.admission.pools import Limits
 from tests.support.answers import INTERNAL, PUBLIC, RESTRICTED, detail, packed_status
 from tests.support.concurrency import in_background, locked, wait_until_blocked
 from tests.support.services import failure_of, reason_of, serving

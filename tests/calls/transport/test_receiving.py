@@ -9,10 +9,10 @@ from unittest import mock
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from muniment_server.transport import cutoff
+from muniment_server.transport.admission import cutoff
+from muniment_server.transport.admission.receiving import Receiving, Turn
+from muniment_server.transport.admission.shares import ARRIVING
 from muniment_server.transport.incoming import Incoming
-from muniment_server.transport.receiving import Receiving, Turn
-from muniment_server.transport.shares import ARRIVING
 from tests.support.answers import PUBLIC, RESTRICTED
 from tests.support.commands import wait_until
 from tests.support.raw_http2 import Unfinished, without_message

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from muniment_server.telemetry.metrics import REGISTRY
-from muniment_server.transport import admission, cutoff, shares
-from muniment_server.transport.shares import ANSWERS, ARRIVING, CALLS, REQUESTS
+from muniment_server.transport.admission import admission, cutoff, shares
+from muniment_server.transport.admission.shares import ANSWERS, ARRIVING, CALLS, REQUESTS
 from tests.support.answers import INTERNAL, PUBLIC, RESTRICTED, heavy
 from tests.support.commands import wait_until
 from tests.support.concurrency import locked

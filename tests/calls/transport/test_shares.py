@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muniment_server.transport import shares as module
-from muniment_server.transport.shares import ANSWERS, Claim, Shares, room
+from muniment_server.transport.admission import shares as module
+from muniment_server.transport.admission.shares import ANSWERS, Claim, Shares, room
 
 ADA, BOB = ("acme", "ada", 1), ("acme", "bob", 2)
 STRANGER = ("beta", "eve", 3)

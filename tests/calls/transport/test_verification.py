@@ -13,8 +13,8 @@ import pytest
 from muniment_server.domain import tokens
 from muniment_server.domain.ids import TenantNumber
 from muniment_server.domain.tokens import TokenKind
-from muniment_server.transport import admission, verification
-from muniment_server.transport.verification import Lane
+from muniment_server.transport.admission import admission, verification
+from muniment_server.transport.admission.verification import Lane
 from tests.support.answers import PUBLIC, refusal
 from tests.support.commands import wait_until
 from tests.support.concurrency import in_background

@@ -23,7 +23,7 @@ from muniment_server.postgres.pool import operator_conninfo
 from muniment_server.runtime import claims, databases
 from muniment_server.search.embeddings import no_embedder
 from muniment_server.search.search import Searcher
-from muniment_server.transport.pools import Limits
+from muniment_server.transport.admission.pools import Limits
 from muniment_server.transport.server import Server
 from tests.operations.citus.clones import ClusterPostgres
 from tests.support.command_fixtures import folder, root_folder, serving

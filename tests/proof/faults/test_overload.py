@@ -19,7 +19,7 @@ from muniment.v1.memory_service_pb2 import SaveMemoryRequest, SaveMemoryResponse
 from muniment.v1.memory_service_pb2_grpc import MemoryServiceStub
 from muniment_server.domain.classification import Classification
 from muniment_server.postgres import pool
-from muniment_server.transport.pools import Limits
+from muniment_server.transport.admission.pools import Limits
 from tests.proof.faults.load import channel_to
 from tests.proof.faults.processes import wait_until
 from tests.support.databases import Database

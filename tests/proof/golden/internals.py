@@ -23,7 +23,7 @@ from muniment_server.domain.tokens import TokenKind
 from muniment_server.embedded_postgres import EmbeddedPostgres
 from muniment_server.postgres.pool import operator_conninfo
 from muniment_server.search.embeddings import Vector
-from muniment_server.transport.pools import Limits
+from muniment_server.transport.admission.pools import Limits
 from tests.operations.citus.clones import ClusterPostgres
 from tests.support.concurrency import lock_rows, waiting
 from tests.support.databases import Database, cloned, running_postgres

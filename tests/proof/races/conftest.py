@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from muniment_server.embedded_postgres import EmbeddedPostgres
-from muniment_server.transport.pools import Limits
+from muniment_server.transport.admission.pools import Limits
 from tests.operations.citus.clones import ClusterPostgres, running_cluster
 from tests.proof.races.crew import Crew
 from tests.support.databases import cloned, running_postgres

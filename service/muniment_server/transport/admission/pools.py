@@ -13,8 +13,8 @@ from muniment_server.domain.principals import HostIdentity, SessionIdentity
 from muniment_server.monitor.policy import Method
 from muniment_server.postgres import roles
 from muniment_server.postgres.driver_errors import location_of
-from muniment_server.transport.receiving import Receiving
-from muniment_server.transport.shares import Claim, Shares
+from muniment_server.transport.admission.receiving import Receiving
+from muniment_server.transport.admission.shares import Claim, Shares
 
 _LOG = logging.getLogger("muniment.server")
 _LONG_CALLS_PER_THREAD = 128

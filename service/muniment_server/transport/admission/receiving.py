@@ -16,7 +16,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
-from muniment_server.transport.cutoff import Cutoff
+from muniment_server.transport.admission.cutoff import Cutoff
 from muniment_server.transport.incoming import Incoming, nothing
 
 

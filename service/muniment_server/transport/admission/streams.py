@@ -11,9 +11,9 @@ import time
 from collections import deque
 from collections.abc import Sequence
 
-from muniment_server.transport.cutoff import Cutoff
+from muniment_server.transport.admission.cutoff import Cutoff
+from muniment_server.transport.admission.shares import Claim, Shares
 from muniment_server.transport.incoming import Incoming
-from muniment_server.transport.shares import Claim, Shares
 
 _READ_AHEAD_BYTES = 256 * 1024
 

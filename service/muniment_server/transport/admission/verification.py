@@ -27,8 +27,8 @@ from muniment_server.monitor.authentication import Credentials
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.driver_errors import location_of
 from muniment_server.postgres.placement import Databases
+from muniment_server.transport.admission.shares import room
 from muniment_server.transport.incoming import Incoming, Rejection
-from muniment_server.transport.shares import room
 
 _LOG = logging.getLogger("muniment.calls")
 _Admit: TypeAlias = Callable[[Incoming, HostIdentity | SessionIdentity], None]

@@ -32,15 +32,15 @@ from muniment_server.monitor.policy import Flow, Method
 from muniment_server.postgres.placement import Databases
 from muniment_server.telemetry import worker_metrics as metrics
 from muniment_server.telemetry.logs import fields
+from muniment_server.transport.admission.cutoff import Cutoff
+from muniment_server.transport.admission.pools import CallPool, Limits, Pools
+from muniment_server.transport.admission.rates import Rates
+from muniment_server.transport.admission.receiving import receive
+from muniment_server.transport.admission.shares import Claim, Shares
+from muniment_server.transport.admission.streams import Stream
+from muniment_server.transport.admission.verification import Verifications
 from muniment_server.transport.call_log import CallLog
-from muniment_server.transport.cutoff import Cutoff
 from muniment_server.transport.incoming import Behavior, Incoming, Rejection, nothing
-from muniment_server.transport.pools import CallPool, Limits, Pools
-from muniment_server.transport.rates import Rates
-from muniment_server.transport.receiving import receive
-from muniment_server.transport.shares import Claim, Shares
-from muniment_server.transport.streams import Stream
-from muniment_server.transport.verification import Verifications
 
 _LOG = logging.getLogger("muniment.server")
 GoOn: TypeAlias = Callable[[Sequence[Claim]], None]
