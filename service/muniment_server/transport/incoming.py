@@ -137,6 +137,11 @@ class Incoming:
         if self.record is not None:
             self.record.ended(self._state.code or grpc.StatusCode.OK)
 
+    def record_canceled(self) -> None:
+        """Keep that the caller ended the call before it ran."""
+        if self.record is not None:
+            self.record.ended(grpc.StatusCode.CANCELLED)
+
     def cancel(self) -> None:
         """Cut the caller off."""
         metrics.CUT_OFF.inc()

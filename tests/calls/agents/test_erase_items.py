@@ -14,6 +14,7 @@ from muniment_server.admin.inspection import broken_index, broken_ledgers
 from muniment_server.agents import erasing
 from muniment_server.monitor.host_scope import HostScope
 from muniment_server.postgres import roles
+from muniment_server.transport.admission.shares import RUNNING
 from tests.calls.agents.test_both_orders import EMBED_AT_AN_ADDRESS
 from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, invalid, keys, refusal
 from tests.support.commands import wait_until
@@ -498,9 +499,8 @@ def test_one_tenant_erases_while_another_has_much_to_erase(service, monkeypatch)
             if other.ident is None:
                 other.start()
             if scope.tenant == turns[0]:  # each of its steps takes a turn
-                wait_until(
-                    lambda: shares_of(service, "erasing")._root.waiting == 1 or not other.is_alive(), "the other waits"
-                )
+                waiting = shares_of(service, "erasing")._root.waiting
+                wait_until(lambda: waiting[RUNNING] == 1 or not other.is_alive(), "the other waits")
         return original(scope, name, parameters, row)
 
     monkeypatch.setattr(HostScope, "_run", beside_another)

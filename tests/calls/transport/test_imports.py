@@ -16,7 +16,9 @@ from muniment.v1 import passage_pb2, passage_service_pb2
 from muniment_server.domain.errors import Conflict
 from muniment_server.items import item_store
 from muniment_server.passages import repository
-from muniment_server.transport.admission import cutoff, dispatch, streams
+from muniment_server.transport import dispatch
+from muniment_server.transport.admission import cutoff
+from muniment_server.transport.admission.calls import AdmittedStream
 from tests.support.answers import (
     INTERNAL,
     LEVELS,
@@ -560,7 +562,7 @@ def wait_until_waiting(service, count):
     def waiting():
         """The streams among the calls that wait for their callers: others may wait until an answer has been read."""
         calls = list(service.server._admission._cutoff._waiting)
-        return [call for call in calls if isinstance(getattr(call.next_message, "__self__", None), streams.Stream)]
+        return [call for call in calls if isinstance(getattr(call.next_message, "__self__", None), AdmittedStream)]
 
     wait_until(lambda: len(waiting()) >= count, "the streams wait")
 
@@ -724,13 +726,13 @@ def test_c87_a_stream_that_rests_does_not_delay_another(stream, service):
 def test_an_import_gives_way_to_others_after_each_batch(stream, service, monkeypatch):
     """Even while its caller keeps sending."""
     waited = []
-    give_way = streams.Stream.give_way
+    give_way = AdmittedStream._give_way
 
     def count(self):
         waited.append(self)
         give_way(self)
 
-    monkeypatch.setattr(streams.Stream, "give_way", count)
+    monkeypatch.setattr(AdmittedStream, "_give_way", count)
 
     assert counts(service.session(PUBLIC).import_passages(*some(350))) == (350, 0)
     assert len(waited) >= 4

@@ -10,13 +10,12 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from muniment_server.transport.admission import cutoff
-from muniment_server.transport.admission.receiving import Receiving, Turn
-from muniment_server.transport.admission.shares import ARRIVING
+from muniment_server.transport.admission.shares import ARRIVING, RECEIVING, Claim, Shares, start
 from muniment_server.transport.incoming import Incoming
 from tests.support.answers import PUBLIC, RESTRICTED
 from tests.support.commands import wait_until
 from tests.support.raw_http2 import Unfinished, without_message
-from tests.support.services import pools_of, shares_of
+from tests.support.services import shares_of
 
 HEALTH, SAVE = "/grpc.health.v1.Health/Check", "/muniment.v1.MemoryService/SaveMemory"
 KIB = 1024
@@ -25,26 +24,47 @@ BOB, EVE = ("acme", "bob", "bob 1"), ("acme", "eve", "eve 1")
 STRANGER = ("beta", "eve of beta", "eve of beta 1")
 
 
-def begin(receiving, keys, started):
-    """Queue a turn, which is given to *started* when it begins."""
-    turn = Turn(keys, lambda: started(turn))
-    receiving.begin(turn)
+class Message(Claim):
+    """A call that waits for its message."""
+
+    def __init__(self, turns, keys):
+        super().__init__(writes=False)
+        self.turns = turns
+        self.keys = keys
+
+    def start(self):
+        self.turns.begun.append(self)
+
+    run = finish = start
 
 
 class Turns:
     """Who has a message received, in the order in which it began."""
 
     def __init__(self, *most):
-        self.receiving = Receiving(*most)
-        self.begun: list[Turn] = []
+        self.begun: list[Message] = []
+        self.now = 0.0
+        self.shares = Shares(
+            received=most, turns=1, turns_of_tenant=1, max_calls=10_000, max_bytes=1, max_answer=0, clock=self.time
+        )
+
+    def time(self):
+        return self.now
 
     def begin(self, keys, count=1):
-        for _ in range(count):
-            begin(self.receiving, keys, self.begun.append)
+        messages = [Message(self, keys) for _ in range(count)]
+        for message in messages:
+            assert self.shares.admit(message, keys)
+            start(self.shares.take_turn(message, RECEIVING))
+        return messages[-1]
+
+    def end(self, message):
+        self.now += 1
+        start(self.shares.end_turn(message, RECEIVING))
 
     @property
     def callers(self):
-        return [turn.keys for turn in self.begun]
+        return [message.keys for message in self.begun]
 
 
 @pytest.mark.parametrize(
@@ -70,90 +90,64 @@ def test_a_turn_that_ends_goes_to_whoever_has_fewest():
     turns.begin(ADA, count=10)
     turns.begin(BOB)
     turns.begin(STRANGER)
-    for turn in turns.begun[:2]:
-        turns.receiving.end(turn)
+    for message in turns.begun[:2]:
+        turns.end(message)
 
     assert turns.callers == [*[ADA] * 4, STRANGER, BOB]
 
 
 def test_sessions_with_as_many_take_turns():
     turns = Turns(1, 1, 1, 1)
-    for keys in (ADA, ADA, ADA, ADA_AGAIN):
+    for keys in (ADA, ADA, ADA, ADA_AGAIN, ADA_AGAIN):
         turns.begin(keys)
-    for number in range(3):
-        turns.receiving.end(turns.begun[number])
+    for number in range(4):
+        turns.end(turns.begun[number])
 
-    assert turns.callers == [ADA, ADA, ADA_AGAIN, ADA]
+    assert turns.callers == [ADA, ADA_AGAIN, ADA, ADA_AGAIN, ADA]
 
 
-def test_what_waits_and_has_turns_is_forgotten_at_its_end():
+def test_a_turn_ends_once():
     turns = Turns(1, 1, 1, 1)
-    turns.begin(ADA, count=3)
-    for number in range(3):
-        turns.receiving.end(turns.begun[number])
-
-    assert not turns.receiving._counts
-    assert not turns.receiving._waiting
-    assert turns.receiving._free == 1
-
-
-def test_a_turn_that_ends_while_it_waits_does_not_begin():
-    turns = Turns(1, 1, 1, 1)
+    first, second = turns.begin(ADA), turns.begin(ADA)
+    turns.end(first)
+    turns.end(first)
     turns.begin(ADA)
-    late = Turn(ADA, lambda: turns.begun.append(late))
-    turns.receiving.begin(late)
 
-    assert turns.receiving.end(late)
-    assert not turns.receiving.end(turns.begun[0])
-    assert not turns.receiving.end(turns.begun[0]), "ends once"
-    assert turns.callers == [ADA]
-    assert turns.receiving._free == 1
+    assert turns.begun == [first, second]
 
 
-def test_calls_that_ended_while_they_waited_do_not_nest():
-    """Each ends its turn as soon as it begins. A hundred levels of the stack would be gone otherwise."""
-    receiving = Receiving(1, 1, 1, 1)
-    first = Turn(ADA, lambda: None)
-    receiving.begin(first)
-    for _ in range(400):
-        begin(receiving, ADA, receiving.end)
-    receiving.end(first)
+def test_who_waits_may_be_withdrawn():
+    turns = Turns(1, 1, 1, 1)
+    first, second, third = (turns.begin(ADA) for _ in range(3))
 
-    assert not receiving._counts
+    assert turns.shares.withdraw(second, RECEIVING)
+    assert not turns.shares.withdraw(second, RECEIVING)
+    assert not turns.shares.withdraw(first, RECEIVING), "it has its turn"
+    turns.end(first)
+    assert turns.begun == [first, third]
 
 
-def test_waiting_sessions_of_an_agent_cost_others_nothing(monkeypatch):
+def test_waiting_sessions_of_an_agent_cost_others_nothing():
     """Looking at each of them made the calls of all tenants ten times as slow."""
     turns = Turns(8, 4, 2, 1)
     for number in range(500):
         turns.begin(("acme", "ada", number))
-    with mock.patch.object(Receiving, "_has_room", autospec=True, side_effect=Receiving._has_room) as looked:
-        turns.begin(STRANGER)
-        turns.receiving.end(turns.begun[-1])
+    with mock.patch.object(Shares, "_next", autospec=True, side_effect=Shares._next) as looked:
+        turns.end(turns.begin(STRANGER))
 
-    assert turns.callers[-1] == STRANGER
+    assert STRANGER in turns.callers
     assert looked.call_count < 20
 
 
 def test_who_waits_for_other_agents_finds_the_server_nearly_full():
     turns = Turns(4, 2, 1, 1)
     turns.begin(ADA, count=3)
-    waited_for_itself = turns.receiving.was_nearly_full
+    waited_for_itself = turns.shares.was_nearly_full
     turns.begin(BOB)
     turns.begin(EVE)
 
     assert not waited_for_itself
-    assert turns.receiving.was_nearly_full
-
-
-def test_a_pool_whose_messages_wait_for_those_of_other_agents_is_nearly_full(service):
-    pools = pools_of(service)
-    pools.hosts.receiving.was_nearly_full = True
-    pools.note_waits()
-
-    assert pools.hosts.shares.was_nearly_full
-    assert not pools.hosts.receiving.was_nearly_full
-    assert not pools.calls.shares.was_nearly_full
+    assert turns.shares.was_nearly_full
 
 
 def test_what_arrives_of_messages_that_are_not_received_yet_is_bounded(service, monkeypatch):
@@ -169,7 +163,7 @@ def test_what_arrives_of_messages_that_are_not_received_yet_is_bounded(service, 
 def test_a_host_does_not_wait_for_sessions(service, monkeypatch):
     """However many of its tenant send headers alone."""
     monkeypatch.setattr(cutoff, "RECEIVE_SECONDS", 60.0)
-    monkeypatch.setattr(pools_of(service).calls.receiving, "_most", (1, 1, 1, 1))
+    monkeypatch.setattr(shares_of(service), "_most_turns", ((1, 1, 1, 1), (4, 3, 3, 2)))
     session = service.session(PUBLIC)
     with without_message(session.token, service.address, SAVE, count=20):
         wait_until(lambda: shares_of(service)._root.held[ARRIVING] == 20, "they are let in")
@@ -184,12 +178,22 @@ def test_a_turn_ends_when_the_call_is_refused_for_lateness(service, monkeypatch)
     monkeypatch.setattr(Incoming, "refuse", lambda call, _: late.append(call))
     monkeypatch.setattr(cutoff, "RECEIVE_SECONDS", 1.0)
     late: list[Incoming] = []
-    session, receiving = service.session(PUBLIC), pools_of(service).calls.receiving
+    session, root = service.session(PUBLIC), shares_of(service)._root
     with without_message(session.token, service.address, SAVE, count=20):
         wait_until(lambda: len(late) == 20, "all are refused: those that are received, and those that wait")
 
-        assert not receiving._counts
-        assert not receiving._waiting
+        assert (root.turns[RECEIVING], root.waiting[RECEIVING]) == (0, 0)
+
+
+def test_calls_that_end_while_they_wait_leave_nothing(service, monkeypatch):
+    """Their caller goes away."""
+    monkeypatch.setattr(cutoff, "RECEIVE_SECONDS", 60.0)
+    session, root = service.session(PUBLIC), shares_of(service)._root
+    with without_message(session.token, service.address, SAVE, count=40):
+        wait_until(lambda: root.waiting[RECEIVING] == 35, "five are received, and all others wait")
+
+    wait_until(lambda: not root.parts, "they are forgotten")
+    assert (root.turns[RECEIVING], root.waiting[RECEIVING]) == (0, 0)
 
 
 def test_checks_of_health_without_a_message_stop_no_other(service, monkeypatch):

@@ -10,25 +10,56 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muniment_server.transport.admission import shares as module
-from muniment_server.transport.admission.shares import ANSWERS, Claim, Shares, room
+from muniment_server.transport.admission.shares import ANSWERS, RUNNING, Claim, Shares, room
 
 ADA, BOB = ("acme", "ada", 1), ("acme", "bob", 2)
 STRANGER = ("beta", "eve", 3)
 
 
-def shares(*, turns=4, turns_of_tenant=3, max_calls=480, max_bytes=1200, max_answer=0):
+class Call(Claim):
+    """A call that is not made."""
+
+    def start(self):
+        pass
+
+    run = finish = start
+
+
+class Clock:
+    """A time that is set by hand."""
+
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+def shares(*, turns=4, turns_of_tenant=3, max_calls=480, max_bytes=1200, max_answer=0, clock=time.monotonic, **more):
     return Shares(
         turns=turns,
         turns_of_tenant=turns_of_tenant,
         max_calls=max_calls,
         max_bytes=max_bytes,
         max_answer=max_answer,
+        clock=clock,
+        **more,
     )
+
+
+def arriving(some, keys, *, writes=False):
+    """A call that is let in; None if it was refused."""
+    claim = Call(writes=writes)
+    return claim if some.admit(claim, keys) else None
 
 
 def received(some, keys, *, writes=False, size=0):
     """A call whose message has arrived; None if it was refused."""
-    claim = some.admit(keys, writes=writes)
+    claim = arriving(some, keys, writes=writes)
     if claim is None:
         return None
     if some.receive(claim, size):
@@ -47,9 +78,14 @@ def give_up(some, claim):
     return [*some.finish(claim), *some.finish(claim)]
 
 
-def end(some, claim, *, seconds=1.0):
+def queue(some, claim):
+    """It waits to run; returns whose turn it is then."""
+    return some.take_turn(claim, RUNNING)
+
+
+def end(some, claim):
     """The call ends; returns whose turn it is then."""
-    return [*some.end_turn(claim, seconds), *give_up(some, claim)]
+    return [*some.end_turn(claim, RUNNING), *give_up(some, claim)]
 
 
 def count(claims):
@@ -63,7 +99,7 @@ def fill_calls(some, keys):
 
 def fill_arriving(some, keys):
     """The same for calls whose message does not arrive."""
-    return count(iter(lambda: some.admit(keys, writes=False), None))
+    return count(iter(lambda: arriving(some, keys), None))
 
 
 def fill_requests(some, keys):
@@ -74,9 +110,9 @@ def fill_requests(some, keys):
 def leave_unread(some, keys):
     """The same for answers that are not read: of 10 bytes, each in a turn of its own."""
     answered = 0
-    while (claim := received(some, keys)) is not None and claim in some.take_turn(claim):
+    while (claim := received(some, keys)) is not None and claim in queue(some, claim):
         some.hold_answer(claim, 10)
-        some.end_turn(claim, 1.0)
+        some.end_turn(claim, RUNNING)
         some.finish(claim)
         answered += 1
     return answered
@@ -168,7 +204,7 @@ def test_one_tenant_gets_about_half_of_a_full_server_and_a_stranger_still_finds_
 
 def test_a_refused_call_leaves_nothing_behind():
     some = shares(max_calls=0)
-    some.admit(ADA, writes=False)
+    arriving(some, ADA)
 
     assert some._root.parts == {}
 
@@ -185,8 +221,8 @@ def test_the_calls_of_one_tenant_are_counted_apart_from_those_of_others():
 def test_a_call_is_counted_until_its_work_and_its_rpc_have_ended():
     some = shares(max_calls=12)
     claim = admitted(some, ADA)
-    some.take_turn(claim)
-    some.end_turn(claim, 1.0)
+    queue(some, claim)
+    some.end_turn(claim, RUNNING)
     some.finish(claim)
     still_counted = received(some, ADA)
     some.finish(claim)
@@ -198,26 +234,25 @@ def test_a_call_is_counted_until_its_work_and_its_rpc_have_ended():
 def test_calls_without_their_message_take_no_room_of_those_with_one():
     some = shares()
     fill_arriving(some, ADA)
-    arriving = some.load.in_flight
 
-    assert arriving == 40
-    assert some.admit(ADA, writes=False) is None
+    assert some.load.in_flight == 40
+    assert arriving(some, ADA) is None
     assert fill_calls(some, ("acme", "ada", 7)) == 40
 
 
 def test_a_call_whose_message_has_arrived_makes_room_for_the_next_one():
     some = shares()
-    first = some.admit(ADA, writes=False)
+    first = arriving(some, ADA)
     fill_arriving(some, ADA)
     assert some.receive(first, 0)
 
-    assert some.admit(ADA, writes=False) is not None
+    assert arriving(some, ADA) is not None
 
 
 def test_a_message_that_is_too_much_is_refused_when_it_arrives():
     """Its size is not known before. One session that sends many at once must not fill the room of the others."""
     some = shares(max_bytes=1200)
-    claims = [some.admit(ADA, writes=False) for _ in range(40)]
+    claims = [arriving(some, ADA) for _ in range(40)]
     held = [some.receive(claim, 50) for claim in claims]
 
     assert held.count(True) == 2
@@ -227,9 +262,9 @@ def test_a_message_that_is_too_much_is_refused_when_it_arrives():
 def unread(some, keys, size):
     """A call whose answer of so many bytes is left unread."""
     claim = admitted(some, keys)
-    assert claim in some.take_turn(claim)
+    assert claim in queue(some, claim)
     some.hold_answer(claim, size)
-    some.end_turn(claim, 1.0)
+    some.end_turn(claim, RUNNING)
     some.finish(claim)
     return claim
 
@@ -240,7 +275,7 @@ def test_whoever_holds_nothing_is_served_however_much_others_leave_unread():
         unread(some, (tenant, 1, 1), 100)
     stranger = admitted(some, STRANGER)
 
-    assert list(some.take_turn(stranger)) == [stranger]
+    assert list(queue(some, stranger)) == [stranger]
 
 
 def test_answers_that_have_no_size_to_speak_of_are_not_counted():
@@ -256,44 +291,32 @@ def test_answers_that_have_no_size_to_speak_of_are_not_counted():
 def test_a_call_that_runs_counts_as_the_longest_answer_until_its_size_is_known():
     some = shares(turns=4, max_answer=300)
     first, second, third = (admitted(some, ADA) for _ in range(3))
-    some.take_turn(first)
+    queue(some, first)
     some.hold_answer(first, 200)
-    some.end_turn(first, 1.0)
-    running = [claim for each in (second, third) for claim in some.take_turn(each)]
+    some.end_turn(first, RUNNING)
+    running = [claim for each in (second, third) for claim in queue(some, each)]
 
     assert running == [second]
     assert some._root.held[ANSWERS] == 500
-
-
-def test_what_a_call_held_is_let_go_at_its_end():
-    """A cycle of references would keep its message until the collector runs."""
-    some = shares()
-    claim = admitted(some, ADA)
-    claim.work = claim.finish = lambda: claim
-    some.take_turn(claim)
-    end(some, claim)
-
-    assert claim.work() is None
-    assert claim.finish() is None
 
 
 def test_who_leaves_answers_unread_gets_no_turn_until_they_are_read():
     some = shares(max_answer=100)
     first, _ = unread(some, ADA, 100), unread(some, ADA, 100)
     third = admitted(some, ADA)
-    waiting = some.take_turn(third)
+    waiting = queue(some, third)
 
     assert list(waiting) == []
     assert list(some.finish(first)) == [third]
 
 
-def test_calls_that_wait_for_their_own_caller_do_not_make_a_server_stuck(monkeypatch):
+def test_calls_that_wait_for_their_own_caller_do_not_make_a_server_stuck(clock):
     """Turns are free: others are served."""
-    some = shares(max_answer=100)
+    some = shares(max_answer=100, clock=clock)
     for _ in range(2):
         unread(some, ADA, 100)
-    some.take_turn(admitted(some, ADA))
-    monkeypatch.setattr(time, "monotonic", lambda: some._progress + 60)
+    queue(some, admitted(some, ADA))
+    clock.now += 60
 
     assert some.load.queued == 1
     assert some.seconds_without_progress == 0
@@ -303,24 +326,24 @@ def test_calls_that_wait_for_their_own_caller_do_not_make_a_server_stuck(monkeyp
 def test_a_session_does_not_take_all_turns(turns, running):
     some = shares(turns=turns, turns_of_tenant=turns)
 
-    assert sum(len(some.take_turn(admitted(some, ADA))) for _ in range(20)) == running
+    assert sum(len(queue(some, admitted(some, ADA))) for _ in range(20)) == running
 
 
 def test_a_tenant_leaves_a_turn_for_the_others():
     some = shares(turns=4)
     claims = [admitted(some, ("acme", agent, agent)) for agent in range(9)]
-    running = sum(len(some.take_turn(claim)) for claim in claims)
+    running = sum(len(queue(some, claim)) for claim in claims)
     stranger = admitted(some, STRANGER)
 
     assert running == 3
-    assert list(some.take_turn(stranger)) == [stranger]
+    assert list(queue(some, stranger)) == [stranger]
 
 
 def test_a_large_write_of_a_session_runs_alone():
     """A raise of the taint waits for the writes that run."""
     some = shares(turns=8, max_bytes=12 * 2**20)
     small, large, later = (admitted(some, ADA, writes=True, size=size) for size in (0, 256 * 1024, 0))
-    started = [claim for write in (small, large, later) for claim in some.take_turn(write)]
+    started = [claim for write in (small, large, later) for claim in queue(some, write)]
 
     assert started == [small]
     assert end(some, small) == [large]
@@ -331,27 +354,29 @@ def test_of_the_writes_of_one_session_two_run_at_once():
     """More would only wait for one another's row, each on a thread."""
     some = shares(turns=8)
     first, second, third = (admitted(some, ADA, writes=True) for _ in range(3))
-    started = [claim for write in (first, second, third) for claim in some.take_turn(write)]
+    started = [claim for write in (first, second, third) for claim in queue(some, write)]
 
     assert started == [first, second]
     assert end(some, first) == [third]
 
 
-def turns_taken(some, backlog, *, rounds, seconds):
-    """Keep *backlog* calls of each waiting; count whose turn it was."""
+def turns_taken(backlog, *, rounds, seconds, clock, **some):
+    """Keep *backlog* calls of each waiting, of which one runs at once; count whose turn it was."""
+    some = shares(turns=1, turns_of_tenant=1, clock=clock, **some)
     names = {keys: name for name, (keys, _) in backlog.items()}
     running = []
     for keys, number in backlog.values():
         for _ in range(number):
-            running += some.take_turn(admitted(some, keys))
+            running += queue(some, admitted(some, keys))
     counts: Counter[str] = Counter()
     for _ in range(rounds):
         claim = running.pop(0)
         keys = next(keys for keys in names if claim.shares[-1] is leaf(some, keys))
         counts[names[keys]] += 1
         again = admitted(some, keys)
-        running += some.take_turn(again)
-        running += end(some, claim, seconds=seconds[names[keys]])
+        running += queue(some, again)
+        clock.now += seconds[names[keys]]
+        running += end(some, claim)
     return counts
 
 
@@ -362,31 +387,32 @@ def leaf(some, keys):
     return share
 
 
-def test_whoever_sends_a_hundred_calls_gets_no_more_turns_than_who_sends_two():
+def test_whoever_sends_a_hundred_calls_gets_no_more_turns_than_who_sends_two(clock):
     counts = turns_taken(
-        shares(turns=1, turns_of_tenant=1, max_calls=1320),
         {"flood": (ADA, 100), "honest": (STRANGER, 2)},
         rounds=200,
         seconds={"flood": 1, "honest": 1},
+        clock=clock,
+        max_calls=1320,
     )
 
     assert counts["honest"] == pytest.approx(100, abs=5)
 
 
-def test_turns_are_fair_by_time_and_not_by_number():
+def test_turns_are_fair_by_time_and_not_by_number(clock):
     counts = turns_taken(
-        shares(turns=1, turns_of_tenant=1),
         {"slow": (ADA, 9), "quick": (STRANGER, 9)},
         rounds=220,
         seconds={"slow": 10, "quick": 1},
+        clock=clock,
     )
 
     assert counts["quick"] == pytest.approx(200, abs=12)
 
 
-def test_a_tenant_with_many_sessions_gets_what_one_with_a_single_session_gets():
+def test_a_tenant_with_many_sessions_gets_what_one_with_a_single_session_gets(clock):
     backlog = {f"many {n}": (("acme", "ada", n), 5) for n in range(10)} | {"single": (STRANGER, 5)}
-    counts = turns_taken(shares(turns=1, turns_of_tenant=1), backlog, rounds=200, seconds=dict.fromkeys(backlog, 1))
+    counts = turns_taken(backlog, rounds=200, seconds=dict.fromkeys(backlog, 1), clock=clock)
 
     assert counts["single"] == pytest.approx(100, abs=5)
 
@@ -407,11 +433,11 @@ def test_whatever_happens_each_call_runs_once_and_nothing_is_left(calls):
                 done.append(one)
             continue
         wanted += 1
-        running += some.take_turn(claim)
+        running += queue(some, claim)
     while running:
         one = running.pop()
         running += end(some, one)
         done.append(one)
 
     assert len(done) == len(set(map(id, done))) == wanted
-    assert (some._root.parts, some._root.held, some._root.waiting) == ({}, [0, 0, 0, 0], 0)
+    assert (some._root.parts, some._root.held, some._root.waiting) == ({}, [0, 0, 0, 0], [0, 0])

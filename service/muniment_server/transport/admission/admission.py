@@ -1,12 +1,11 @@
-"""Whether a call is let in, and what it waits for before it runs.
+"""Whether a call is let in.
 
 1. A call without a well-formed credential is refused. One that this worker has not seen in the last minute is looked up
    first, together with others (`verification`).
 2. The call of a session that makes too many a second is refused (`rates`), and that of a caller who has many calls
    under way already whose message has not arrived (`shares`).
-3. Its message is received when it is its turn (`receiving`), without a thread (`incoming`) and within a time limit
-   (`cutoff`). The call of a caller who has much under way already is refused now, so that others find room (`shares`).
-4. It waits for its turn (`shares`), and runs behind the interceptors of the monitor, which check its caller again.
+3. What is let in is received, waits and runs (`calls`), behind the interceptors of the monitor, which check its caller
+   again.
 
 What is known of callers here chooses queues and threads. It allows nothing.
 """
@@ -14,7 +13,6 @@ What is known of callers here chooses queues and threads. It allows nothing.
 from __future__ import annotations
 
 import logging
-import threading
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -32,15 +30,14 @@ from muniment_server.monitor.policy import Flow, Method
 from muniment_server.postgres.placement import Databases
 from muniment_server.telemetry import worker_metrics as metrics
 from muniment_server.telemetry.logs import fields
+from muniment_server.transport.admission.calls import AdmittedCall, AdmittedStream
 from muniment_server.transport.admission.cutoff import Cutoff
-from muniment_server.transport.admission.pools import CallPool, Limits, Pools
+from muniment_server.transport.admission.pools import Limits, Pools
 from muniment_server.transport.admission.rates import Rates
-from muniment_server.transport.admission.receiving import receive
 from muniment_server.transport.admission.shares import Claim, Shares
-from muniment_server.transport.admission.streams import Stream
 from muniment_server.transport.admission.verification import Verifications
 from muniment_server.transport.call_log import CallLog
-from muniment_server.transport.incoming import Behavior, Incoming, Rejection, nothing
+from muniment_server.transport.incoming import Behavior, Incoming, Rejection
 
 _LOG = logging.getLogger("muniment.server")
 GoOn: TypeAlias = Callable[[Sequence[Claim]], None]
@@ -116,7 +113,6 @@ class Admission:
 
     def measure(self) -> None:
         """Show in the metrics how much is under way, and log what was repeated. To be called every second."""
-        self._pools.note_waits()
         for name, shares in self._pools.by_name():
             load = shares.load
             metrics.IN_FLIGHT.labels(name).set(load.in_flight)
@@ -196,115 +192,22 @@ class Admission:
         assert route.method is not None
         assert call.record is not None
         call.record.principal = principal
+        keys, writes = _keys(principal), route.method.flow is Flow.WRITE
         may_call = route.method.allows(principal)
         of_threads = self._pools.shares_with_threads(route.method) if may_call else None
+        if of_threads is not None:
+            stream = AdmittedStream(call, route.behavior, of_threads, self._cutoff, writes=writes)
+            if stream.enter(keys):
+                stream.begin()
+            return
         pool = self._pools.pool_for(principal, route.method)
-        shares, writes = of_threads or pool.shares, route.method.flow is Flow.WRITE
-        if (claim := shares.admit(_keys(principal), writes=writes)) is None:
-            call.refuse(_OVERLOADED)
-        elif of_threads is not None:
-            AdmittedStream(call, route.behavior, claim, of_threads, self._cutoff).begin()
-        else:
-            admitted = AdmittedCall(call, route.behavior, claim, pool, self._cutoff)
-            if may_call and route.method.request_type != "":
-                admitted.receive()
-            else:  # one that will be refused whatever it says is not waited for
-                admitted.queue(None)
-
-
-class Admitted:
-    """A call that was let in, and what it holds until both its work and its RPC have ended.
-
-    A caller may go away while the work is under way, and an answer may be unread long after the work has been done.
-    """
-
-    __slots__ = ("_behavior", "_call", "_claim", "_cutoff", "_go_on", "_shares")
-
-    def __init__(
-        self, call: Incoming, behavior: Behavior, claim: Claim, shares: Shares, go_on: GoOn, cutoff: Cutoff
-    ) -> None:
-        """*go_on* runs the calls whose turn it is."""
-        self._call = call
-        self._behavior = behavior
-        self._claim = claim
-        self._shares = shares
-        self._go_on = go_on
-        self._cutoff = cutoff
-        if not call.on_end(self._finish):
-            self._finish()
-
-    def _sending(self, byte_count: int) -> None:
-        self._shares.hold_answer(self._claim, byte_count)
-        self._cutoff.expect_reader(self._call)
-
-    def _refuse(self) -> None:
-        self._call.refuse(_OVERLOADED)
-        self._finish()
-
-    def _finish(self) -> None:
-        """Called twice: at the end of the work, and of the RPC."""
-        self._go_on(self._shares.finish(self._claim))
-        if not self._claim.unfinished:
-            self._cutoff.clear(self._call)
-            self._call.next_message = nothing
-
-
-class AdmittedCall(Admitted):
-    """A call with one message."""
-
-    __slots__ = ("_pool",)
-
-    def __init__(self, call: Incoming, behavior: Behavior, claim: Claim, pool: CallPool, cutoff: Cutoff) -> None:
-        self._pool = pool
-        super().__init__(call, behavior, claim, pool.shares, pool.start, cutoff)
-
-    def receive(self) -> None:
-        """Receive the message when it is its turn, and have the call run."""
-        turns, keys = self._pool.receiving, self._claim.shares[1:]
-        receive(turns, self._cutoff, self._call, keys, received=self.queue, too_late=self._finish)
-
-    def queue(self, message: bytes | None) -> None:
-        """Have the call run when it is its turn, or refuse it. *message* is None if it is refused whatever it says."""
-        self._call.next_message = lambda: message
-        if self._shares.receive(self._claim, len(message or b"")):
-            self._claim.finish = self._finish
-            self._pool.submit(self._claim, self._run)
-        else:
-            self._refuse()
-
-    def _run(self) -> None:
-        self._call.run(self._behavior, self._sending)
-
-
-class AdmittedStream(Admitted):
-    """A call with a thread of its own, which runs only while it has a turn."""
-
-    __slots__ = ("_stream",)
-
-    def __init__(self, call: Incoming, behavior: Behavior, claim: Claim, shares: Shares, cutoff: Cutoff) -> None:
-        self._stream = Stream(call, claim, shares, cutoff)
-        super().__init__(call, behavior, claim, shares, self._stream.start, cutoff)
-
-    def begin(self) -> None:
-        """Start its thread."""
-        self._call.next_message = self._stream.next
-        self._call.give_way = self._stream.give_way
-        try:
-            if self._shares.receive(self._claim, 0):
-                return threading.Thread(target=self._work, name="stream", daemon=True).start()
-        except RuntimeError:  # no more threads
-            pass
-        self._refuse()
-
-    def _work(self) -> None:
-        try:
-            self._stream.resume()
-            try:
-                self._call.run(self._behavior, self._sending)
-            finally:
-                self._stream.pause()
-        finally:
-            self._finish()
+        admitted = AdmittedCall(call, route.behavior, pool, self._cutoff, writes=writes)
+        if not admitted.enter(keys):
+            return
+        if may_call and route.method.request_type != "":
+            admitted.receive()
+        else:  # one that will be refused whatever it says is not waited for
+            admitted.queue(None)
 
 
 class AgentAtLevel(NamedTuple):

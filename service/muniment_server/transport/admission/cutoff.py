@@ -26,15 +26,15 @@ class Cutoff:
         self._waiting: dict[Incoming, tuple[float, Callable[[], None]]] = {}
         self._stopped = threading.Event()
 
-    def expect_message(self, call: Incoming, refused: Callable[[], object] = nothing) -> None:
+    def expect_message(self, call: Incoming, too_late: Callable[[], object] = nothing) -> None:
         """Refuse *call* unless its message arrives in time. Then nothing has been done, and it may be sent again.
 
-        *refused* is called when it has been refused.
+        *too_late* is called before.
         """
 
         def refuse() -> None:
+            too_late()
             call.refuse(_UNAVAILABLE)
-            refused()
 
         self._expect(call, RECEIVE_SECONDS, refuse)
 

@@ -1,22 +1,16 @@
-"""The threads that run calls, and how much they take on."""
+"""How many calls of each sort there may be, and the threads that run them."""
 
 from __future__ import annotations
 
-import logging
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from queue import SimpleQueue
 
 from muniment_server.domain.principals import HostIdentity, SessionIdentity
 from muniment_server.monitor.policy import Method
 from muniment_server.postgres import roles
-from muniment_server.postgres.driver_errors import location_of
-from muniment_server.transport.admission.receiving import Receiving
-from muniment_server.transport.admission.shares import Claim, Shares
+from muniment_server.transport.admission.calls import CallPool
+from muniment_server.transport.admission.shares import Shares
 
-_LOG = logging.getLogger("muniment.server")
 _LONG_CALLS_PER_THREAD = 128
 _ERASURES = 64
 """Calls that erase, of which one runs. Each gives way before a batch."""
@@ -73,53 +67,6 @@ class Limits:
         return {**dict.fromkeys(roles.LEVELS, of_sessions), **single}
 
 
-class CallPool:
-    """Threads for calls of one sort, and the shares of their callers."""
-
-    def __init__(self, name: str, threads: int, shares: Shares, received_at_once: Sequence[int]) -> None:
-        """*received_at_once*: see `Receiving`."""
-        self.shares = shares
-        self.receiving = Receiving(*received_at_once)
-        """The turns in which their messages are received."""
-        self._ready: SimpleQueue[Claim | None] = SimpleQueue()
-        self._threads = threads
-        for number in range(threads):
-            threading.Thread(target=self._work, name=f"{name}-{number}", daemon=True).start()
-
-    def submit(self, claim: Claim, work: Callable[[], None]) -> None:
-        """Run *work* on a thread when it is the turn of *claim*."""
-        claim.work = work
-        self.start(self.shares.take_turn(claim))
-
-    def start(self, claims: Sequence[Claim]) -> None:
-        """Run calls whose turn it is."""
-        for claim in claims:
-            self._ready.put(claim)
-
-    def stop(self) -> None:
-        """End the threads, once they have run what waits."""
-        for _ in range(self._threads):
-            self._ready.put(None)
-
-    def _work(self) -> None:
-        while (claim := self._ready.get()) is not None:
-            following: Claim | None = claim
-            while following is not None:
-                following = self._run(following)
-
-    def _run(self, claim: Claim) -> Claim | None:
-        """Run one call. Returns one whose turn it is now: this thread is awake, and others need not be woken for it."""
-        begin = time.monotonic()
-        try:
-            claim.work()
-        except Exception as error:  # noqa: BLE001 - whatever it is, the thread must go on
-            _LOG.error("a call has failed: %s\n%s", type(error).__name__, location_of(error))
-        ready = self.shares.end_turn(claim, time.monotonic() - begin)
-        claim.finish()
-        self.start(ready[1:])
-        return ready[0] if ready else None
-
-
 @dataclass(frozen=True, slots=True)
 class Pools:
     """A pool for each sort of call. A full one refuses its own calls, not those of the others."""
@@ -129,7 +76,7 @@ class Pools:
     long: CallPool
     erasing: Shares
     streams: Shares
-    """Erasures and streams have threads of their own: see `streams`."""
+    """Erasures and streams have threads of their own: see `AdmittedStream`."""
 
     @classmethod
     def of(cls, limits: Limits) -> Pools:
@@ -139,10 +86,12 @@ class Pools:
             turns: int,
             max_calls: int,
             *,
+            received: Sequence[int] = (0, 0, 0, 0),
             of_tenant: int | None = None,
             max_answer: int = _MAX_ANSWER,
         ) -> Shares:
             return Shares(
+                received=received,
                 turns=turns,
                 turns_of_tenant=of_tenant or max(1, turns - 1),
                 max_calls=max_calls,
@@ -150,28 +99,21 @@ class Pools:
                 max_answer=max_answer,
             )
 
-        long_calls = _LONG_CALLS_PER_THREAD * limits.long_threads
+        of_calls = shares(limits.threads, limits.max_in_flight, received=_RECEIVED_AT_ONCE)
+        of_hosts = shares(limits.host_threads, limits.max_in_flight, received=_RECEIVED_OF_FEW)
+        of_long = shares(
+            limits.long_threads,
+            _LONG_CALLS_PER_THREAD * limits.long_threads,
+            received=_RECEIVED_OF_FEW,
+            of_tenant=limits.long_threads,
+        )
         return cls(
-            calls=CallPool("call", limits.threads, shares(limits.threads, limits.max_in_flight), _RECEIVED_AT_ONCE),
-            hosts=CallPool(
-                "host", limits.host_threads, shares(limits.host_threads, limits.max_in_flight), _RECEIVED_OF_FEW
-            ),
-            long=CallPool(
-                "long",
-                limits.long_threads,
-                shares(limits.long_threads, long_calls, of_tenant=limits.long_threads),
-                _RECEIVED_OF_FEW,
-            ),
+            calls=CallPool("call", limits.threads, of_calls),
+            hosts=CallPool("host", limits.host_threads, of_hosts),
+            long=CallPool("long", limits.long_threads, of_long),
             erasing=shares(1, _ERASURES, max_answer=0),
             streams=shares(limits.running_streams, _MAX_STREAMS, max_answer=0),
         )
-
-    def note_waits(self) -> None:
-        """Note that a pool was nearly full if its messages have waited for those of other agents."""
-        for pool in (self.calls, self.hosts, self.long):
-            if pool.receiving.was_nearly_full:
-                pool.receiving.was_nearly_full = False
-                pool.shares.was_nearly_full = True
 
     def by_name(self) -> Iterator[tuple[str, Shares]]:
         """The sorts of calls, and what is under way of each."""

@@ -1,4 +1,4 @@
-"""What each caller may have under way, and whose call runs next.
+"""What each caller may have under way, whose message is received next, and whose call runs next.
 
 A call belongs to a share: a session, of an agent at one level, of a tenant; or a host key, of a tenant. A `Share` is a
 node of that tree, and exists while it has calls under way.
@@ -10,14 +10,18 @@ node of that tree, and exists while it has calls under way.
   one tenant gets twice what is left. What is left counts in powers of two: it changes in few, coarse steps.
   Calls without their message, other calls, bytes of requests and bytes of answers are counted apart. Whoever leaves
   answers unread gets no turn until they have been read.
-* Turns: who has fewest calls running goes first, then who has used least time; tenants are compared first, then the
-  agents of a tenant, then the sessions of an agent. So whoever sends a thousand calls delays only their own.
+* Turns, first to be received and then to run: who has fewest at once goes first, then who has used least time; tenants
+  are compared first, then the agents of a tenant, then the sessions of an agent. So whoever sends a thousand calls
+  delays only their own. Four levels of one agent have fewer turns to be received than their tenant, so what a session
+  sends at one of them delays no other. Twenty agents of a tenant can delay one another: then the server counts as
+  nearly full.
 """
 
 from __future__ import annotations
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
@@ -33,6 +37,8 @@ _SMALL_BYTES = 16 * 1024
 ARRIVING, CALLS, REQUESTS, ANSWERS = KINDS = range(4)
 """What is counted: calls whose message has not arrived; calls that wait, run, or whose answers are unread; bytes of
 requests; and bytes of answers that are being made or are unread."""
+RECEIVING, RUNNING = range(2)
+"""What calls have turns for: that their message is received, and that they run."""
 _HELD = "{} calls arriving, {} others, {} bytes of requests, {} of answers"
 
 
@@ -47,10 +53,6 @@ def _fits(held: int, count: int, most: float) -> bool:
     return not held or held + count <= most
 
 
-def _nothing() -> None:
-    pass
-
-
 def _none_of_each() -> list[int]:
     return [0, 0, 0, 0]
 
@@ -63,35 +65,58 @@ class Share:
     key: Hashable = None
     held: list[int] = field(default_factory=_none_of_each)
     """How much it has of each kind."""
-    waiting: int = 0
-    running: int = 0
-    seconds: float = 0.0
-    """The time that its calls have run, on top of what whoever had used least had when it came."""
+    waiting: list[int] = field(default_factory=lambda: [0, 0])
+    """How many of its calls wait for their turn, at each stage."""
+    turns: list[int] = field(default_factory=lambda: [0, 0])
+    """How many have it."""
+    seconds: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    """How long its turns have taken, on top of what whoever had used least had when it came."""
     writing: int = 0
     parts: dict[Hashable, Share] = field(default_factory=dict)
-    queue: deque[Claim] = field(default_factory=deque)
+    queues: tuple[deque[Claim], deque[Claim]] = field(default_factory=lambda: (deque(), deque()))
 
 
-@dataclass(slots=True, eq=False)
-class Claim:
+class Claim(ABC):
     """One call: what it has of the share of its session, of that of its agent, and so on."""
 
-    shares: Sequence[Share]
-    """From the root down."""
-    writes: bool
-    """Writes of one session wait for one another's row: in the queue, so that they do not wait on threads."""
-    held: list[int] = field(default_factory=_none_of_each)
-    unfinished: int = 2
-    """Its work, and its RPC."""
-    work: Callable[[], None] = _nothing
-    """What to do when it is its turn."""
-    finish: Callable[[], None] = _nothing
-    """What to do when its turn has ended."""
+    __slots__ = ("begun", "held", "shares", "stage", "unfinished", "waits", "writes")
+
+    def __init__(self, *, writes: bool) -> None:
+        self.writes = writes
+        """Writes of one session wait for one another's row: in the queue, so that they do not wait on threads."""
+        self.shares: Sequence[Share] = ()
+        """From the root down, once it has been admitted."""
+        self.held = _none_of_each()
+        self.unfinished = 2
+        """Its work, and its RPC."""
+        self.stage: int | None = None
+        """Of the turn that it has or waits for."""
+        self.waits = False
+        self.begun = 0.0
+        """When its turn began."""
+
+    @abstractmethod
+    def start(self) -> None:
+        """Its turn has come. Must not block."""
+
+    @abstractmethod
+    def run(self) -> None:
+        """Do its work."""
+
+    @abstractmethod
+    def finish(self) -> None:
+        """Its work has ended."""
 
     @property
     def weight(self) -> int:
         """For how many small writes it counts, if it writes."""
         return 1 if self.held[REQUESTS] <= _SMALL_BYTES else _WRITES
+
+
+def start(claims: Sequence[Claim]) -> None:
+    """Start those whose turn it is."""
+    for claim in claims:
+        claim.start()
 
 
 class Load(NamedTuple):
@@ -110,17 +135,22 @@ class Shares:
     def __init__(
         self,
         *,
+        received: Sequence[int] = (0, 0, 0, 0),
         turns: int,
         turns_of_tenant: int,
         max_calls: int,
         max_bytes: int,
         max_answer: int,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """*max_answer* are the bytes that an answer may have."""
-        self._turns = self._free = turns
+        """How much there is of all.
+
+        *received*: how many messages are received at once, of all, a tenant, an agent at one level or a host key, and a
+        session. *turns*: how many calls run at once. *max_answer* are the bytes that an answer may have.
+        """
         of_session = max(1, turns // 2)
-        self._turn_limits = (turns_of_tenant, turns_of_tenant, of_session)
-        """How many turns one tenant, one agent and one session may have at once."""
+        self._most_turns = tuple(received), (turns, turns_of_tenant, turns_of_tenant, of_session)
+        """How many turns all, one tenant, one agent and one session may have at once, at each stage."""
         self._max_answer = max_answer
         max_answers = max(1, round((of_session + 0.5) * max_answer / _PARTS[-1]))
         self._most = [max_calls, max_calls, max_bytes, max_answers]
@@ -129,21 +159,22 @@ class Shares:
         self.was_nearly_full = False
         """Whether a call has found it nearly full. Whoever reads this sets it back."""
         self._root = Share()
-        self._progress = time.monotonic()
-        """When a turn ended last, or the queue was empty."""
+        self._clock = clock
+        self._progress = clock()
+        """When a turn to run ended last, or no call waited for one."""
         self._lock = threading.Lock()
 
-    def admit(self, keys: Sequence[Hashable], *, writes: bool) -> Claim | None:
-        """Count one more call, until it has finished twice. None: its caller has enough under way; refuse it."""
+    def admit(self, claim: Claim, keys: Sequence[Hashable]) -> bool:
+        """Count one more call, until it has finished twice. False: its caller has enough under way; refuse it."""
         with self._lock:
             shares = [self._root]
             for key in keys:
                 shares.append(shares[-1].parts.get(key) or self._new(shares[-1], key))
-            claim = Claim(shares, writes)
-            if not self._hold(claim, ARRIVING, 1):
-                self._forget_idle(shares)
-                return None
-            return claim
+            claim.shares = shares
+            if self._hold(claim, ARRIVING, 1):
+                return True
+            self._forget_idle(shares)
+            return False
 
     def receive(self, claim: Claim, byte_count: int) -> bool:
         """The message of a call has arrived, with so many bytes. False: its caller holds enough; refuse it."""
@@ -170,41 +201,55 @@ class Shares:
             for kind in KINDS:
                 self._set(claim, kind, 0)
             self._forget_idle(claim.shares)
-            claim.work = claim.finish = _nothing  # they hold the call, and the call its message
-            return self._granted()
+            return self._granted(RUNNING)
 
-    def take_turn(self, claim: Claim) -> Sequence[Claim]:
+    def take_turn(self, claim: Claim, stage: int) -> Sequence[Claim]:
         """Queue *claim*. Returns those whose turn it is now: at once *claim* itself, if a turn is free for it."""
         with self._lock:
-            if not self._root.waiting:
-                self._progress = time.monotonic()
+            if stage == RUNNING and not self._root.waiting[RUNNING]:
+                self._progress = self._clock()
+            claim.stage, claim.waits = stage, True
             for share in claim.shares:
-                share.waiting += 1
-            claim.shares[-1].queue.append(claim)
-            return self._granted()
+                share.waiting[stage] += 1
+            claim.shares[-1].queues[stage].append(claim)
+            return self._granted(stage)
 
-    def end_turn(self, claim: Claim, seconds: float) -> Sequence[Claim]:
-        """The turn of *claim* has ended, which took so many seconds. Returns those whose turn it is now."""
+    def withdraw(self, claim: Claim, stage: int) -> bool:
+        """Take *claim* out of its queue. False: it does not wait."""
         with self._lock:
-            self._free += 1
-            self._progress = time.monotonic()
+            if claim.stage != stage or not claim.waits:
+                return False
+            claim.shares[-1].queues[stage].remove(claim)
+            self._leave_queue(claim, stage)
+            claim.stage = None
+            return True
+
+    def end_turn(self, claim: Claim, stage: int) -> Sequence[Claim]:
+        """The turn of *claim* has ended, unless that was said before. Returns those whose turn it is now."""
+        with self._lock:
+            if claim.stage != stage or claim.waits:
+                return ()
+            now = self._clock()
             for share in claim.shares:
-                share.running -= 1
-                share.seconds += seconds
-            if claim.writes:
-                claim.shares[-1].writing -= claim.weight
-            return self._granted()
+                share.turns[stage] -= 1
+                share.seconds[stage] += now - claim.begun
+            claim.stage = None
+            if stage == RUNNING:
+                self._progress = now
+                claim.shares[-1].writing -= claim.weight if claim.writes else 0
+            return self._granted(stage)
 
     @property
     def seconds_without_progress(self) -> float:
-        """For how long all turns have been taken while calls wait. 0 if none waits, or a turn is free."""
-        return time.monotonic() - self._progress if self._root.waiting and not self._free else 0.0
+        """For how long all turns to run have been taken while calls wait. 0 if none waits, or a turn is free."""
+        is_waited_for = self._root.waiting[RUNNING] and not self._is_free(RUNNING)
+        return self._clock() - self._progress if is_waited_for else 0.0
 
     @property
     def load(self) -> Load:
         """What is under way now."""
         arriving, calls, *byte_counts = self._root.held
-        return Load(arriving + calls, self._root.waiting, self._turns - self._free, sum(byte_counts))
+        return Load(arriving + calls, self._root.waiting[RUNNING], self._root.turns[RUNNING], sum(byte_counts))
 
     def holders(self) -> list[str]:
         """The three agents at one level, or keys, that hold most of a kind, and how much of each kind."""
@@ -213,39 +258,70 @@ class Shares:
             parts.sort(key=lambda each: -max(map(truediv, each[1].held, self._most)))
             return [f"tenant {tenant.key}, {part.key}: {_HELD.format(*part.held)}" for tenant, part in parts[:3]]
 
-    def _granted(self) -> list[Claim]:
-        """Take the turns that are free."""
+    def _granted(self, stage: int) -> list[Claim]:
+        """Give the turns that are free."""
         granted: list[Claim] = []
-        while self._free and self._root.waiting and (claim := self._next(self._root, 0)) is not None:
-            self._free -= 1
-            self._set(claim, ANSWERS, self._max_answer)
+        while (
+            self._root.waiting[stage]
+            and self._is_free(stage)
+            and (claim := self._next(self._root, 0, stage)) is not None
+        ):
+            self._leave_queue(claim, stage)
+            claim.begun = self._clock()
             for share in claim.shares:
-                share.waiting -= 1
-                share.running += 1
-            if claim.writes:
-                claim.shares[-1].writing += claim.weight
+                share.turns[stage] += 1
+            if stage == RUNNING:
+                self._set(claim, ANSWERS, self._max_answer)
+                claim.shares[-1].writing += claim.weight if claim.writes else 0
             granted.append(claim)
+        if stage == RECEIVING and self._root.waiting[stage]:
+            self._note_wait()
         return granted
 
-    def _next(self, share: Share, depth: int) -> Claim | None:
-        """Take the next claim from the queues of *share*, unless it may not run yet."""
-        if share.queue:
-            first = share.queue[0]
-            return None if first.writes and share.writing + first.weight > _WRITES else share.queue.popleft()
-        most_unread = _PARTS[depth] * self._room(ANSWERS)
+    def _is_free(self, stage: int) -> bool:
+        """Whether anybody may have a turn."""
+        return self._root.turns[stage] < self._most_turns[stage][0]
+
+    @staticmethod
+    def _leave_queue(claim: Claim, stage: int) -> None:
+        claim.waits = False
+        for share in claim.shares:
+            share.waiting[stage] -= 1
+
+    def _note_wait(self) -> None:
+        """Messages wait. If that is for those of other agents, the server is nearly full."""
+        most = self._most_turns[RECEIVING][1]
+        tenants = self._root.parts.values()
+        if not self._is_free(RECEIVING) or any(
+            tenant.waiting[RECEIVING] and tenant.turns[RECEIVING] >= most for tenant in tenants
+        ):
+            self.was_nearly_full = True
+
+    def _next(self, share: Share, depth: int, stage: int) -> Claim | None:
+        """Take the next claim from the queues of *share*, unless it may not run yet.
+
+        Of those who have no more turns, no part is looked at.
+        """
+        if queue := share.queues[stage]:
+            return None if stage == RUNNING and self._waits_for_writes(share, queue[0]) else queue.popleft()
         able = [
             part
             for part in share.parts.values()
-            if part.waiting
-            and part.running < self._turn_limits[depth]
-            and _fits(part.held[ANSWERS], self._max_answer, most_unread)
+            if part.waiting[stage] and part.turns[stage] < self._most_turns[stage][depth + 1]
         ]
+        if stage == RUNNING and self._max_answer:
+            most_unread = _PARTS[depth] * self._room(ANSWERS)
+            able = [part for part in able if _fits(part.held[ANSWERS], self._max_answer, most_unread)]
         if len(able) > 1:
-            able.sort(key=lambda part: (part.running, part.seconds))
+            able.sort(key=lambda part: (part.turns[stage], part.seconds[stage]))
         for part in able:
-            if (claim := self._next(part, depth + 1)) is not None:
+            if (claim := self._next(part, depth + 1, stage)) is not None:
                 return claim
         return None
+
+    @staticmethod
+    def _waits_for_writes(session: Share, first: Claim) -> bool:
+        return first.writes and session.writing + first.weight > _WRITES
 
     def _hold(self, claim: Claim, kind: int, count: int) -> bool:
         """Count so much more of a kind for *claim*, if there is room for it."""
@@ -276,8 +352,10 @@ class Shares:
 
     @staticmethod
     def _new(parent: Share, key: Hashable) -> Share:
-        least = min((other.seconds for other in parent.parts.values()), default=0.0)
-        share = parent.parts[key] = Share(parent, key, seconds=least)
+        share = parent.parts[key] = Share(parent, key)
+        others = [other.seconds for other in parent.parts.values() if other is not share]
+        if others:
+            share.seconds = [min(each) for each in zip(*others, strict=True)]
         return share
 
     @staticmethod

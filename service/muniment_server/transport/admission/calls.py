@@ -1,0 +1,265 @@
+"""A call that was let in, from its admission to its end.
+
+| state | what it waits for | what happens then |
+|---|---|---|
+| admitted | its turn to be received | its message is received |
+| receiving | its message | it is counted with its bytes, and queued |
+| queued | its turn to run | a thread runs it |
+| running | its answer | it is sent |
+| answered | its caller, who reads the answer | all that it holds is free again |
+
+It ends in each of them if its caller goes away, or takes too long. A stream has one thread for all of it, which gives
+its turn up while it waits for the next message.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Hashable, Sequence
+from queue import SimpleQueue
+
+from muniment_server.domain.errors import Overloaded
+from muniment_server.postgres.driver_errors import location_of
+from muniment_server.transport.admission.cutoff import Cutoff
+from muniment_server.transport.admission.shares import RECEIVING, RUNNING, Claim, Shares, start
+from muniment_server.transport.incoming import Behavior, Incoming, Rejection, nothing
+
+_LOG = logging.getLogger("muniment.server")
+_OVERLOADED = Rejection(Overloaded())
+_READ_AHEAD_BYTES = 256 * 1024
+
+
+class Admitted(Claim):
+    """What a call holds until both its work and its RPC have ended.
+
+    A caller may go away while the work is under way, and an answer may be unread long after the work has been done.
+    """
+
+    __slots__ = ("_behavior", "_call", "_cutoff", "_shares")
+
+    def __init__(self, call: Incoming, behavior: Behavior, shares: Shares, cutoff: Cutoff, *, writes: bool) -> None:
+        super().__init__(writes=writes)
+        self._call = call
+        self._behavior = behavior
+        self._shares = shares
+        self._cutoff = cutoff
+
+    def enter(self, keys: Sequence[Hashable]) -> bool:
+        """Let it in, counted for *keys*; or refuse it, and return False."""
+        if not self._shares.admit(self, keys):
+            self._call.refuse(_OVERLOADED)
+            return False
+        if not self._call.on_end(self._ended):
+            self._ended()
+        return True
+
+    def run(self) -> None:
+        """Run it on this thread."""
+        self._call.run(self._behavior, self._sending)
+
+    def _sending(self, byte_count: int) -> None:
+        self._shares.hold_answer(self, byte_count)
+        self._cutoff.expect_reader(self._call)
+
+    def _refuse(self) -> None:
+        self._call.refuse(_OVERLOADED)
+        self.finish()
+
+    def _ended(self) -> None:
+        """The RPC has ended."""
+        self.finish()
+
+    def finish(self) -> None:
+        """Its work has ended, or its RPC."""
+        start(self._shares.finish(self))
+        if not self.unfinished:
+            self._cutoff.clear(self._call)
+            self._call.next_message = nothing  # a cycle of references would keep it until the collector runs
+
+
+class AdmittedCall(Admitted):
+    """A call with one message, in the order of its states."""
+
+    __slots__ = ("_pool",)
+
+    def __init__(self, call: Incoming, behavior: Behavior, pool: CallPool, cutoff: Cutoff, *, writes: bool) -> None:
+        super().__init__(call, behavior, pool.shares, cutoff, writes=writes)
+        self._pool = pool
+
+    def receive(self) -> None:
+        """Have its message received when it is its turn, within the time limit; then have it run."""
+        self._cutoff.expect_message(self._call, self._too_late)
+        start(self._shares.take_turn(self, RECEIVING))
+        if self.unfinished == 1:  # its RPC has ended meanwhile
+            self._stop_waiting()
+
+    def start(self) -> None:
+        """Its turn has come."""
+        if self.stage == RECEIVING:
+            self._call.receive(self._received)
+        else:
+            self._pool.run(self)
+
+    def _received(self, message: bytes | None) -> None:
+        is_in_time = self._cutoff.clear(self._call)
+        start(self._shares.end_turn(self, RECEIVING))
+        if is_in_time:
+            self.queue(message)
+        else:
+            self.finish()
+
+    def _too_late(self) -> None:
+        """Its turn ends, whatever grpc still does with the call: a peer that reads nothing keeps it busy for long."""
+        if self._shares.withdraw(self, RECEIVING):
+            self.finish()  # nothing will be received
+        else:
+            start(self._shares.end_turn(self, RECEIVING))
+
+    def queue(self, message: bytes | None) -> None:
+        """Have it run when it is its turn, or refuse it. *message* is None if it is refused whatever it says."""
+        self._call.next_message = lambda: message
+        if self._shares.receive(self, len(message or b"")):
+            start(self._shares.take_turn(self, RUNNING))
+        else:
+            self._refuse()
+
+    def _ended(self) -> None:
+        self.finish()
+        self._stop_waiting()
+
+    def _stop_waiting(self) -> None:
+        """Its RPC has ended. Had it to wait for its turn to be received until it is too late, many could pile up."""
+        if self._shares.withdraw(self, RECEIVING):
+            self._call.record_canceled()
+            self.finish()
+
+
+class CallPool:
+    """Threads for calls of one sort, and the shares of their callers."""
+
+    def __init__(self, name: str, threads: int, shares: Shares) -> None:
+        self.shares = shares
+        self._ready: SimpleQueue[AdmittedCall | None] = SimpleQueue()
+        self._threads = threads
+        for number in range(threads):
+            threading.Thread(target=self._work, name=f"{name}-{number}", daemon=True).start()
+
+    def run(self, call: AdmittedCall) -> None:
+        """Run *call*, whose turn it is, on a thread."""
+        self._ready.put(call)
+
+    def stop(self) -> None:
+        """End the threads, once they have run what waits."""
+        for _ in range(self._threads):
+            self._ready.put(None)
+
+    def _work(self) -> None:
+        while (call := self._ready.get()) is not None:
+            following: Claim | None = call
+            while following is not None:
+                following = self._run(following)
+
+    def _run(self, call: Claim) -> Claim | None:
+        """Run one call. Returns one whose turn it is now: this thread is awake, and others need not be woken for it."""
+        try:
+            call.run()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the thread must go on
+            _LOG.error("a call has failed: %s\n%s", type(error).__name__, location_of(error))
+        ready = self.shares.end_turn(call, RUNNING)
+        call.finish()
+        start(ready[1:])
+        return ready[0] if ready else None
+
+
+class AdmittedStream(Admitted):
+    """A call with a thread of its own, since it may last long: one with a stream of messages, or an erasure.
+
+    A stream holds a turn only while there is something to store, so one that waits for its caller delays no other. An
+    erasure gives way before each batch.
+    """
+
+    __slots__ = ("_bytes", "_changed", "_has_all", "_is_receiving", "_may_run", "_messages")
+
+    def __init__(self, call: Incoming, behavior: Behavior, shares: Shares, cutoff: Cutoff, *, writes: bool) -> None:
+        super().__init__(call, behavior, shares, cutoff, writes=writes)
+        self._messages: deque[bytes] = deque()
+        self._bytes = 0
+        self._is_receiving = False
+        self._has_all = False
+        self._changed = threading.Condition()
+        self._may_run = threading.Event()
+
+    def begin(self) -> None:
+        """Start its thread."""
+        self._call.next_message = self._next
+        self._call.give_way = self._give_way
+        try:
+            if self._shares.receive(self, 0):
+                return threading.Thread(target=self._work, name="stream", daemon=True).start()
+        except RuntimeError:  # no more threads
+            pass
+        self._refuse()
+
+    def start(self) -> None:
+        """Its turn has come."""
+        self._may_run.set()
+
+    def _work(self) -> None:
+        try:
+            self._resume()
+            try:
+                self.run()
+            finally:
+                self._pause()
+        finally:
+            self.finish()
+
+    def _next(self) -> bytes | None:
+        """The next message, or None at the end. Gives up the turn while it waits."""
+        with self._changed:
+            self._receive()
+            if not self._messages and not self._has_all:
+                self._pause()
+                self._changed.wait_for(lambda: self._messages or self._has_all)
+            message = self._messages.popleft() if self._messages else None
+            self._bytes -= len(message or b"")
+            self._receive()
+        self._resume()
+        return message
+
+    def _resume(self) -> None:
+        """Wait for a turn, unless there is one."""
+        if not self._may_run.is_set():
+            start(self._shares.take_turn(self, RUNNING))
+            self._may_run.wait()
+
+    def _pause(self) -> None:
+        """Give up the turn, if there is one."""
+        if self._may_run.is_set():
+            self._may_run.clear()
+            start(self._shares.end_turn(self, RUNNING))
+
+    def _give_way(self) -> None:
+        """Give up the turn, and wait for the next one."""
+        self._pause()
+        self._resume()
+
+    def _receive(self) -> None:
+        if not self._is_receiving and not self._has_all and self._bytes < _READ_AHEAD_BYTES:
+            self._is_receiving = True
+            self._cutoff.expect_next(self._call)
+            self._call.receive(self._received)
+
+    def _received(self, message: bytes | None) -> None:
+        self._cutoff.clear(self._call)
+        with self._changed:
+            self._is_receiving = False
+            if message is None:
+                self._has_all = True
+            else:
+                self._messages.append(message)
+                self._bytes += len(message)
+                self._receive()
+            self._changed.notify()
