@@ -156,10 +156,17 @@ class CallPool:
             self._ready.put(None)
 
     def _work(self) -> None:
-        while (call := self._ready.get()) is not None:
-            following: Claim | None = call
-            while following is not None:
-                following = self._run(following)
+        while self._run_next():
+            pass
+
+    def _run_next(self) -> bool:
+        """Run the next call, and those whose turn comes by that. False: the thread is to end."""
+        call: Claim | None = self._ready.get()
+        if call is None:
+            return False
+        while call is not None:
+            call = self._run(call)
+        return True
 
     def _run(self, call: Claim) -> Claim | None:
         """Run one call. Returns one whose turn it is now: this thread is awake, and others need not be woken for it."""
