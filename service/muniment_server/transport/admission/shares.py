@@ -24,7 +24,6 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
 from operator import truediv
 from typing import NamedTuple
 
@@ -53,27 +52,25 @@ def _fits(held: int, count: int, most: float) -> bool:
     return not held or held + count <= most
 
 
-def _none_of_each() -> list[int]:
-    return [0, 0, 0, 0]
-
-
-@dataclass(slots=True, eq=False)
 class Share:
     """A tenant, an agent at one level, a session or a host key with calls under way. The root has all of them."""
 
-    parent: Share | None = None
-    key: Hashable = None
-    held: list[int] = field(default_factory=_none_of_each)
-    """How much it has of each kind."""
-    waiting: list[int] = field(default_factory=lambda: [0, 0])
-    """How many of its calls wait for their turn, at each stage."""
-    turns: list[int] = field(default_factory=lambda: [0, 0])
-    """How many have it."""
-    seconds: list[float] = field(default_factory=lambda: [0.0, 0.0])
-    """How long its turns have taken, on top of what whoever had used least had when it came."""
-    writing: int = 0
-    parts: dict[Hashable, Share] = field(default_factory=dict)
-    queues: tuple[deque[Claim], deque[Claim]] = field(default_factory=lambda: (deque(), deque()))
+    __slots__ = ("held", "key", "parent", "parts", "queues", "seconds", "turns", "waiting", "writing")
+
+    def __init__(self, parent: Share | None = None, key: Hashable = None) -> None:
+        self.parent = parent
+        self.key = key
+        self.held = [0, 0, 0, 0]
+        """How much it has of each kind."""
+        self.waiting = [0, 0]
+        """How many of its calls wait for their turn, at each stage."""
+        self.turns = [0, 0]
+        """How many have it."""
+        self.seconds = [0.0, 0.0]
+        """How long its turns have taken, on top of what whoever had used least had when it came."""
+        self.writing = 0
+        self.parts: dict[Hashable, Share] = {}
+        self.queues: tuple[deque[Claim], deque[Claim]] = deque(), deque()
 
 
 class Claim(ABC):
@@ -86,7 +83,7 @@ class Claim(ABC):
         """Writes of one session wait for one another's row: in the queue, so that they do not wait on threads."""
         self.shares: Sequence[Share] = ()
         """From the root down, once it has been admitted."""
-        self.held = _none_of_each()
+        self.held = [0, 0, 0, 0]
         self.unfinished = 2
         """Its work, and its RPC."""
         self.stage: int | None = None
@@ -208,7 +205,11 @@ class Shares:
         with self._lock:
             if stage == RUNNING and not self._root.waiting[RUNNING]:
                 self._progress = self._clock()
-            claim.stage, claim.waits = stage, True
+            claim.stage = stage
+            if not self._root.waiting[stage] and self._is_able_to_begin(claim, stage):
+                self._begin(claim, stage)
+                return (claim,)
+            claim.waits = True
             for share in claim.shares:
                 share.waiting[stage] += 1
             claim.shares[-1].queues[stage].append(claim)
@@ -267,16 +268,32 @@ class Shares:
             and (claim := self._next(self._root, 0, stage)) is not None
         ):
             self._leave_queue(claim, stage)
-            claim.begun = self._clock()
-            for share in claim.shares:
-                share.turns[stage] += 1
-            if stage == RUNNING:
-                self._set(claim, ANSWERS, self._max_answer)
-                claim.shares[-1].writing += claim.weight if claim.writes else 0
+            self._begin(claim, stage)
             granted.append(claim)
         if stage == RECEIVING and self._root.waiting[stage]:
             self._note_wait()
         return granted
+
+    def _begin(self, claim: Claim, stage: int) -> None:
+        claim.begun = self._clock()
+        for share in claim.shares:
+            share.turns[stage] += 1
+        if stage == RUNNING:
+            self._set(claim, ANSWERS, self._max_answer)
+            claim.shares[-1].writing += claim.weight if claim.writes else 0
+
+    def _is_able_to_begin(self, claim: Claim, stage: int) -> bool:
+        """Whether there is a turn for *claim*, for which none waits."""
+        _, *parts = claim.shares
+        if not self._is_free(stage) or (stage == RUNNING and self._waits_for_writes(parts[-1], claim)):
+            return False
+        return all(self._is_able(part, depth, stage) for depth, part in enumerate(parts))
+
+    def _is_able(self, part: Share, depth: int, stage: int) -> bool:
+        """Whether *part* may have one more turn. Whoever leaves answers unread may have none to run."""
+        if part.turns[stage] >= self._most_turns[stage][depth + 1]:
+            return False
+        return stage == RECEIVING or _fits(part.held[ANSWERS], self._max_answer, _PARTS[depth] * self._room(ANSWERS))
 
     def _is_free(self, stage: int) -> bool:
         """Whether anybody may have a turn."""
@@ -304,14 +321,7 @@ class Shares:
         """
         if queue := share.queues[stage]:
             return None if stage == RUNNING and self._waits_for_writes(share, queue[0]) else queue.popleft()
-        able = [
-            part
-            for part in share.parts.values()
-            if part.waiting[stage] and part.turns[stage] < self._most_turns[stage][depth + 1]
-        ]
-        if stage == RUNNING and self._max_answer:
-            most_unread = _PARTS[depth] * self._room(ANSWERS)
-            able = [part for part in able if _fits(part.held[ANSWERS], self._max_answer, most_unread)]
+        able = [part for part in share.parts.values() if part.waiting[stage] and self._is_able(part, depth, stage)]
         if len(able) > 1:
             able.sort(key=lambda part: (part.turns[stage], part.seconds[stage]))
         for part in able:
