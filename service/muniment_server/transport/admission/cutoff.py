@@ -65,6 +65,8 @@ class Cutoff:
     def _watch(self) -> None:
         while not self._stopped.wait(_CHECK_INTERVAL):
             now = time.monotonic()
-            for call, (latest, otherwise) in list(self._waiting.items()):
+            # A list of pairs could change while it is made: each pair may start the collector, and with it other threads.
+            for call in list(self._waiting):
+                latest, otherwise = self._waiting.get(call, (now, nothing))
                 if latest < now and self.clear(call):
                     call.guarded(otherwise)
