@@ -1,8 +1,8 @@
-"""How many cases of a test run, and how often tests repeat what depends on chance: a pytest plugin.
+"""Which tests are proofs, how many cases of a test run, and how often tests repeat what depends on chance: a plugin.
 
 A test that asks for one of the counts here is marked `scales`: it runs in `make test`, unless it is a proof, and at
 scale in `make prove`. Of the tests that are marked `sampled`, only those run that are in the share that `--share`
-names.
+names. A test that starts a server of its own is a proof: it takes seconds, and most of what it shows is shown without.
 """
 
 from __future__ import annotations
@@ -17,6 +17,12 @@ _COUNTS = {
     "messages": (1000, "How many random requests are sent in tests/proof/fuzz."),
 }
 """By its name, the default of each count, and what is counted."""
+_SERVERS = {
+    "tests/operations/admin/": {"other_postgres", "serving"},
+    "tests/operations/servers/": {"both", "serving"},
+    "tests/proof/faults/": {"pair", "server"},
+}
+"""By the folder, the fixtures that start `muniment serve` or further databases for one test."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -43,7 +49,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if _COUNTS.keys() & set(getattr(item, "fixturenames", ())):
             item.add_marker("scales")
+        if _starts_a_server(item):
+            item.add_marker("proof")
     _keep_share(config, items)
+
+
+def _starts_a_server(item: pytest.Item) -> bool:
+    asked = set(getattr(item, "fixturenames", ()))
+    return any(item.nodeid.startswith(folder) and asked & fixtures for folder, fixtures in _SERVERS.items())
 
 
 def _share(text: str) -> tuple[int, int]:

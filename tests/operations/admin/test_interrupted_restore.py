@@ -98,6 +98,7 @@ def test_a_database_whose_restore_was_interrupted_is_used_by_nothing_until_it_is
         for each in STEPS_OF_A_FOLDER
     ],
 )
+@pytest.mark.proof
 def test_a_folder_whose_restore_was_killed_is_used_by_nothing_until_it_is_repeated(
     file: Path, folder: Path, step: str
 ) -> None:

@@ -11,6 +11,8 @@ import pytest
 from muniment_server.embedded_postgres import UnusableDirectory, conninfo_of_running
 from tests.support.embedded import SYSTEM_15, as_root, query
 
+pytestmark = pytest.mark.proof
+
 UNPRIVILEGED = 65534
 UNKNOWN = 54321
 

