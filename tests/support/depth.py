@@ -10,11 +10,11 @@ from __future__ import annotations
 import pytest
 
 _COUNTS = {
-    "runs": (20, "How often each pair of acts in tests/proof/races meets."),
+    "runs": (10, "How often each pair of acts in tests/proof/races meets."),
     "kills": (4, "How many parts of a server are killed in tests/proof/faults."),
     "programs": (6, "How many programs run in two worlds in tests/proof/noninterference."),
     "queries": (600, "How many random queries are searched for in tests/calls/search."),
-    "messages": (1000, "How many random requests are sent in tests/proof/fuzz."),
+    "messages": (500, "How many random requests are sent in tests/proof/fuzz."),
 }
 """By its name, the default of each count, and what is counted."""
 _SERVERS = {

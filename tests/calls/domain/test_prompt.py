@@ -15,6 +15,7 @@ from muniment_server.domain import prompt
 from muniment_server.domain.budgets import Tier, Usage
 from muniment_server.domain.prompt import RenderedBlock, RenderedTier
 from tests.support import prompt_parser
+from tests.support.each import for_each
 from tests.support.prompt_attacks import ATTACKS
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -194,7 +195,7 @@ def test_there_are_forty_attacks():
     assert len(ATTACKS) >= 40
 
 
-@pytest.mark.parametrize("name", ATTACKS)
+@for_each("name", ATTACKS)
 def test_an_attack_does_not_change_the_structure(name):
     attack = ATTACKS[name]
     document = Document([block("a", attack), block("b"), block("c", attack)], [attack, "x", attack], [attack, attack])

@@ -9,6 +9,7 @@ import pytest
 from muniment_server.domain import tokens
 from muniment_server.domain.ids import RandomIds, TenantNumber
 from muniment_server.domain.tokens import Token, TokenKind
+from tests.support.each import for_each
 
 SECRET = bytes(range(32))
 TOKEN = "mun_s_7_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8_138a3e96"
@@ -31,7 +32,7 @@ def test_a_token_without_a_checksum_stays_valid():
     )
 
 
-@pytest.mark.parametrize("place", range(len(TOKEN)))
+@for_each("place", range(len(TOKEN)))
 def test_a_token_with_a_wrong_character_is_refused_without_the_database(place):
     wrong = "0" if TOKEN[place] != "0" else "1"
 

@@ -11,6 +11,7 @@ import inspect
 import pytest
 
 from tests.proof.noninterference.mutants import passages
+from tests.support.each import for_each
 from tests.support.nouns import SERVER, files, remembered
 
 _HARMLESS = {
@@ -21,7 +22,7 @@ _HARMLESS = {
 """What is found and keeps nothing of any session."""
 
 
-@pytest.mark.parametrize("path", files(), ids=lambda path: path.relative_to(SERVER).as_posix())
+@for_each("path", files())
 def test_a_noun_keeps_nothing_between_calls(path):
     found = [line.split(": ", 1)[1] for line in remembered(path.read_text("utf-8"))]
 

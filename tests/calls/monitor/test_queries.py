@@ -191,7 +191,7 @@ def test_every_relation_of_the_auditor_holds_the_tenant(relation: str):
     assert " OR " not in AUDIT_RELATIONS[relation]
 
 
-@pytest.mark.parametrize("name", SESSION_QUERIES)
+@for_each("name", SESSION_QUERIES)
 def test_every_query_of_a_session_begins_with_the_session(name: str):
     """Once, as it is written in scope.sql."""
     text = SESSION_QUERIES[name]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.each import for_each
 from tests.support.nouns import SERVER
 from tests.support.shared_state import files, shared_state
 
@@ -54,7 +55,7 @@ _HARMLESS = {
 """What is found, and why it keeps nothing of any call."""
 
 
-@pytest.mark.parametrize("path", files(), ids=lambda path: path.relative_to(SERVER).as_posix())
+@for_each("path", files())
 def test_c70_modules_and_classes_hold_nothing_that_calls_change(path):
     found = shared_state(path.read_text("utf-8"))
 

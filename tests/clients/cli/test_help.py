@@ -15,6 +15,7 @@ from muniment.cli.agent import agent
 from muniment.cli.apply import LIMITS
 from muniment.cli.root import Root, main
 from tests.support.commands import run, run_process
+from tests.support.each import for_each
 from tests.tools.tour.readme import ROOT
 
 _RANGE = re.compile(r"(\w+) = \d+ \[\(buf\.validate\.field\)\.int\d\d = \{\s+gte: (\d+)\s+lte: (\d+)")
@@ -32,7 +33,7 @@ def commands(command: click.Command, *names: str) -> Iterator[tuple[tuple[str, .
             yield from commands(found, *names, name)
 
 
-COMMANDS = [pytest.param(command, id=" ".join(names) or "muniment") for names, command in commands(main)]
+COMMANDS = [command for _, command in commands(main)]
 
 
 def examples(command: click.Command) -> list[str]:
@@ -42,7 +43,7 @@ def examples(command: click.Command) -> list[str]:
     return [line.strip() for line in found]
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@for_each("command", COMMANDS)
 def test_every_command_shows_an_example_and_every_example_parses(command):
     assert examples(command)
     for example in examples(command):
@@ -59,7 +60,7 @@ def parse(words: list[str]) -> None:
     command.make_context(str(command.name), words)
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@for_each("command", COMMANDS)
 def test_every_option_says_what_it_does(command):
     context = click.Context(command, info_name="x")
     assert command.help
@@ -68,14 +69,14 @@ def test_every_option_says_what_it_does(command):
     assert all(len(line) <= 120 for line in command.get_help(context).splitlines())
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@for_each("command", COMMANDS)
 def test_no_secret_is_an_argument(command):
     """Whoever can list processes reads their arguments. Files of secrets, and the id of a host key, are none."""
     names = [name for parameter in command.params for name in parameter.opts]
     assert [name for name in names if _SECRET.search(name.removesuffix("-token-file")) and name != "host_key_id"] == []
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@for_each("command", COMMANDS)
 def test_no_summary_is_cut_off(command):
     _, _, listed = command.get_help(click.Context(command)).partition("Commands:\n")
     assert [line for line in listed.splitlines() if line.endswith("...")] == []

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from muniment.retries import METHODS
 from muniment.v1 import error_pb2
 from tests.clients.conformance import documents, scenarios
+from tests.support.each import for_each
 
 README = Path(__file__).with_name("README.md")
 SCENARIOS = scenarios.load()
@@ -58,7 +57,7 @@ def test_every_law_is_seen_or_cannot_be():
     assert {law for scenario in SCENARIOS for law in scenario.laws} == set(range(1, 10)) - NOT_SEEN.keys()
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.file)
+@for_each("scenario", SCENARIOS)
 def test_a_scenario_says_what_it_is_for_and_what_it_expects(scenario):
     assert scenario.title
     assert scenario.why.endswith(".")
@@ -67,7 +66,7 @@ def test_a_scenario_says_what_it_is_for_and_what_it_expects(scenario):
         assert refused == (step.expected.reason is not None), step.label
 
 
-@pytest.mark.parametrize("file", documents.files(), ids=lambda file: file.stem)
+@for_each("file", documents.files())
 def test_a_scenario_is_narrow_enough_to_be_read(file):
     assert [line for line in file.read_text(encoding="utf-8").splitlines() if len(line) > 120] == []
 

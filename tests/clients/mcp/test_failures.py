@@ -10,6 +10,7 @@ import muniment
 from muniment import Details, MunimentError
 from muniment._status import BY_CODE, BY_REASON
 from muniment.mcp.failures import report_errors
+from tests.support.each import for_each
 
 
 def text_of(error: MunimentError) -> str:
@@ -24,7 +25,7 @@ def text_of(error: MunimentError) -> str:
     return str(raised.value)
 
 
-@pytest.mark.parametrize("reason", BY_REASON)
+@for_each("reason", BY_REASON)
 def test_every_reason_is_named_with_what_to_do(reason):
     said = text_of(BY_REASON[reason](grpc.StatusCode.UNKNOWN, reason, "it cannot be done"))
 

@@ -17,6 +17,7 @@ from muniment._status import CLOSED_HERE, error_of
 from muniment.v1 import passage_pb2
 from muniment.v1.error_pb2 import ErrorReason
 from tests.clients.python.scripted import ScriptedServer, bad_request, error_info, over_budget, retry_info, status
+from tests.support.each import for_each
 from tests.support.examples import NOTE_ID, TOKEN
 
 REASONS = [name.removeprefix("ERROR_REASON_") for name, number in ErrorReason.items() if number]
@@ -43,7 +44,7 @@ def failure(server: ScriptedServer, session: SessionClient, answer: Message) -> 
     return caught.value
 
 
-@pytest.mark.parametrize("reason", REASONS)
+@for_each("reason", REASONS)
 def test_every_reason_has_its_own_exception(server, session, reason):
     """Also under a status that the reason does not usually come with: reasons do not change."""
     error = failure(server, session, status(grpc.StatusCode.UNKNOWN, error_info(reason)))
@@ -57,7 +58,7 @@ def test_no_two_reasons_share_an_exception():
     assert len(REASONS) == len({expected_name(reason) for reason in REASONS})
 
 
-@pytest.mark.parametrize("code", CODES)
+@for_each("code", CODES)
 @pytest.mark.parametrize("details", [(), (error_info("OF_NEXT_YEAR"),), (error_info("ETAG_STALE", "else.where"),)])
 def test_an_unknown_reason_becomes_the_class_of_its_status(server, session, code, details):
     error = failure(server, session, status(code, *details))

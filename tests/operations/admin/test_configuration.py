@@ -10,13 +10,14 @@ import click
 import pytest
 
 from muniment_server.runtime.configuration import ServerConfig
+from tests.support.each import for_each
 from tests.support.options import COMMANDS, option_names
 
 PAGE = (Path(__file__).parents[3] / "service" / "docs" / "configuration.md").read_text(encoding="utf-8")
 ON_PAGE = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", PAGE)) | set(re.findall(r"\bMUNIMENT_[A-Z_]+", PAGE))
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@for_each("name", COMMANDS)
 def test_every_option_of_a_command_is_on_the_page(name):
     assert sorted(option_names(COMMANDS[name]) - ON_PAGE) == []
 

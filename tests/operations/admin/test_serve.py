@@ -91,6 +91,7 @@ def test_the_exports_it_prints_name_its_database(dev):
     assert str(dev.folder / ".muniment") in done.stdout
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("log_format", ["text", "json"])
 def test_the_key_is_printed_on_a_terminal_and_in_no_file_or_log(folder, data_dir, log_format):
     """What is written to a file has the mode that the umask gives."""
@@ -231,6 +232,7 @@ def test_sigterm_lets_calls_in_flight_finish(serving, data_dir):
     assert [memory.content for memory in saved] == ["ship on Friday"]
 
 
+@pytest.mark.proof
 def test_ctrl_c_stops_it_in_order_even_during_the_start(folder, data_dir):
     """A terminal sends SIGINT to the whole process group, loading workers included."""
     command = [*COMMAND, "serve", *OWN, "--listen", "127.0.0.1:0"]
@@ -244,6 +246,7 @@ def test_ctrl_c_stops_it_in_order_even_during_the_start(folder, data_dir):
     assert said.startswith("Muniment serves on")
 
 
+@pytest.mark.proof
 def test_ctrl_c_reaches_no_worker_even_before_it_has_a_session_of_its_own(pair_of_workers):
     workers = [pid for pid, command in children_of(pair_of_workers.process.pid).items() if "runtime.worker" in command]
     for pid in workers:

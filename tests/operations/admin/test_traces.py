@@ -132,6 +132,7 @@ def test_another_protocol_is_refused(folder):
     assert "by gRPC, not http/protobuf" in done.stderr
 
 
+@pytest.mark.proof
 def test_without_the_option_nothing_of_opentelemetry_is_loaded():
     loaded = "import muniment_server.runtime.worker, sys; print([one for one in sys.modules if 'telemetry' in one])"
 

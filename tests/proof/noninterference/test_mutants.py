@@ -21,6 +21,7 @@ from tests.proof.noninterference.runner import Fault, Form, Leak, Oracle, Progra
 from tests.proof.noninterference.scores import scores_are_those_of_what_is_seen
 from tests.proof.noninterference.values import Disagreement
 from tests.proof.noninterference.worlds import World, changed, two_worlds, world
+from tests.support.each import for_each
 
 _NEAR = 8
 _MAX_PROGRAMS = 96
@@ -175,7 +176,7 @@ def _holds(worlds: Worlds, part: Mutant) -> bool:
     return True
 
 
-@pytest.mark.parametrize("mutant", [one for one in MUTANTS if one.leaks and one.name not in _KEEPS_SOMETHING], ids=str)
+@for_each("mutant", [one for one in MUTANTS if one.leaks and one.name not in _KEEPS_SOMETHING])
 def test_every_leak_is_in_the_monitor_the_grants_or_the_views_or_stopped_by_them(mutant):
     """Whatever shows in the difference of worlds breaks one of these, too; the rest meets the egress filter."""
     assert mutant.killer == "egress" or mutant.places & {Place.MONITOR, Place.DATABASE}

@@ -19,6 +19,7 @@ from muniment_server.monitor import status
 from muniment_server.notes.wire import budget_exceeded_to_proto
 from muniment_server.passages.repository import ImportProgress
 from muniment_server.passages.wire import progress_to_proto
+from tests.support.each import for_each
 from tests.support.statuses import details_of
 
 REASONS = {
@@ -63,7 +64,7 @@ def _is_refusal(kind):
     return issubclass(kind, (errors.Refusal, errors.Unavailable)) and kind not in ABSTRACT
 
 
-@pytest.mark.parametrize("kind", [kind for kind in OURS if kind not in ABSTRACT], ids=lambda kind: kind.__name__)
+@for_each("kind", [kind for kind in OURS if kind not in ABSTRACT])
 def test_every_error_has_a_code_and_a_reason_of_the_contract(kind):
     code, reason = status.code_of(example(kind))
 
@@ -71,7 +72,7 @@ def test_every_error_has_a_code_and_a_reason_of_the_contract(kind):
     assert code is not grpc.StatusCode.UNKNOWN
 
 
-@pytest.mark.parametrize("kind", [*filter(_is_refusal, OURS)], ids=lambda kind: kind.__name__)
+@for_each("kind", [*filter(_is_refusal, OURS)])
 def test_no_refusal_looks_like_a_fault_of_the_server(kind):
     assert status.code_of(example(kind))[0] is not grpc.StatusCode.INTERNAL
 
@@ -112,7 +113,7 @@ def test_the_hierarchy_is_indented_as_the_classes_inherit():
             assert parents[match["name"]] == stack[depth - 1]
 
 
-@pytest.mark.parametrize("kind", [kind for kind in OURS if kind not in ABSTRACT], ids=lambda kind: kind.__name__)
+@for_each("kind", [kind for kind in OURS if kind not in ABSTRACT])
 def test_the_arguments_of_an_error_are_never_sent(kind):
     """Fields of an error are sent, such as the previews of BudgetExceeded; its words never are."""
     error = example(kind)
@@ -186,7 +187,7 @@ def test_a_refused_budget_says_what_a_caller_needs_to_make_room():
     )
 
 
-@pytest.mark.parametrize("kind", [*filter(_is_refusal, OURS)], ids=lambda kind: kind.__name__)
+@for_each("kind", [*filter(_is_refusal, OURS)])
 def test_any_refusal_of_a_stream_says_how_far_it_came(kind):
     error = example(kind)
     error.detail = progress_to_proto(ImportProgress(stored_count=200, existing_count=3))

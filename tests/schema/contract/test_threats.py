@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
+from tests.support.each import for_each
 from tests.support.words import ROOT
 
 TEXT = (ROOT / "service" / "docs" / "threats.md").read_text(encoding="utf-8")
@@ -26,7 +25,7 @@ def test_every_channel_that_a_test_names_is_defined():
     assert sorted(named - {int(channel[1:]) for channel in _PROOFS}) == []
 
 
-@pytest.mark.parametrize("channel", sorted(_PROOFS))
+@for_each("channel", sorted(_PROOFS))
 def test_every_proof_of_a_channel_exists(channel):
     """Tests by their id or their file, mutants by their number; `none` and `not measured` are said openly."""
     proof = _PROOFS[channel]

@@ -13,6 +13,7 @@ from muniment_server.domain.errors import Conflict, DeadlineExceeded, StorageDam
 from muniment_server.embedded_postgres import EmbeddedPostgres
 from muniment_server.postgres.driver_errors import DECISIONS, domain_error, storage_advice
 from tests.support.databases import Database
+from tests.support.each import for_each
 
 APPENDIX = {
     error.sqlstate: error
@@ -47,12 +48,12 @@ def test_the_appendix_is_there():
     assert len(APPENDIX) > 250
 
 
-@pytest.mark.parametrize("sqlstate", APPENDIX)
+@for_each("sqlstate", APPENDIX)
 def test_every_sqlstate_is_decided(sqlstate):
     assert {sqlstate, sqlstate[:2]} & DECISIONS.keys(), "decide whether a retry can heal it"
 
 
-@pytest.mark.parametrize("sqlstate", APPENDIX)
+@for_each("sqlstate", APPENDIX)
 def test_a_failure_becomes_what_its_sqlstate_says(sqlstate):
     error = APPENDIX[sqlstate]("CANARY")
     expected = NO_FAULTS.get(sqlstate, NO_FAULTS.get(sqlstate[:2], type(error)))

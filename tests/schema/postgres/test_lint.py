@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 import muniment_server
 from muniment_server.monitor.queries import HOST_FILES, SESSION_FILES
 from muniment_server.postgres import queries
@@ -70,7 +68,7 @@ def test_a_query_keeps_to_the_rules(query):
     assert list(problems(query.text)) == []
 
 
-@pytest.mark.parametrize("text", BAD)
+@for_each("text", BAD)
 def test_a_text_that_breaks_a_rule_is_found(text):
     assert [found for found in problems(text) if BAD[text] in found] != []
 

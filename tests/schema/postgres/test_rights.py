@@ -11,6 +11,7 @@ import pytest
 
 from muniment_server.monitor import grants
 from muniment_server.postgres import roles
+from tests.support.each import for_each
 
 LOCKS = ("FOR UPDATE", "FOR NO KEY UPDATE", "FOR SHARE", "FOR KEY SHARE")
 
@@ -99,7 +100,7 @@ def test_a_role_can_do_what_the_matrix_says_and_nothing_else(migrated, role):
     assert count > 1000
 
 
-@pytest.mark.parametrize("role", roles.SERVING)
+@for_each("role", roles.SERVING)
 @pytest.mark.parametrize(
     "statement",
     [

@@ -9,12 +9,11 @@ from dataclasses import fields
 from pathlib import Path
 from typing import NamedTuple
 
-import pytest
-
 import muniment_server
 from muniment_server.admin import connection
 from muniment_server.monitor.queries import AUDIT_QUERIES, HOST_QUERIES, SESSION_QUERIES
 from muniment_server.postgres import queries, roles
+from tests.support.each import for_each
 from tests.support.named_queries import ERASING
 
 _PARAMETER = re.compile(r"%\((\w+)\)s")
@@ -98,7 +97,7 @@ def test_the_calls_are_found():
     assert len({use.query for use in uses()}) > 40
 
 
-@pytest.mark.parametrize("use", uses(), ids=str)
+@for_each("use", uses())
 def test_a_query_returns_the_fields_of_its_dataclass(migrated, use):
     text, role = TEXTS[use.query]
     row = getattr(importlib.import_module(use.module), use.row)

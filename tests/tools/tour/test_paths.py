@@ -6,8 +6,7 @@ import re
 from itertools import chain
 from pathlib import Path
 
-import pytest
-
+from tests.support.each import for_each
 from tests.tools.tour.readme import ROOT
 
 SERVER = ROOT / "service" / "muniment_server"
@@ -25,7 +24,7 @@ _SOURCE = re.compile(rf"`((?:{_FOLDERS}|store|rpc|app)/[\w/.]*)`")
 """Folders of the server, and those that it once had."""
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+@for_each("document", DOCUMENTS)
 def test_every_path_in_it_exists(document):
     text = document.read_text(encoding="utf-8")
     named = chain(
@@ -36,7 +35,7 @@ def test_every_path_in_it_exists(document):
     assert [str(path) for path in named if not path.exists()] == []
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+@for_each("document", DOCUMENTS)
 def test_every_heading_that_it_links_to_exists(document):
     links = _LINK.findall(document.read_text(encoding="utf-8"))
     lost = [
