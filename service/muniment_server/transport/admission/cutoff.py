@@ -65,7 +65,7 @@ class Cutoff:
     def _watch(self) -> None:
         while not self._stopped.wait(_CHECK_INTERVAL):
             now = time.monotonic()
-            # A list of pairs could change while it is made: each pair may start the collector, and with it other threads.
+            # Not the items: each new pair may start the collector, and with it other threads, which change the dict.
             for call in list(self._waiting):
                 latest, otherwise = self._waiting.get(call, (now, nothing))
                 if latest < now and self.clear(call):
