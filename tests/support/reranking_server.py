@@ -31,7 +31,7 @@ class RerankingServer(ModelServer):
 
     def config(self, ceiling: Classification = Classification.RESTRICTED, **options: Any) -> RerankerConfig:
         """The configuration of a server that uses this one."""
-        return RerankerConfig(self.url, ceiling, **options)
+        return RerankerConfig(self.url, options.pop("model", ""), ceiling, **options)
 
     def reranker(self, ceiling: Classification = Classification.RESTRICTED, **options: Any) -> RemoteReranker:
         """Its reranker. It is closed with the server."""

@@ -15,9 +15,9 @@ from muniment_server.admin.levels import LEVEL
 from muniment_server.domain.classification import Classification
 from muniment_server.embedder.remote.configuration import (
     MAX_DIMENSIONS,
+    RemoteConfig,
     RemoteConfigError,
-    remote_config,
-    reranker_config,
+    RerankerConfig,
 )
 
 
@@ -59,7 +59,9 @@ def with_embedder(command: Callable[..., None]) -> Callable[..., None]:
         **arguments: Any,
     ) -> None:
         with _report_errors():
-            remote = remote_config(embedder, embedder_model, embedder_key_file, embedder_ceiling, embedder_dimensions)
+            remote = RemoteConfig.of_options(
+                embedder, embedder_model, embedder_key_file, embedder_ceiling, embedder_dimensions
+            )
         command(remote=remote, **arguments)
 
     return with_options
@@ -97,7 +99,7 @@ def with_reranker(command: Callable[..., None]) -> Callable[..., None]:
         **arguments: Any,
     ) -> None:
         with _report_errors():
-            config = reranker_config(reranker, reranker_model, reranker_key_file, reranker_ceiling)
+            config = RerankerConfig.of_options(reranker, reranker_model, reranker_key_file, reranker_ceiling)
         command(reranker=config, **arguments)
 
     return with_options

@@ -9,7 +9,7 @@ import logging
 import threading
 import time
 from bisect import bisect_right
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -40,6 +40,7 @@ from muniment_server.postgres.placement import Databases, PlacedDatabase
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.process import child_main
 from muniment_server.process.assignment import Assignment
+from muniment_server.process.backoff import Backoff
 from muniment_server.process.stop_signal import StopSignal
 from muniment_server.search.embeddings import ZERO, Vector, readable, vector_of
 from muniment_server.telemetry import embedder_metrics as metrics
@@ -48,14 +49,8 @@ from muniment_server.telemetry.repeats import Repeats, log_and_count, sum_up
 _LOG = logging.getLogger("muniment.embedder")
 _POLL_SECONDS = 0.2
 """How often an idle embedder looks for queued chunks."""
-_SECONDS_AFTER_ERROR = 5.0
-"""How long a level of a server is skipped after an error, and one of several servers while it is away."""
-_SECONDS_WHILE_FULL = 30.0
-"""How long one of several servers is skipped after its disk was full."""
 _SECONDS_OF_WARNINGS = 60.0
 """How long equal warnings are counted before a line sums them up."""
-_SECONDS_AFTER_LOCK = 1.0
-"""How long a level is skipped after a batch whose chunks are all locked."""
 _STUCK_SECONDS = 10.0
 """How long one embedding may take before this process counts as hanging: then the supervisor replaces it."""
 _QUERY_TOKENS = 96
@@ -258,6 +253,12 @@ def embed_queued_chunks(schedule: EmbeddingSchedule, disk: Disk, stop: StopSigna
         pass
 
 
+class _Pause(Backoff):
+    """How long a level of a server is skipped after an error, or a server that is away or whose disk is full."""
+
+    first, longest, forgets_after = 5.0, 30.0, 30.0
+
+
 class EmbeddingSchedule:
     """Which chunks to embed next.
 
@@ -272,9 +273,8 @@ class EmbeddingSchedule:
         self._next_model = next_model
         self._batches = Counter[Classification]()
         self._last: dict[tuple[str, Classification], Position] = {}
-        self._not_before: dict[tuple[str, Classification | None], float] = {}
-        """When to resume a level of a server after an error or a batch of locked chunks, or a server that is away or
-        whose disk is full. Everything else continues without delay."""
+        self._pauses = defaultdict[tuple[str, Classification | None], _Pause](_Pause)
+        """Of a level of a server, also after a batch of locked chunks, or of a server. Everything else goes on."""
         self._repeats = Repeats(seconds=_SECONDS_OF_WARNINGS)
 
     def embed_next_batch(self) -> bool:
@@ -305,25 +305,24 @@ class EmbeddingSchedule:
         """Embed a batch. A failed statement pauses only its level at its server; a lost connection, the server."""
         try:
             return self._embed_level(placed, level)
-        except StorageFull:
-            if len(self._turns) == 1:
-                raise
-            self._report(logging.ERROR, f"chunks{placed.suffix} stay queued: its disk is full")
-            self._pause(placed, None, _SECONDS_WHILE_FULL)
         except MunimentError as error:
-            if is_lost_connection(error):
-                self._report(logging.WARNING, f"chunks{placed.suffix} stay queued: {type(error).__name__}")
-                if len(self._turns) == 1:
+            is_full, is_only = isinstance(error, StorageFull), len(self._turns) == 1
+            if is_full and is_only:
+                raise
+            if is_full or is_lost_connection(error):
+                severity, cause = logging.WARNING, type(error).__name__
+                if is_full:
+                    severity, cause = logging.ERROR, "its disk is full"
+                self._report(severity, f"chunks{placed.suffix} stay queued: {cause}")
+                if is_only:
                     raise
-                self._pause(placed, None, _SECONDS_AFTER_ERROR)
-            else:
-                cause = f"{type(error).__name__} ({error.cause})"
-                self._report(logging.WARNING, f"{level.name} chunks{placed.suffix} stay queued: {cause}")
-                self._pause(placed, level, _SECONDS_AFTER_ERROR)
+                self._pauses[placed.name, None].begin()
+                return False
+            severity, cause = logging.WARNING, f"{type(error).__name__} ({error.cause})"
         except Exception as error:  # noqa: BLE001 - the other levels continue, and this one is tried again
-            cause = f"{type(error).__name__}\n{location_of(error)}"
-            self._report(logging.ERROR, f"{level.name} chunks{placed.suffix} stay queued: {cause}")
-            self._pause(placed, level, _SECONDS_AFTER_ERROR)
+            severity, cause = logging.ERROR, f"{type(error).__name__}\n{location_of(error)}"
+        self._report(severity, f"{level.name} chunks{placed.suffix} stay queued: {cause}")
+        self._pauses[placed.name, level].begin()
         return False
 
     def _embed_level(self, placed: PlacedDatabase, level: Classification) -> bool:
@@ -346,17 +345,12 @@ class EmbeddingSchedule:
                 batch = embed_after(START)
         self._last[place] = batch.last if batch else START
         if batch is not None and not batch.stored:  # locked: not embedded again at once
-            self._pause(placed, level, _SECONDS_AFTER_LOCK)
+            self._pauses[placed.name, level].begin()
             return False
         return batch is not None
 
     def _is_paused(self, placed: PlacedDatabase, level: Classification) -> bool:
-        now = time.monotonic()
-        return any(now < self._not_before.get((placed.name, each), 0.0) for each in (None, level))
-
-    def _pause(self, placed: PlacedDatabase, level: Classification | None, seconds: float) -> None:
-        """Skip *level* of a server for *seconds*, or all of its levels if None."""
-        self._not_before[placed.name, level] = time.monotonic() + seconds
+        return any(self._pauses[placed.name, each].remaining for each in (None, level))
 
     def _report(self, severity: int, text: str) -> None:
         log_and_count(_LOG, self._repeats, severity, text)

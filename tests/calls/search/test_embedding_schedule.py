@@ -57,7 +57,7 @@ def test_a_failed_statement_pauses_its_own_level_alone(service, database, embed,
 
 @pytest.mark.parametrize("behind", [("acme", "bob"), ("other", "alice")])
 def test_whoever_comes_after_an_agent_that_cannot_be_stored_has_its_turn(service, database, embed, monkeypatch, behind):
-    monkeypatch.setattr(embedder, "_SECONDS_AFTER_ERROR", 0.0)
+    monkeypatch.setattr(embedder._Pause, "first", 0.0)
     tenant, agent_id = behind
     service.session(PUBLIC).save_memory(key="failing", content="text")
     service.session(PUBLIC, agent_id=agent_id, tenant=tenant).save_memory(key="behind", content="text")

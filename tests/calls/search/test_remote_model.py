@@ -21,9 +21,8 @@ from muniment_server.embedder.remote.configuration import (
     MAX_DIMENSIONS,
     RemoteConfig,
     RemoteConfigError,
-    parse_reranker_url,
+    RerankerConfig,
     parse_url,
-    remote_config,
 )
 from muniment_server.embedder.remote.everyday_sentences import SENTENCES
 from muniment_server.embedder.remote.model import RemoteModel
@@ -616,7 +615,7 @@ def test_other_urls_are_refused(url):
         parse_url(url)
 
 
-@pytest.mark.parametrize(("parse", "option"), [(parse_url, "--embedder"), (parse_reranker_url, "--reranker")])
+@pytest.mark.parametrize("kind", [RemoteConfig, RerankerConfig])
 @pytest.mark.parametrize(
     "url",
     [
@@ -625,12 +624,12 @@ def test_other_urls_are_refused(url):
         "unix:hunter2", "https://api.example/hunter2 /v1",
     ],
 )  # fmt: skip
-def test_a_url_that_is_refused_is_not_repeated_with_the_password_in_it(parse, option, url):
+def test_a_url_that_is_refused_is_not_repeated_with_the_password_in_it(kind, url):
     """The error is printed, and ends up in logs. It names the option instead."""
     with pytest.raises(RemoteConfigError) as caught:
-        parse(url)
+        parse_url(url, kind.endpoint)
 
-    assert str(caught.value).startswith(f"{option} ")
+    assert str(caught.value).startswith(f"{kind.endpoint.option} ")
     assert "hunter2" not in str(caught.value)
 
 
@@ -644,7 +643,7 @@ def test_a_url_that_is_refused_is_not_repeated_with_the_password_in_it(parse, op
 )  # fmt: skip
 def test_the_ceiling_is_public_unless_only_this_machine_is_reached(url, ceiling):
     def of(level):
-        config = remote_config(url, "m", None, level)
+        config = RemoteConfig.of_options(url, "m", None, level)
         assert config is not None
         return config.ceiling
 
@@ -665,9 +664,9 @@ def test_options_that_do_not_fit_are_refused(tmp_path: Path):
 
     for options in refused:
         with pytest.raises(RemoteConfigError):
-            remote_config(*options)
+            RemoteConfig.of_options(*options)
     with pytest.raises(RemoteConfigError):
-        remote_config(None, None, None, None, 64)
+        RemoteConfig.of_options(None, None, None, None, 64)
     with pytest.raises(FileNotFoundError):
-        remote_config(local, "m", tmp_path / "absent", None)
-    assert remote_config(None, None, None, None) is None
+        RemoteConfig.of_options(local, "m", tmp_path / "absent", None)
+    assert RemoteConfig.of_options(None, None, None, None) is None

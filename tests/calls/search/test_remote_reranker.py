@@ -15,8 +15,7 @@ from muniment_server.embedder.remote.client import AboveCeilingError, RemoteMode
 from muniment_server.embedder.remote.configuration import (
     RemoteConfigError,
     RerankerConfig,
-    parse_reranker_url,
-    reranker_config,
+    parse_url,
 )
 from muniment_server.search.reranking import LabeledText
 from tests.support.answers import CONFIDENTIAL, INTERNAL, PUBLIC, RESTRICTED
@@ -252,7 +251,7 @@ def test_an_answer_that_drips_is_cut_off(server, part):
     ],
 )
 def test_a_url_is_that_of_the_interface(url, place, path):
-    address = parse_reranker_url(url)
+    address = parse_url(url, RerankerConfig.endpoint)
 
     assert (str(address), address.path) == (place, path)
 
@@ -267,7 +266,7 @@ def test_a_url_is_that_of_the_interface(url, place, path):
 )  # fmt: skip
 def test_the_ceiling_is_public_unless_only_this_machine_is_reached(url, ceiling):
     def of(level):
-        config = reranker_config(url, None, None, level)
+        config = RerankerConfig.of_options(url, None, None, level)
         assert config is not None
         return config.ceiling
 
@@ -286,17 +285,17 @@ def test_options_that_do_not_fit_are_refused(tmp_path: Path):
 
     for options in refused:
         with pytest.raises(RemoteConfigError) as caught:
-            reranker_config(*options)
+            RerankerConfig.of_options(*options)
         assert "--embedder" not in str(caught.value)
         assert "password@" not in str(caught.value)
     with pytest.raises(FileNotFoundError):
-        reranker_config(local, None, tmp_path / "absent", None)
-    assert reranker_config(None, None, None, None) is None
+        RerankerConfig.of_options(local, None, tmp_path / "absent", None)
+    assert RerankerConfig.of_options(None, None, None, None) is None
 
 
 def test_the_options_reach_the_embedder_as_they_are(tmp_path):
     for config in (
-        RerankerConfig("https://api.example/v1", INTERNAL, "m", tmp_path / "key"),
-        RerankerConfig("unix:/s", PUBLIC),
+        RerankerConfig("https://api.example/v1", "m", INTERNAL, tmp_path / "key"),
+        RerankerConfig("unix:/s", "", PUBLIC),
     ):
         assert RerankerConfig.from_json(json.loads(json.dumps(config.to_json()))) == config

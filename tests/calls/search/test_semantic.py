@@ -684,7 +684,7 @@ def test_other_levels_continue_after_an_unexpected_error(service, at, caplog, fa
 
 def test_chunks_that_are_locked_keep_no_level_waiting(service, caplog, monkeypatch):
     """A deletion at a higher level locks its chunks until it ends. The one thread that embeds does not wait for it."""
-    monkeypatch.setattr(embedder, "_SECONDS_AFTER_LOCK", 3600.0)
+    monkeypatch.setattr(embedder._Pause, "first", 3600.0)
     embedded = []
 
     def vector(text, _):
@@ -701,7 +701,7 @@ def test_chunks_that_are_locked_keep_no_level_waiting(service, caplog, monkeypat
             for _ in range(2):
                 embed_queued_chunks(schedule, Disk(None), StopSignal())
         while_locked = list(embedded)
-        schedule._not_before.clear()
+        schedule._pauses.clear()
         embed_queued_chunks(schedule, Disk(None), StopSignal())
 
     assert while_locked == ["high: cat", "low: dog"]

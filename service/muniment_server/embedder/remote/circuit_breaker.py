@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from muniment_server.embedder.remote.client import RemoteModelError
@@ -25,6 +26,7 @@ class CircuitBreaker:
         self._backoff = Backoff(clock)
         self._repeats = Repeats()
         self._probing = threading.Lock()
+        self._prober = ThreadPoolExecutor(1)
 
     def ask(self, send: Callable[[], _T], probe: Callable[[], object]) -> _T | None:
         """What *send* returns. None if it raises RemoteModelError, or while a pause lasts.
@@ -42,16 +44,10 @@ class CircuitBreaker:
             if error.retry_after:
                 self._backoff.begin(error.retry_after)
             elif self._probing.acquire(blocking=False):
-                self._start(probe)
+                self._prober.submit(self._probe, probe)
             return None
         self._backoff.reset()
         return answer
-
-    def _start(self, probe: Callable[[], object]) -> None:
-        try:
-            threading.Thread(target=self._probe, args=(probe,), daemon=True).start()
-        except RuntimeError:  # there are too many threads
-            self._probing.release()
 
     def _probe(self, probe: Callable[[], object]) -> None:
         try:

@@ -10,6 +10,7 @@ import contextlib
 import http
 import http.client
 import json
+import queue
 import select
 import socket
 import ssl
@@ -59,8 +60,7 @@ class Connections:
     def __init__(self, address: RemoteAddress) -> None:
         self._address = address
         self._tls = ssl.create_default_context() if address.uses_tls else None
-        self._idle: list[_Connection] = []
-        self._lock = threading.Lock()
+        self._idle: queue.LifoQueue[_Connection] = queue.LifoQueue(_MAX_IDLE_CONNECTIONS)
 
     def post(self, body: bytes, key: str | None, seconds: float, most: int) -> bytes:
         """The body of the answer to *body*, of at most *most* bytes, within *seconds*. Raises RemoteModelError.
@@ -73,23 +73,22 @@ class Connections:
         except BaseException:
             connection.close()
             raise
-        with self._lock:
-            if not connection.is_closed and len(self._idle) < _MAX_IDLE_CONNECTIONS:
-                self._idle.append(connection)
-                return answer
-        connection.close()
+        try:
+            self._idle.put_nowait(connection)
+        except queue.Full:
+            connection.close()
         return answer
 
     def close(self) -> None:
-        with self._lock:
-            while self._idle:
-                self._idle.pop().close()
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._idle.get_nowait().close()
 
     def _idle_connection(self) -> _Connection | None:
         """The connection that was used last, unless the server, or something between, may have closed it since."""
-        with self._lock:
-            while self._idle:
-                connection = self._idle.pop()
+        with contextlib.suppress(queue.Empty):
+            while True:
+                connection = self._idle.get_nowait()
                 if connection.is_idle:
                     return connection
                 connection.close()
@@ -109,13 +108,10 @@ class _Connection(http.client.HTTPConnection):
         self._answered = 0.0
 
     @property
-    def is_closed(self) -> bool:
-        """Whether it cannot be used again."""
-        return self.sock is None
-
-    @property
     def is_idle(self) -> bool:
         """Whether the last answer is not old, and nothing has arrived since, not even the end of the connection."""
+        if self.sock is None:
+            return False
         arrived = select.poll()
         arrived.register(self.sock, select.POLLIN)
         return time.monotonic() < self._answered + _MAX_IDLE_SECONDS and not arrived.poll(0)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Self
 from urllib.parse import urlsplit
 
 from muniment_server.domain.classification import Classification
@@ -52,125 +53,79 @@ class RemoteAddress:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
+class Endpoint(NamedTuple):
+    """How an operator names a model at an address, and where it is asked."""
+
+    option: str
+    example: str
+    path: str
+    """Of a request, below the path of the URL."""
+    default: str
+    """The path of a URL that has none."""
+
+
 @dataclass(frozen=True, slots=True)
 class RemoteConfig:
-    """The model *model* of the server at *url*."""
+    """The model at *url* that embeds."""
 
+    endpoint: ClassVar[Endpoint] = Endpoint("--embedder", "https://HOST/v1", "/embeddings", "/v1")
+    """The path of requests is the URL's, as OpenAI's clients take it, and `/embeddings`."""
     url: str
     model: str
+    """Its name. Empty for a reranker whose server has one model: it also decides the form of its requests."""
     ceiling: Classification
     """Nothing above this level is sent."""
     key_file: Path | None = None
     dimensions: int | None = None
     """How many components of an embedding are kept, the first ones. None keeps all."""
 
+    @classmethod
+    def of_options(
+        cls,
+        url: str | None,
+        model: str | None,
+        key_file: Path | None,
+        ceiling: Classification | None,
+        dimensions: int | None = None,
+    ) -> Self | None:
+        """The configuration of these options. None if no address is given. Raises RemoteConfigError, or OSError."""
+        option = cls.endpoint.option
+        if url is None:
+            if any(each is not None for each in (model, key_file, ceiling, dimensions)):
+                raise RemoteConfigError(f"{option}-model and the other options of a model require {option}")
+            return None
+        address = parse_url(url, cls.endpoint)
+        if model is None and cls is RemoteConfig:
+            raise RemoteConfigError(f"{option} requires {option}-model: the name of the model at {address}")
+        if model is not None:
+            _check_model(model, f"{option}-model")
+        return cls(url, model or "", _checked_ceiling(address, key_file, ceiling), key_file, dimensions)
+
     @property
     def address(self) -> RemoteAddress:
         """Where *url* leads."""
-        return parse_url(self.url)
+        return parse_url(self.url, self.endpoint)
 
     @property
     def levels(self) -> tuple[Classification, ...]:
         """The levels whose texts may be sent, lowest first."""
-        return _levels_up_to(self.ceiling)
+        return tuple(level for level in Classification if level.can_flow_to(self.ceiling))
 
     def to_json(self) -> Mapping[str, object]:
         """The form in which a child process receives it."""
-        key_file = str(self.key_file.absolute()) if self.key_file else None
-        return {
-            "url": self.url,
-            "model": self.model,
-            "ceiling": int(self.ceiling),
-            "key_file": key_file,
-            "dimensions": self.dimensions,
-        }
+        return {**asdict(self), "key_file": str(self.key_file.absolute()) if self.key_file else None}
 
     @classmethod
-    def from_json(cls, values: Mapping[str, object]) -> RemoteConfig:
+    def from_json(cls, values: Mapping[str, Any]) -> Self:
         """What `to_json` returned."""
-        key_file, dimensions = values["key_file"], values["dimensions"]
-        return cls(
-            str(values["url"]),
-            str(values["model"]),
-            Classification(int(str(values["ceiling"]))),
-            Path(str(key_file)) if key_file else None,
-            int(str(dimensions)) if dimensions else None,
-        )
+        key_file = Path(values["key_file"]) if values["key_file"] else None
+        return cls(**{**values, "ceiling": Classification(values["ceiling"]), "key_file": key_file})
 
 
-@dataclass(frozen=True, slots=True)
-class RerankerConfig:
+class RerankerConfig(RemoteConfig):
     """The reranker at *url*."""
 
-    url: str
-    ceiling: Classification
-    """Nothing above this level is sent."""
-    model: str | None = None
-    """Its name, for a server that has several. It also decides the form of the request: see `remote_reranker`."""
-    key_file: Path | None = None
-
-    @property
-    def address(self) -> RemoteAddress:
-        """Where *url* leads."""
-        return parse_reranker_url(self.url)
-
-    @property
-    def levels(self) -> tuple[Classification, ...]:
-        """The levels whose sessions may use it, lowest first."""
-        return _levels_up_to(self.ceiling)
-
-    def to_json(self) -> Mapping[str, object]:
-        """The form in which a child process receives it."""
-        key_file = str(self.key_file.absolute()) if self.key_file else None
-        return {"url": self.url, "ceiling": int(self.ceiling), "model": self.model, "key_file": key_file}
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, object]) -> RerankerConfig:
-        """What `to_json` returned."""
-        model, key_file = values["model"], values["key_file"]
-        return cls(
-            str(values["url"]),
-            Classification(int(str(values["ceiling"]))),
-            str(model) if model else None,
-            Path(str(key_file)) if key_file else None,
-        )
-
-
-def _levels_up_to(ceiling: Classification) -> tuple[Classification, ...]:
-    return tuple(level for level in Classification if level.can_flow_to(ceiling))
-
-
-def remote_config(
-    url: str | None,
-    model: str | None,
-    key_file: Path | None,
-    ceiling: Classification | None,
-    dimensions: int | None = None,
-) -> RemoteConfig | None:
-    """The configuration of these options. None if no address is given. Raises RemoteConfigError, or OSError."""
-    if url is None:
-        if any(option is not None for option in (model, key_file, ceiling, dimensions)):
-            raise RemoteConfigError("--embedder-model and the other options of an embedder require --embedder")
-        return None
-    address = parse_url(url)
-    if model is None:
-        raise RemoteConfigError(f"--embedder requires --embedder-model: the name of the model at {address}")
-    _check_model(model, "--embedder-model")
-    return RemoteConfig(url, model, _checked_ceiling(address, key_file, ceiling), key_file, dimensions)
-
-
-def reranker_config(
-    url: str | None, model: str | None, key_file: Path | None, ceiling: Classification | None
-) -> RerankerConfig | None:
-    """The configuration of these options. None if no address is given. Raises RemoteConfigError, or OSError."""
-    if url is None:
-        if any(option is not None for option in (model, key_file, ceiling)):
-            raise RemoteConfigError("--reranker-model and the other options of a reranker require --reranker")
-        return None
-    address = parse_reranker_url(url)
-    if model is not None:
-        _check_model(model, "--reranker-model")
-    return RerankerConfig(url, _checked_ceiling(address, key_file, ceiling), model, key_file)
+    endpoint = Endpoint("--reranker", "https://HOST", "/rerank", "")
 
 
 def _check_model(model: str, option: str) -> None:
@@ -199,28 +154,16 @@ def read_key(file: Path) -> str:
     return key.decode("ascii")
 
 
-def parse_url(url: str) -> RemoteAddress:
-    """The address of an embedder. The path of requests is the URL's, as OpenAI's clients take it, and `/embeddings`.
-
-    Raises RemoteConfigError.
-    """
-    return _parse_url(url, "--embedder", "https://HOST/v1", "/embeddings", default="/v1")
-
-
-def parse_reranker_url(url: str) -> RemoteAddress:
-    """The address of a reranker. The request's path is that of the URL, and `/rerank`. Raises RemoteConfigError."""
-    return _parse_url(url, "--reranker", "https://HOST", "/rerank", default="")
-
-
-def _parse_url(url: str, option: str, example: str, endpoint: str, *, default: str) -> RemoteAddress:
-    """The address of a URL, for requests to *endpoint* below its path, or below *default* if it has none.
+def parse_url(url: str, endpoint: Endpoint = RemoteConfig.endpoint) -> RemoteAddress:
+    """The address of a URL, for requests to *endpoint*.
 
     Raises RemoteConfigError, whose text does not quote the URL: there may be a password or a key in it.
     """
+    option, example, endpoint_path, default = endpoint
     if url.startswith(_UNIX):
         if not url.removeprefix(_UNIX).startswith("/"):
             raise RemoteConfigError(f"{option} is not the path of a Unix socket: give unix:/PATH")
-        return RemoteAddress("", 0, url.removeprefix(_UNIX), f"{default}{endpoint}", uses_tls=False)
+        return RemoteAddress("", 0, url.removeprefix(_UNIX), f"{default}{endpoint_path}", uses_tls=False)
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -234,9 +177,9 @@ def _parse_url(url: str, option: str, example: str, endpoint: str, *, default: s
         raise RemoteConfigError(f"{option} has a query or a fragment: give {example} without it")
     if not url.isprintable() or " " in url:
         raise RemoteConfigError(f"{option} contains spaces: give {example}, or unix:/PATH")
-    path = parts.path.rstrip("/").removesuffix(endpoint) or default
+    path = parts.path.rstrip("/").removesuffix(endpoint_path) or default
     return RemoteAddress(
-        parts.hostname, port or _PORTS[parts.scheme], "", f"{path}{endpoint}", uses_tls=parts.scheme == "https"
+        parts.hostname, port or _PORTS[parts.scheme], "", f"{path}{endpoint_path}", uses_tls=parts.scheme == "https"
     )
 
 

@@ -28,7 +28,7 @@ from muniment_server.embedder.remote.client import RemoteModelError
 from muniment_server.embedder.remote.configuration import RemoteConfig, remote_socket
 from muniment_server.embedder.remote.model import RemoteModel
 from muniment_server.embedder.remote.queue import RemoteQueue
-from muniment_server.embedder.socket import serve_queries
+from muniment_server.embedder.socket import Embed, serve_queries
 from muniment_server.postgres import roles
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.disk import Disk
@@ -37,7 +37,6 @@ from muniment_server.postgres.placement import Databases, PlacedDatabase
 from muniment_server.postgres.pool import Database
 from muniment_server.process.backoff import Backoff
 from muniment_server.process.stop_signal import StopSignal
-from muniment_server.search.embeddings import Vector
 from muniment_server.telemetry.repeats import Repeats, warn_once
 
 _LOG = logging.getLogger("muniment.embedder")
@@ -58,20 +57,12 @@ _QUERIES_AT_ONCE = 4
 """How many queries of one level are sent at a time."""
 
 
-class RemoteQueries:
-    """Embeds the queries of one level. No query is sent during a pause: see `CircuitBreaker`."""
-
-    def __init__(self, model: RemoteModel, level: Classification, address: str) -> None:
-        self._model = model
-        self._level = level
-        self._breaker = CircuitBreaker(f"a query was not embedded by {address}")
-
-    def embed(self, text: str, seconds: float) -> Vector | None:
-        """The embedding of a query. None if the model does not answer within *seconds*, or during a pause."""
-        return self._breaker.ask(
-            lambda: self._model.embed_query(text, self._level, seconds),
-            probe=lambda: self._model.probe(self._level, _PROBE_SECONDS),
-        )
+def query_embedder_of(model: RemoteModel, level: Classification, address: str) -> Embed:
+    """Embeds the queries of one level. None if the model does not answer in time, or during a pause."""
+    breaker = CircuitBreaker(f"a query was not embedded by {address}")
+    return lambda text, seconds: breaker.ask(
+        lambda: model.embed_query(text, level, seconds), probe=lambda: model.probe(level, _PROBE_SECONDS)
+    )
 
 
 class RemoteEmbedding:
@@ -106,9 +97,8 @@ class RemoteEmbedding:
                 is_queued = {placed: self._queue_missing(placed.database, level, stop) for placed in self._databases}
                 if stop.is_set():
                     return
-                socket = remote_socket(path, level)
-                queries = RemoteQueries(self._model, level, self._address)
-                stack.enter_context(serve_queries(socket, queries.embed, at_once=_QUERIES_AT_ONCE))
+                embed = query_embedder_of(self._model, level, self._address)
+                stack.enter_context(serve_queries(remote_socket(path, level), embed, at_once=_QUERIES_AT_ONCE))
                 for placed, queued in is_queued.items():
                     given = (placed, level, stop, queued)
                     threading.Thread(target=self._embed_level, args=given, daemon=True).start()

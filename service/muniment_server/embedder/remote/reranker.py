@@ -68,7 +68,7 @@ class RemoteReranker:
             connections.close()
 
     def _ask(self, query: str, texts: Sequence[str], level: Classification, seconds: float) -> Sequence[float]:
-        if self._config.model is None:
+        if not self._config.model:
             request = {"query": query, "texts": texts, "truncate": True}
         else:
             request = {"model": self._config.model, "query": query, "documents": texts}
