@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from tests.tools.load import comparisons, pictures
@@ -40,9 +40,9 @@ def _sections(results: Results, command: str) -> Iterator[str]:
 
 
 def _latencies(results: Results) -> str:
-    clients, largest = pictures.fixed_clients(results), results.sizes[-1]
+    clients = pictures.fixed_clients(results)
     by_size = [cell for cell in results.cells if cell.clients == clients]
-    by_clients = [cell for cell in results.cells if cell.items == largest]
+    rows = [[operation, *(_shown(cell, operation) for cell in by_size)] for operation in OPERATIONS]
     return f"""## Latency
 
 Milliseconds, p50 / p95 / p99. p95 needs 20 calls, and p99 100: with fewer, there is a dash. Latencies are counted from
@@ -50,19 +50,11 @@ when a call was due, so they include the time that it waited for its client's pr
 
 ![Latency by number of stored memories]({pictures.BY_SIZE})
 
-By number of memories, {_count(clients, "client")}:
-
-{_by_cell(OPERATIONS, by_size, lambda cell: f"{cell.items:,}")}
 ![Latency by number of clients]({pictures.BY_CLIENTS})
 
-By number of clients, {largest:,} memories:
+By number of memories, {_count(clients, "client")}:
 
-{_by_cell(_THREE, by_clients, lambda cell: _count(cell.clients, "client"))}"""
-
-
-def _by_cell(operations: Sequence[str], cells: Sequence[Cell], heading: Callable[[Cell], str]) -> str:
-    rows = [[operation, *(_shown(cell, operation) for cell in cells)] for operation in operations]
-    return markdown(["", *map(heading, cells)], rows)
+{markdown(["", *(f"{cell.items:,}" for cell in by_size)], rows)}"""
 
 
 def _shown(cell: Cell, operation: str) -> str:
