@@ -322,6 +322,16 @@ def test_calls_that_wait_for_their_own_caller_do_not_make_a_server_stuck(clock):
     assert some.seconds_without_progress == 0
 
 
+def test_a_server_of_one_tenant_is_stuck_although_it_may_not_take_all_turns(clock):
+    some = shares(turns=4, turns_of_tenant=3, clock=clock)
+    for keys in (ADA, BOB, ADA, BOB):
+        queue(some, admitted(some, keys))
+    clock.now += 60
+
+    assert (some.load.running, some.load.queued) == (3, 1)
+    assert some.seconds_without_progress == 60
+
+
 @pytest.mark.parametrize(("turns", "running"), [(1, 1), (2, 1), (4, 2), (8, 4)])
 def test_a_session_does_not_take_all_turns(turns, running):
     some = shares(turns=turns, turns_of_tenant=turns)

@@ -242,8 +242,8 @@ class Shares:
 
     @property
     def seconds_without_progress(self) -> float:
-        """For how long all turns to run have been taken while calls wait. 0 if none waits, or a turn is free."""
-        is_waited_for = self._root.waiting[RUNNING] and not self._is_free(RUNNING)
+        """For how long calls have waited while as many run as one tenant may have. 0 if none waits, or fewer run."""
+        is_waited_for = self._root.waiting[RUNNING] and self._root.turns[RUNNING] >= self._most_turns[RUNNING][1]
         return self._clock() - self._progress if is_waited_for else 0.0
 
     @property
