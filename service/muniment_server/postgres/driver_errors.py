@@ -55,7 +55,7 @@ DECISIONS: Mapping[str, type[MunimentError] | None] = {
 }
 """What each class of SQLSTATEs becomes, and each code that differs from its class. A retry may heal what is
 Unavailable. None is a fault of this server, which the caller gets as INTERNAL."""
-_FILES = ("fd.c", "md.c", "relmapper.c", "slru.c")
+_FILES = ("controldata_utils.c", "fd.c", "md.c", "relmapper.c", "slru.c")
 """The sources of Postgres that open, read and write files."""
 _OF_FILES = ("42501", "42809", "XX000")
 """The SQLSTATEs outside of class 58 that failures of files have: by permission, kind of file, and anything else."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 import time
 
+import psycopg
+
 from muniment_server.domain.errors import MunimentError
 from muniment_server.postgres import roles
 from muniment_server.postgres.deadline import Deadline
@@ -38,7 +40,7 @@ class Readiness:
             try:
                 placed.database.log_in(roles.CONTROL, Deadline(_READY_SECONDS))
                 self._answered[placed.name] = time.monotonic()
-            except MunimentError:
+            except (MunimentError, psycopg.Error):  # a fault, too: it may pass
                 pass  # the report says so
             time.sleep(_INTERVAL)
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import threading
+from types import SimpleNamespace
 from typing import Any
 
 import grpc
+import psycopg
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
+from muniment_server.runtime import readiness
+from muniment_server.runtime.readiness import Readiness
 from muniment_server.transport.admission import admission
 from muniment_server.transport.admission.pools import Limits
 from muniment_server.transport.server import SERVICES
@@ -90,6 +95,24 @@ def test_a_server_whose_calls_make_no_progress_is_not_ready(database, monkeypatc
         waiting.join(20)
 
         assert not service.server.is_stuck
+
+
+def test_a_fault_does_not_end_the_question_whether_the_database_answers(monkeypatch):
+    """Otherwise a worker would not be ready again until it is restarted."""
+    monkeypatch.setattr(readiness, "_INTERVAL", 0.0)
+    failures, answered = [psycopg.errors.InsufficientPrivilege()], threading.Event()
+
+    def log_in(*_):
+        if failures:
+            raise failures.pop()
+        answered.set()
+        threading.Event().wait()
+
+    server: Any = None
+    databases: Any = [SimpleNamespace(name="", database=SimpleNamespace(log_in=log_in))]
+    Readiness(server, databases).start()
+
+    assert answered.wait(60)
 
 
 def test_health_answers_under_overload(shared, monkeypatch):

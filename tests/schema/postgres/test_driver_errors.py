@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import psycopg
 import pytest
@@ -97,6 +98,18 @@ def test_a_file_that_cannot_be_opened_is_no_fault(database: Database, take):
 
     assert type(domain_error(raised.value)) is Unavailable
     assert "Postgres cannot use its files" in (storage_advice(raised.value) or "")
+
+
+def test_a_control_file_that_cannot_be_opened_is_no_fault():
+    """Each log-in reads it. Taken away for real, it would end the Postgres of all tests at the next checkpoint."""
+    error = _Unopened("CANARY")
+
+    assert type(domain_error(error)) is Unavailable
+    assert "Postgres cannot use its files" in (storage_advice(error) or "")
+
+
+class _Unopened(errors.InsufficientPrivilege):
+    diag = SimpleNamespace(source_file="controldata_utils.c")  # type: ignore[assignment]
 
 
 def test_a_missing_grant_is_a_fault(database):
