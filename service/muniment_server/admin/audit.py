@@ -117,8 +117,12 @@ def verify(operator: Operator, output: Output, tenant: str, files: tuple[Path, .
       muniment audit verify --tenant acme --checkpoint checkpoints.jsonl
     """
     lines = (line for file in files for line in read_file(file, LOG_BYTES).decode().splitlines() if line.strip())
-    given = (checkpoint_of(line, tenant) for line in lines)
-    kept = [checkpoint for checkpoint in given if checkpoint is not None and checkpoint.seal_number > 0]
+    given = [each for line in lines if (each := checkpoint_of(line, tenant)) is not None]
+    if files and not given:
+        raise Failure(
+            f"no file has a checkpoint of {tenant}: nothing was compared", "give other files, or no --checkpoint"
+        )
+    kept = [checkpoint for checkpoint in given if checkpoint.seal_number > 0]
     found = list(verify_audit(operator, tenant, kept))
     output.rows(({**asdict(one), "problems": len(one.problems)} for one in found), _VERIFIED)
     for one in found:

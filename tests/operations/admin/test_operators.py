@@ -184,6 +184,18 @@ def test_a_frozen_tenant_is_refused_until_it_is_thawed_and_its_sessions_stay_clo
     assert {"tenant freeze", "tenant thaw"} <= methods
 
 
+@pytest.mark.parametrize("lines", ["", '{"tenant": "else", "classification": "PUBLIC"}\n'])
+def test_a_file_without_a_checkpoint_of_the_tenant_verifies_nothing(operate, tmp_path, lines):
+    """It may have been cut off when the disk was full."""
+    file = tmp_path / "checkpoints.jsonl"
+    file.write_text(lines)
+
+    done = operate("audit", "verify", "--tenant", "development", "--checkpoint", str(file))
+
+    assert done.returncode == 1
+    assert "no file has a checkpoint of development: nothing was compared" in done.stderr
+
+
 def test_the_sessions_of_a_tenant_or_of_an_agent_are_closed(operate, acme):
     for agent in ("amy", "ben"):
         acme("agent", "create", agent)
