@@ -164,6 +164,15 @@ def test_a_query_for_which_no_one_waits_any_more_is_not_computed(tmp_path, patie
     assert slow.computed == ["busy"]
 
 
+def test_a_query_with_too_little_time_for_an_answer_is_not_computed(tmp_path, patient, monkeypatch):
+    monkeypatch.setattr(embedder_socket, "_MARGIN_SECONDS", 100.0)
+    path, slow = str(tmp_path / "s"), Slow()
+    slow.go_on.set()
+    with serve_built_in(path, slow.embed):
+        assert query_embedder(path)("q", Level.PUBLIC) is None
+    assert slow.computed == []
+
+
 @pytest.mark.parametrize(
     "answer", [[1] * (DIMENSIONS - 1), [1] * 4_000_000, "text", RuntimeError("secret")],
     ids=["short", "too long", "text", "error"],
