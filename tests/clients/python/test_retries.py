@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from collections.abc import Callable
 
 import grpc
@@ -18,7 +17,7 @@ from muniment import (
     SessionClient,
     UpdateNote,
 )
-from muniment.retries import FIRST_PAUSE, LONGEST_PAUSE, may_repeat, pauses, repeat
+from muniment.retries import FIRST_PAUSE, LONGEST_PAUSE, may_repeat, pauses
 from muniment.v1 import note_service_pb2, passage_service_pb2, policy_pb2
 from tests.clients.python.scripted import (
     METHODS,
@@ -166,32 +165,17 @@ def test_overload_without_a_time_is_final(server, session):
     assert len(server.requests("GetMemory")) == 1
 
 
-def test_a_call_is_repeated_until_its_deadline_is_near(server, session):
-    """The deadline may cut off the last attempt, if hardly any time was left: then the call is made once more."""
-    server.script("GetMemory", *[unavailable()] * 99)
-    for _ in range(3):
-        before = len(server.requests("GetMemory"))
-        with pytest.raises((muniment.Unavailable, muniment.DeadlineExceeded)) as caught:
-            session.get_memory("tea", timeout=2)
-        assert 4 < len(server.requests("GetMemory")) - before < 33
-        if caught.type is muniment.Unavailable:
-            return
-
-    pytest.fail("it always ends at the deadline")
-
-
-@pytest.mark.parametrize("method", ["GetMemory", "OpenSession", "DeleteMemory"])
-def test_a_call_waits_for_a_server_that_is_not_there_yet(connect, method):
-    """Nothing was sent, so that every call may be made again."""
+def test_a_call_waits_for_a_server_that_is_not_there_yet(connect):
+    """Nothing was sent, so that even this call may be made again: the others are in test_retry_times.py."""
     address = f"127.0.0.1:{free_port()}"
     scripted, server = ScriptedServer(), []
     back = threading.Timer(0.6, lambda: server.append(serve(scripted, address)))
 
     with connect(address, host_key=HOST_KEY) as host, host.session(TOKEN) as session:
         back.start()
-        RPCS[method].python(host, session)
+        RPCS["DeleteMemory"].python(host, session)
 
-    assert len(scripted.requests(method)) == 1
+    assert len(scripted.requests("DeleteMemory")) == 1
     server[0][0].stop(None).wait()
 
 
@@ -230,40 +214,20 @@ def test_retries_can_be_turned_off(connect, running):
     assert len(running.scripted.requests("GetMemory")) == 1
 
 
-def test_a_retry_beyond_the_deadline_is_not_waited_for(server, session):
-    server.script("GetMemory", overloaded(retry_info(9)))
-    begun = time.monotonic()
+def test_a_server_that_names_a_time_is_given_it(server, session, monkeypatch):
+    """How long the pauses are is tested in test_retry_times.py."""
+    slept: list[float] = []
 
-    with pytest.raises(muniment.Overloaded) as caught:
-        session.get_memory("tea", timeout=8)
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
 
-    assert time.monotonic() - begun < 8
-    assert caught.value.retry_after == 9
-
-
-def test_a_server_that_names_a_time_is_given_it(server, session):
-    server.script("GetMemory", overloaded(retry_info(0.3)))
-    begun = time.monotonic()
+    monkeypatch.setattr("muniment.retries.time.sleep", slept.append)
+    monkeypatch.setattr("muniment.aio._calls.asyncio.sleep", sleep)
+    server.script("GetMemory", overloaded(retry_info(3)))
 
     session.get_memory("tea")
 
-    assert time.monotonic() - begun >= 0.3
-
-
-def test_all_attempts_share_one_deadline():
-    left: list[float] = []
-
-    def attempt(seconds_left: float) -> None:
-        left.append(seconds_left)
-        raise muniment.Unavailable(grpc.StatusCode.UNAVAILABLE, details=muniment.Details(retry_after=0.1))
-
-    with pytest.raises(muniment.Unavailable):
-        repeat(attempt, lambda _: len(left) < 3, timeout=20)
-
-    assert len(left) == 3
-    assert left[0] <= 20
-    assert left[1] <= 19.9
-    assert left[2] <= 19.8
+    assert slept == [pytest.approx(3, abs=0.01)]
 
 
 def test_the_default_timeout_is_the_clients(connect, running):
