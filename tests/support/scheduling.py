@@ -14,10 +14,7 @@ _TOGETHER = {
     "tests/operations/citus/test_distribute.py": "distribution",  # likewise
     "tests/clients/frameworks/": "clients",
     "tests/clients/conformance/": "clients",  # they build clients anew, which the others in this group run
-    "tests/calls/endtoend/test_bench_search.py": "",
-    "tests/calls/endtoend/test_load.py": "",
     "tests/calls/endtoend/test_locomo.py": "facts",
-    "tests/calls/endtoend/": "conversations",  # loaded once, in a minute
     "tests/proof/faults/test_clients_across_restarts.py": "clients",
     "tests/proof/noninterference/test_two_worlds.py": "worlds",  # the longest: what is a group begins early
     "tests/proof/taint_model/": "taint",  # as a group they begin early

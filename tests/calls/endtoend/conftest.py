@@ -16,8 +16,7 @@ import pytest
 
 import muniment
 from muniment import Classification, HostClient, SessionClient
-from tests.calls.endtoend import conversations, loading, locomo
-from tests.calls.endtoend.loading import World
+from tests.calls.endtoend import locomo
 from tests.calls.endtoend.locomo import Model
 from tests.support.commands import WORDS_ALONE, Server, environment_in
 
@@ -59,16 +58,6 @@ def loaded() -> Iterator[Loaded]:
         sessions = _open_sessions(host, model)
         _save(model, sessions)
         yield Loaded(model, host, sessions, begun, time.monotonic() - begun)
-
-
-@pytest.fixture(scope="package")
-def world() -> Iterator[World]:
-    if not conversations.CONVERSATIONS.exists():
-        pytest.skip(f"NO LOCOMO DATA at {conversations.CONVERSATIONS.resolve()}: name its folder in MUNIMENT_DATA")
-    begun = time.monotonic()
-    talks = conversations.load()
-    with _served() as host:
-        yield loading.load(host, talks, begun)
 
 
 @contextmanager

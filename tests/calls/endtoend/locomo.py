@@ -1,6 +1,6 @@
 """The facts of LoCoMo as memories of its people at four levels, and what a session must see of them.
 
-Nothing is drawn by lot: level, key and tag of a fact follow from the file, so that the model can foretell every answer.
+Level, key and tag of each fact are computed from the file, so that the model knows every answer.
 """
 
 from __future__ import annotations

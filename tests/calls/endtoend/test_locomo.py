@@ -9,7 +9,6 @@ from itertools import groupby
 import pytest
 
 from muniment import Classification, MemoryNotFound, SearchResults
-from tests.calls.endtoend.answers import as_fact
 from tests.calls.endtoend.locomo import Fact, highest
 
 pytestmark = pytest.mark.proof
@@ -17,6 +16,12 @@ pytestmark = pytest.mark.proof
 PAGE = 17
 FOUND_FLOOR = 0.99
 """Of the facts a session sees, the share that its own rarest words must bring among the top 10. Measured: all."""
+
+
+def as_fact(agent_id, memory):
+    """A memory, as the model has it."""
+    (tag,) = memory.tags
+    return Fact(agent_id, memory.key, memory.content, tag, memory.classification)
 
 
 def test_lists_hold_what_is_visible_in_order_each_key_once(loaded):

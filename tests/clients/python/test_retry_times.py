@@ -46,7 +46,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(retries, "time", clock)
-    monkeypatch.setattr(retries.random, "uniform", lambda _, most: most)
+    monkeypatch.setattr("muniment.retries.random.uniform", lambda _, most: most)
     monkeypatch.setattr(retries, "FIRST_PAUSE", FIRST_PAUSE)  # not the short one of conftest.py
     return clock
 
