@@ -384,8 +384,7 @@ def _check_ledgers(admin: str | None) -> Iterator[Finding]:
     if remote_waiting or remote_made:
         yield _good(
             f"{remote_made:,} embeddings are by models at addresses, {remote_waiting:,} more are queued, including any "
-            "for models that no server uses: `muniment status` tells whether the model answers, and `muniment reindex "
-            "--embeddings --remove-others` removes those of other models"
+            "for models that no server uses: `muniment reindex --embeddings --remove-others` removes those"
         )
     yield from _check_counts(miscounted, remedy)
     yield from _check_limits(nearly_full)

@@ -16,8 +16,8 @@ FILE = "development.json"
 TENANT = "development"
 
 
-def write_credentials(data_dir: Path, *, address: str, admin: str, metrics: str | None) -> str:
-    """Write the addresses and a host key to `DIR/development.json` (0600); return the key. A valid key is kept."""
+def write_credentials(data_dir: Path, *, address: str, admin: str) -> str:
+    """Write the address and a host key to `DIR/development.json` (0600); return the key. A valid key is kept."""
     path = data_dir / FILE
     with connect_operator(admin) as operator:
         key = _stored_key(path)
@@ -26,27 +26,15 @@ def write_credentials(data_dir: Path, *, address: str, admin: str, metrics: str 
     part = path.with_name(FILE + ".part")
     part.unlink(missing_ok=True)
     with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        json.dump({"address": address, "host_key": key, "metrics": metrics}, file)
+        json.dump({"address": address, "host_key": key}, file)
     part.replace(path)
     return key
 
 
-def metrics_address(file: Path) -> str | None:
-    """Where the server that wrote *file* serves its metrics. None if it serves none. Raises OSError."""
-    return _text(file, "metrics")
-
-
 def _stored_key(path: Path) -> str | None:
+    """The host key in the file. None if it has none, or something else than this module writes."""
     try:
-        return _text(path, "host_key")
-    except OSError:
-        return None
-
-
-def _text(file: Path, name: str) -> str | None:
-    """One text in *file*. None if it has none of that *name*, or something else than this module writes."""
-    try:
-        found = json.loads(read_file(file))[name]
-    except (ValueError, LookupError, TypeError, RecursionError):
+        found = json.loads(read_file(path))["host_key"]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
     return found if isinstance(found, str) else None

@@ -301,10 +301,7 @@ def _announce(config: ServerConfig, running: RunningServer) -> None:
     """Print that the server is ready and, in development mode, what to try."""
     key = None
     if config.development and running.admin is not None:  # before the first line is printed: scripts wait for that line
-        data_dir = config.database.data_dir
-        key = development.write_credentials(
-            data_dir, address=running.address, admin=running.admin, metrics=running.metrics
-        )
+        key = development.write_credentials(config.database.data_dir, address=running.address, admin=running.admin)
     workers = "1 worker" if running.workers == 1 else f"{running.workers} workers"
     Console(soft_wrap=True, highlight=False).print(
         f"Muniment serves on {running.address} with {workers}.", markup=False

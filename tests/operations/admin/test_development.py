@@ -17,19 +17,15 @@ ODD = ["", "null", "[]", "5", '"text"', "{}", '{"host_key": null}', '{"host_key"
 def test_a_file_with_anything_else_is_written_anew(database, tmp_path, text):
     file = tmp_path / development.FILE
     file.write_bytes(text)
-    assert development.metrics_address(file) is None
 
-    key = development.write_credentials(tmp_path, address="here", admin=database.admin, metrics="there")
+    key = development.write_credentials(tmp_path, address="here", admin=database.admin)
 
-    assert json.loads(file.read_text()) == {"address": "here", "host_key": key, "metrics": "there"}
-    assert development.metrics_address(file) == "there"
+    assert json.loads(file.read_text()) == {"address": "here", "host_key": key}
     with connect_operator(database.admin) as operator:
         assert accepts_host_key(operator, key)
 
 
 def test_a_valid_key_is_kept(database, tmp_path):
-    written = [
-        development.write_credentials(tmp_path, address="here", admin=database.admin, metrics=None) for _ in range(2)
-    ]
+    written = [development.write_credentials(tmp_path, address="here", admin=database.admin) for _ in range(2)]
 
     assert written[0] == written[1]

@@ -11,9 +11,7 @@ from pathlib import Path
 import pytest
 
 import muniment
-from muniment_server.admin.metrics_reader import MetricsReader
-from muniment_server.admin.readings import Reading
-from muniment_server.admin.status import status_of
+from muniment_server.admin.status import Samples, read, status_of
 from tests.proof.faults.processes import ServerProcess, running, runs, wait_until
 
 pytestmark = pytest.mark.proof
@@ -49,13 +47,13 @@ def server(tmp_path: Path) -> Iterator[ServerProcess]:
 def semantic() -> Iterator[ServerProcess]:
     """A server whose embedder works."""
     with running(ServerProcess()) as server:
-        wait_until(lambda: "embedding_queue_by_level" in status_of(read(server)), "the embedder works")
+        wait_until(lambda: "muniment_embedding_queue" in metrics(server), "the embedder works")
         yield server
 
 
-def read(server: ServerProcess) -> Reading:
+def metrics(server: ServerProcess) -> Samples:
     """The metrics of the server."""
-    return MetricsReader(f"unix:{server.data_dir}/metrics.sock", None, None, "").read()
+    return read(server.data_dir / "metrics.sock")
 
 
 @pytest.mark.parametrize(
@@ -65,14 +63,14 @@ def read(server: ServerProcess) -> Reading:
 )
 def test_a_worker_that_hangs_is_noticed_and_replaced(number: signal.Signals, stands: str, server: ServerProcess):
     before = server.workers()
-    assert status_of(read(server))["ready"]
+    assert status_of(metrics(server))["ready"]
     os.kill(before[0], number)
-    wait_until(lambda: not status_of(read(server))["ready"], "it is seen to hang")
+    wait_until(lambda: not status_of(metrics(server))["ready"], "it is seen to hang")
     ran_when_noticed = runs(before[0])
     wait_until(lambda: not runs(before[0]), "it is ended", seconds=_NOTICED_SECONDS)
     wait_until(lambda: len(server.workers()) == len(before), "another one is started")
-    wait_until(lambda: read(server).value("muniment_ready") == 1, "all are ready again")
-    after = status_of(read(server))
+    wait_until(lambda: status_of(metrics(server))["ready"], "all are ready again")
+    after = status_of(metrics(server))
 
     assert ran_when_noticed
     assert after["replaced_by_reason"] == {"hangs": 1}
@@ -86,11 +84,11 @@ def test_a_worker_that_hangs_is_noticed_and_replaced(number: signal.Signals, sta
 def test_an_embedder_that_hangs_is_noticed_and_replaced(semantic: ServerProcess):
     (before,) = semantic.embedders()
     os.kill(before, signal.SIGSTOP)
-    wait_until(lambda: not status_of(read(semantic))["ready"], "it is seen to hang")
+    wait_until(lambda: not status_of(metrics(semantic))["ready"], "it is seen to hang")
     wait_until(lambda: not runs(before), "it is ended", seconds=_NOTICED_SECONDS)
-    wait_until(lambda: status_of(read(semantic))["ready"], "another one is alive")
+    wait_until(lambda: status_of(metrics(semantic))["ready"], "another one is alive")
 
     assert semantic.embedders() != [before]
     assert f"embedder hangs: killing it pid={before}" in semantic.log
     assert re.search(rf"where its threads stood pid={before} stack=(\n.*)*, line \d+ in main", semantic.log)
-    assert status_of(read(semantic))["replaced_by_reason"] == {"hangs": 1}
+    assert status_of(metrics(semantic))["replaced_by_reason"] == {"hangs": 1}

@@ -12,8 +12,7 @@ import pytest
 
 import muniment
 from muniment import Classification
-from muniment_server.admin.metrics_reader import MetricsReader
-from muniment_server.admin.status import status_of
+from muniment_server.admin.status import read, status_of
 from tests.proof.faults.processes import ServerProcess, running, runs, wait_until
 from tests.support.embedding_server import EmbeddingServer, answer_well, embedding_server
 from tests.support.model_server import answer_body
@@ -134,28 +133,29 @@ def test_metrics_and_status_tell_how_the_model_does(remote, model):
     host = muniment.connect(remote.address, host_key=remote.host_key)
     host.create_agent("watched")
     session = session_of(remote, "watched", Classification.INTERNAL)
-    reader = MetricsReader(f"unix:{remote.data_dir / 'metrics.sock'}", None, None, "")
 
-    def read():
-        return status_of(reader.read())
+    def levels(metric):
+        found = read(remote.data_dir / "metrics.sock").get(metric, ())
+        return {sample.labels["level"] for sample in found if sample.value or "queue" in metric}
 
     def fails_at_internal():
         session.search_memories("anything")
-        return read().get("remote_embedder_failures_by_level", {}).get("INTERNAL")
+        return "INTERNAL" in levels("muniment_remote_embedder_failures_total")
 
+    queue = "muniment_remote_embedding_queue"
     wait_until(  # a level is measured once the model has answered
-        lambda: len(read().get("remote_embedding_queue_by_level", ())) == 2, "the queues were measured", seconds=_SLOW
+        lambda: len(levels(queue)) == 2, "the queues were measured", seconds=_SLOW
     )
     model.answer = lambda handler, _: answer_body(handler, b"", 503)
     wait_until(fails_at_internal, "a query was refused", seconds=_SLOW)
-    status = read()
+    reading = read(remote.data_dir / "metrics.sock")
+    status = status_of(reading)
     rules = "".join((ROOT / "service/deploy" / file).read_text() for file in ("alerts.yml", "dashboard.json"))
 
     assert status["remote_embedder"] == model.url.removeprefix("http://").removesuffix("/v1")
     assert status["remote_embedder_ceiling"] == "INTERNAL"
-    assert set(status["remote_embedding_queue_by_level"]) == {"PUBLIC", "INTERNAL"}
-    assert set(status["remote_embedding_queue_since_by_level"]) == {"PUBLIC", "INTERNAL"}
-    assert set(re.findall(r"muniment_remote_\w+", rules)) <= reader.read().samples.keys()
+    assert levels(queue) == levels(f"{queue}_since_timestamp_seconds") == {"PUBLIC", "INTERNAL"}
+    assert set(re.findall(r"muniment_remote_\w+", rules)) <= reading.keys()
 
 
 def test_a_server_stops_while_its_model_does_not_answer(model):

@@ -10,8 +10,7 @@ import pytest
 
 import muniment
 from muniment import Classification
-from muniment_server.admin.metrics_reader import MetricsReader
-from muniment_server.admin.status import status_of
+from muniment_server.admin.status import read, status_of
 from tests.proof.faults.processes import ServerProcess, running, wait_until
 from tests.support.model_server import answer_body
 from tests.support.reranking_server import RerankingServer, rerank_well, reranking_server
@@ -93,20 +92,27 @@ def test_searches_go_on_while_the_reranker_is_away(server, model):
 def test_metrics_and_status_tell_how_the_reranker_does(server, model):
     """Also each metric that an alert rule names."""
     session = sessions_of(server, "watched")[Classification.INTERNAL]
-    reader = MetricsReader(f"unix:{server.data_dir / 'metrics.sock'}", None, None, "")
+
+    def metrics():
+        return read(server.data_dir / "metrics.sock")
+
     wait_until(lambda: reranks(session), "it is reranked", seconds=_SLOW)
     model.answer = lambda handler, *_: answer_body(handler, b"", 503)
 
     def has_failed():
         assert not reranks(session)
-        return "failed" in status_of(reader.read()).get("reranker_requests_by_outcome", ())
+        return "failed" in labels(metrics()["muniment_reranker_requests_total"], "outcome")
 
     wait_until(has_failed, "a search is sent in vain", seconds=_SLOW)
-    reading, rules = reader.read(), (ROOT / "service/deploy/alerts.yml").read_text()
+    reading, rules = metrics(), (ROOT / "service/deploy/alerts.yml").read_text()
     status = status_of(reading)
 
     assert status["reranker"] == model.url.removeprefix("http://")
     assert status["reranker_ceiling"] == "INTERNAL"
-    assert status["reranker_requests_by_outcome"].keys() == {"reranked", "failed"}
-    assert {"PUBLIC", "INTERNAL"} >= reading.by("muniment_reranker_bytes_total", "level").keys() >= {"INTERNAL"}
-    assert set(re.findall(r"muniment_reranker\w*", rules)) <= reading.samples.keys()
+    assert labels(reading["muniment_reranker_requests_total"], "outcome") == {"reranked", "failed"}
+    assert {"PUBLIC", "INTERNAL"} >= labels(reading["muniment_reranker_bytes_total"], "level") >= {"INTERNAL"}
+    assert set(re.findall(r"muniment_reranker\w*", rules)) <= reading.keys()
+
+
+def labels(samples, label):
+    return {sample.labels[label] for sample in samples}
