@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from muniment.cli.content import confirm
@@ -11,14 +9,7 @@ from muniment.cli.failures import Failure
 from muniment.cli.groups import Group
 from muniment.cli.output import Output, print_note, with_output
 from muniment_server.admin.connection import connect_operator
-from muniment_server.admin.database import (
-    data_dir_option,
-    database_url_option,
-    existing_database,
-    report_database_errors,
-    require_coordinator,
-    state_dir_option,
-)
+from muniment_server.admin.database import existing_database, with_database
 from muniment_server.admin.sessions import close_sessions
 from muniment_server.postgres.epochs import EpochGuard
 from muniment_server.postgres.pool import epoch_of
@@ -37,11 +28,9 @@ def database() -> None:
 
 @database.command
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-@data_dir_option
-@database_url_option
-@state_dir_option
+@with_database()
 @with_output
-def adopt(output: Output, data_dir: Path, database_url: str | None, state_dir: Path | None, yes: bool) -> None:
+def adopt(output: Output, config: DatabaseConfig, yes: bool) -> None:
     """Use this database server from now on.
 
     The command closes all open sessions in it.
@@ -59,11 +48,9 @@ def adopt(output: Output, data_dir: Path, database_url: str | None, state_dir: P
     Examples:
       muniment database adopt --database-url postgresql://postgres@db.example/muniment --state-dir /var/lib/muniment
     """
-    config = DatabaseConfig(data_dir, database_url, state_dir=state_dir)
-    with report_database_errors(), existing_database(config) as admin, connect_operator(admin) as operator:
+    with existing_database(config, overtaken_too=True) as admin, connect_operator(admin) as operator:
         if config.epoch_directory is None:
             raise Failure("the state directory is missing", "give the --state-dir that `muniment serve` uses")
-        require_coordinator(admin)
         epoch = epoch_of(operator.connection)
         print_note(f"System {epoch.system} on timeline {epoch.timeline} will be used from now on.")
         for group, node in epoch.nodes.items():

@@ -23,13 +23,10 @@ from muniment_server.admin.audit import verify_audit
 from muniment_server.admin.checks import REINDEX, Finding, Verdict, check_database, report
 from muniment_server.admin.connection import Operator, connect_operator
 from muniment_server.admin.database import (
-    data_dir_option,
-    database_url_option,
     existing_database,
-    passfile_option,
     report_database_errors,
     require_newest_server,
-    state_dir_option,
+    with_database,
     with_operator,
 )
 from muniment_server.admin.inspection import size_of
@@ -73,11 +70,9 @@ def _end(number: int, _: FrameType | None) -> NoReturn:
 
 @click.command
 @click.argument("file", type=_FILE)
-@data_dir_option
-@database_url_option
-@state_dir_option
+@with_database()
 @_cleans_up_on_sigterm
-def backup(file: Path, data_dir: Path, database_url: str | None, state_dir: Path | None) -> None:
+def backup(config: DatabaseConfig, file: Path) -> None:
     """Write everything in the database to FILE, as of one moment, while the server goes on.
 
     On a cluster, writes wait meanwhile, and calls that write fail with UNAVAILABLE after 5 seconds. Reads go on,
@@ -96,15 +91,12 @@ def backup(file: Path, data_dir: Path, database_url: str | None, state_dir: Path
         raise Failure(
             "a backup is binary, and standard output is a terminal", "name a file, or redirect standard output"
         )
-    config = DatabaseConfig(data_dir, database_url, state_dir=state_dir)
-    with report_database_errors(), existing_database(config) as admin:
-        require_newest_server(admin, config)
-        with _working("Backing up"):
-            if file == _STANDARD:
-                dumps.dump(admin, sys.stdout.buffer)
-            else:
-                with dumps.new_file(file) as target:
-                    dumps.dump(admin, target)
+    with existing_database(config) as admin, _working("Backing up"):
+        if file == _STANDARD:
+            dumps.dump(admin, sys.stdout.buffer)
+        else:
+            with dumps.new_file(file) as target:
+                dumps.dump(admin, target)
     if file != _STANDARD:
         size = file.stat().st_size / 1024 / 1024
         print_note(f"{file}: {size:.1f} MiB. Check it: muniment verify {file}")
@@ -112,20 +104,10 @@ def backup(file: Path, data_dir: Path, database_url: str | None, state_dir: Path
 
 @click.command
 @click.argument("file", type=_FILE)
-@data_dir_option
-@database_url_option
-@passfile_option
-@state_dir_option
+@with_database(passfile=True)
 @click.option("--journal", type=_FILE, help="Erase and revoke again what this file lists: see `muniment journal`.")
 @_cleans_up_on_sigterm
-def restore(
-    file: Path,
-    data_dir: Path,
-    database_url: str | None,
-    passfile: Path | None,
-    state_dir: Path | None,
-    journal: Path | None,
-) -> None:
+def restore(config: DatabaseConfig, file: Path, journal: Path | None) -> None:
     """Restore the backup FILE into a database without data, and close all sessions in it.
 
     A backup of a cluster can be restored into plain Postgres, too. One of plain Postgres can be restored into a
@@ -143,15 +125,13 @@ def restore(
       muniment restore muniment.dump --data-dir restored --journal muniment.journal
       muniment restore muniment.dump --database-url postgresql://postgres@db.example/new --passfile passfile
     """
-    config = DatabaseConfig(data_dir, database_url, passfile, state_dir)
     given = None if journal is None else _read_journal(journal)
-    with report_database_errors():
-        _require_whole(file)
-        if given is not None and given.database != dumps.first_migration(file):
-            raise Failure(f"{journal} and {file} are of different databases", "give the journal of the same database")
-        with _working("Restoring"), _emptied_database(config, file) as admin:
-            closed, repeated = _restore(admin, file, () if given is None else given.entries, passfile)
-            lack_passwords = _lack_passwords(admin)
+    _require_whole(file)
+    if given is not None and given.database != dumps.first_migration(file):
+        raise Failure(f"{journal} and {file} are of different databases", "give the journal of the same database")
+    with _working("Restoring"), _emptied_database(config, file) as admin:
+        closed, repeated = _restore(admin, file, () if given is None else given.entries, config.passfile)
+        lack_passwords = _lack_passwords(admin)
     print_note(f"The database is ready. {closed} open {'session was' if closed == 1 else 'sessions were'} closed.")
     if lack_passwords:
         print_note(

@@ -19,12 +19,7 @@ from psycopg import pq
 
 from muniment_server.admin import development
 from muniment_server.admin.connection import connect_operator
-from muniment_server.admin.database import (
-    OperatorsServers,
-    has_cluster,
-    message_of,
-    require_passfile,
-)
+from muniment_server.admin.database import has_cluster, message_of, require_passfile, servers_of
 from muniment_server.admin.inspection import (
     NearlyFull,
     broken_index,
@@ -49,7 +44,7 @@ from muniment_server.postgres.epochs import Epoch, EpochGuard, WrongEpoch
 from muniment_server.postgres.placement import Placement
 from muniment_server.postgres.pool import next_passfile
 from muniment_server.process.hardening import forbid_core_dumps
-from muniment_server.runtime import claims, databases, restoring
+from muniment_server.runtime import claims, databases, restoring, servers_file
 from muniment_server.runtime.configuration import DatabaseConfig, ServerConfig
 from muniment_server.runtime.passfile import PassfileError, with_passfile
 from muniment_server.runtime.supervisor import embedder_is_installed
@@ -94,24 +89,17 @@ def report(findings: Iterable[Finding], *, as_json: bool = False) -> bool:
 
 
 def examine(config: DatabaseConfig, *, deep: bool = False) -> Iterator[Finding]:
-    """Check the machine, then the database. For *deep*, see `check_database`."""
+    """Check the machine, then the database, or each server and what all have together. For *deep*: `check_database`."""
     yield from _check_machine()
-    if config.url is None:
+    if config.servers_file is not None:
+        for name, server in servers_of(config).items():
+            for finding in _check_external_database(server, deep=deep):
+                yield Finding(finding.verdict, f"{name}: {finding.text}")
+        yield from _check_claims(servers_file.read(config.servers_file))
+    elif config.url is None:
         yield from _check_embedded_database(config, config.data_dir, deep=deep)
     else:
-        yield from _check_external_database(config, config.url, deep=deep)
-
-
-def examine_servers(servers: OperatorsServers, *, deep: bool = False) -> Iterator[Finding]:
-    """Check the machine, then each database server, then what they have together."""
-    assert servers.placement is not None
-    yield from _check_machine()
-    for name in servers.names:
-        config = servers.config(name)
-        assert config.url is not None
-        for finding in _check_external_database(config, config.url, deep=deep):
-            yield Finding(finding.verdict, f"{name}: {finding.text}")
-    yield from _check_claims(servers.placement)
+        yield from _check_external_database(config, deep=deep)
 
 
 def _check_claims(placement: Placement) -> Iterator[Finding]:
@@ -200,12 +188,13 @@ def _check_running(data_dir: Path) -> Finding:
     return _good("a server is running here")
 
 
-def _check_external_database(config: DatabaseConfig, url: str, *, deep: bool) -> Iterator[Finding]:
+def _check_external_database(config: DatabaseConfig, *, deep: bool) -> Iterator[Finding]:
+    assert config.url is not None
     try:
         if config.passfile is not None:
             require_passfile(config.passfile)
             yield _good(f"{config.passfile} is closed to other users")
-        conninfo = with_passfile(databases.without(url, "user", "password"), config.passfile)
+        conninfo = with_passfile(databases.without(config.url, "user", "password"), config.passfile)
         if config.passfile is not None and next_passfile(config.passfile).exists():
             require_passfile(next_passfile(config.passfile))
             conninfo, finding = _check_rotation(conninfo, config.passfile)
@@ -213,7 +202,7 @@ def _check_external_database(config: DatabaseConfig, url: str, *, deep: bool) ->
     except PassfileError as error:
         yield _bad(str(error))
         return
-    admin = url if "user" in libpq.conninfo_to_dict(url) else None
+    admin = config.url if "user" in libpq.conninfo_to_dict(config.url) else None
     yield from _check_epoch(config, conninfo)
     yield from check_database(conninfo, admin=admin, connections=ServerConfig(config).connections, deep=deep)
 

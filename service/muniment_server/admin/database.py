@@ -6,7 +6,6 @@ import functools
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +24,11 @@ from muniment_server.postgres.driver_errors import storage_advice
 from muniment_server.postgres.engine import engine_of, silent_node
 from muniment_server.postgres.epochs import EpochGuard, WrongEpoch
 from muniment_server.postgres.migrate import CannotMigrate
-from muniment_server.postgres.placement import Placement
 from muniment_server.postgres.pool import NotCommitted, epoch_of
 from muniment_server.process.assignment import epoch_directory
 from muniment_server.runtime import databases, restoring
+from muniment_server.runtime.address import AddressInUse
+from muniment_server.runtime.child import ChildFailed
 from muniment_server.runtime.configuration import ConfigError, DatabaseConfig, nearest_data_dir
 from muniment_server.runtime.databases import NotReady
 from muniment_server.runtime.passfile import PassfileError
@@ -36,6 +36,8 @@ from muniment_server.runtime.servers_file import is_misread
 from muniment_server.runtime.servers_file import read as read_servers
 
 _PATH = click.Path(path_type=Path)
+_EXPLAINED = (AddressInUse, CannotMigrate, ChildFailed, ConfigError, EmbeddedPostgresError, NotReady, PassfileError)
+"""Errors whose text says what to do."""
 
 
 def _checked_url(ctx: click.Context, param: click.Parameter, url: str | None) -> str | None:
@@ -66,7 +68,7 @@ data_dir_option = click.option(
     show_default=".muniment if it exists here, otherwise muniment in your data home",
     help="The directory of the built-in database.",
 )
-database_url_option = click.option(
+_database_url_option = click.option(
     "--database-url",
     envvar="MUNIMENT_DATABASE_URL",
     show_envvar=True,
@@ -74,7 +76,7 @@ database_url_option = click.option(
     callback=_checked_url,
     help="Use this database instead of the built-in one.",
 )
-passfile_option = click.option(
+_passfile_option = click.option(
     "--passfile",
     type=_PATH,
     envvar="MUNIMENT_PASSFILE",
@@ -82,8 +84,7 @@ passfile_option = click.option(
     metavar="FILE",
     help="The passwords of the serving roles, written by `muniment migrate`.",
 )
-
-state_dir_option = click.option(
+_state_dir_option = click.option(
     "--state-dir",
     type=_PATH,
     envvar="MUNIMENT_STATE_DIR",
@@ -91,7 +92,7 @@ state_dir_option = click.option(
     metavar="DIR",
     help="Where the server keeps the highest timeline of the database that it has seen. One directory per database.",
 )
-servers_option = click.option(
+_servers_option = click.option(
     "--servers",
     "servers_file",
     type=_PATH,
@@ -100,60 +101,77 @@ servers_option = click.option(
     metavar="FILE",
     help="Use the database servers that this file names, instead of one.",
 )
-
-
 server_option = click.option("--server", metavar="NAME", help="Which of the database servers that --servers names.")
 
 
-@dataclass(frozen=True, slots=True)
-class OperatorsServers:
-    """The servers of a file, as an operator reaches them. Without a file there are none."""
+def with_database(
+    *, url: bool = True, passfile: bool = False, servers: bool = False
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options for a database, and an argument *config*. Errors of the database become Failures."""
+    chosen = ((url, _database_url_option), (passfile, _passfile_option), (servers, _servers_option))
+    options = [data_dir_option, *(option for is_chosen, option in chosen if is_chosen), _state_dir_option]
 
-    placement: Placement | None
-    data_dir: Path
-    state_dir: Path | None
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def run(
+            *,
+            data_dir: Path,
+            state_dir: Path | None,
+            database_url: str | None = None,
+            passfile: Path | None = None,
+            servers_file: Path | None = None,
+            **arguments: Any,
+        ) -> None:
+            with report_database_errors():
+                command(config=DatabaseConfig(data_dir, database_url, passfile, state_dir, servers_file), **arguments)
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Their names, in the order of the file."""
-        return () if self.placement is None else tuple(self.placement.servers)
+        return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), run)
 
-    def config(self, name: str) -> DatabaseConfig:
-        """The database of one server. The serving roles have a passfile there, and operators their own passwords."""
-        assert self.placement is not None
-        if name not in self.placement.servers:
-            raise ConfigError(f"there is no server {name}: choose one of {', '.join(self.names)}")
-        url = self.placement.servers[name]
-        passfile = libpq.conninfo_to_dict(url).get("passfile")
-        if "PGUSER" in os.environ:  # libpq's own variable: `doctor` must know whether there is an administrator
-            url = libpq.make_conninfo(url, user=os.environ["PGUSER"])
-        state_dir = None if self.state_dir is None else epoch_directory(self.state_dir, name)
-        return DatabaseConfig(
-            self.data_dir, databases.without(url, "passfile"), Path(str(passfile)) if passfile else None, state_dir
-        )
+    return decorate
+
+
+def with_operator(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options for a database, and an argument *operator*, connected to it."""
+
+    @with_database(servers=True)
+    @server_option
+    @functools.wraps(command)
+    def run(*, config: DatabaseConfig, server: str | None, **arguments: Any) -> None:
+        with report_wrong_names(), operator_of(chosen_database(config, server)) as operator:
+            command(operator=operator, **arguments)
+
+    return run
 
 
 @contextmanager
 def operator_of(config: DatabaseConfig) -> Iterator[Operator]:
     """An operator, connected to a database. Raises Failure, WrongEpoch, NotReady or psycopg.Error."""
-    with existing_database(config) as admin:
-        require_newest_server(admin, config)
-        with connect_operator(admin) as operator:
-            yield operator
+    with existing_database(config) as admin, connect_operator(admin) as operator:
+        yield operator
 
 
-def servers_of(
-    servers_file: Path | None, *, data_dir: Path, database_url: str | None, state_dir: Path | None
-) -> OperatorsServers:
-    """The servers of the options of a command. Raises ConfigError, or OSError for a missing file."""
-    if servers_file is None:
-        return OperatorsServers(None, data_dir, state_dir)
-    if database_url is not None:
+def servers_of(config: DatabaseConfig) -> dict[str, DatabaseConfig]:
+    """The databases of the servers in the file of *config*, by name and in its order. Raises ConfigError or OSError.
+
+    The serving roles have a passfile there, and operators their own passwords.
+    """
+    if config.servers_file is None:
+        return {}
+    if config.url is not None:
         raise ConfigError(
             "a file of servers and a URL are given: omit --database-url and unset MUNIMENT_DATABASE_URL, or omit "
             "--servers and unset MUNIMENT_SERVERS"
         )
-    return OperatorsServers(read_servers(servers_file), data_dir, state_dir)
+    return {name: _server(config, name, url) for name, url in read_servers(config.servers_file).servers.items()}
+
+
+def _server(config: DatabaseConfig, name: str, url: str) -> DatabaseConfig:
+    passfile = libpq.conninfo_to_dict(url).get("passfile")
+    if "PGUSER" in os.environ:  # libpq's own variable: `doctor` must know whether there is an administrator
+        url = libpq.make_conninfo(url, user=os.environ["PGUSER"])
+    state_dir = None if config.state_dir is None else epoch_directory(config.state_dir, name)
+    without = databases.without(url, "passfile")
+    return DatabaseConfig(config.data_dir, without, Path(str(passfile)) if passfile else None, state_dir)
 
 
 def chosen_database(config: DatabaseConfig, server: str | None) -> DatabaseConfig:
@@ -162,38 +180,12 @@ def chosen_database(config: DatabaseConfig, server: str | None) -> DatabaseConfi
         if server is not None:
             raise ConfigError("--server needs --servers, the file that names the servers")
         return config
-    servers = servers_of(
-        config.servers_file, data_dir=config.data_dir, database_url=config.url, state_dir=config.state_dir
-    )
+    servers = servers_of(config)
     if server is None:
-        raise ConfigError(f"this command is for one server: give --server, one of {', '.join(servers.names)}")
-    return servers.config(server)
-
-
-def with_operator(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options for a database, and an argument *operator*, connected to it."""
-
-    @data_dir_option
-    @database_url_option
-    @servers_option
-    @server_option
-    @state_dir_option
-    @functools.wraps(command)
-    def with_options(
-        *,
-        data_dir: Path,
-        database_url: str | None,
-        servers_file: Path | None,
-        server: str | None,
-        state_dir: Path | None,
-        **arguments: Any,
-    ) -> None:
-        with report_database_errors(), report_wrong_names():
-            stated = DatabaseConfig(data_dir, database_url, state_dir=state_dir, servers_file=servers_file)
-            with operator_of(chosen_database(stated, server)) as operator:
-                command(operator=operator, **arguments)
-
-    return with_options
+        raise ConfigError(f"this command is for one server: give --server, one of {', '.join(servers)}")
+    if server not in servers:
+        raise ConfigError(f"there is no server {server}: choose one of {', '.join(servers)}")
+    return servers[server]
 
 
 @contextmanager
@@ -212,14 +204,21 @@ def report_wrong_names() -> Iterator[None]:
 
 
 @contextmanager
-def existing_database(config: DatabaseConfig) -> Iterator[str]:
-    """The administrator's conninfo. Raises Failure if there is no database, rather than create one; and NotReady."""
+def existing_database(config: DatabaseConfig, *, overtaken_too: bool = False) -> Iterator[str]:
+    """The administrator's conninfo. Raises Failure if there is no database, rather than create one; and NotReady.
+
+    Raises WrongEpoch if `serve` would refuse the server, unless *overtaken_too*.
+    """
     if config.url is None and not has_cluster(config.data_dir):
         raise Failure(
             f"there is no database in {config.data_dir}",
             "choose another with --data-dir or --database-url, or create one: muniment serve",
         )
     with databases.operators_database(config) as admin:
+        if overtaken_too:
+            require_coordinator(admin)
+        else:
+            require_newest_server(admin, config)
         yield admin
 
 
@@ -264,7 +263,7 @@ def report_database_errors() -> Iterator[None]:
     try:
         with report_file_errors():
             yield
-    except (EmbeddedPostgresError, PassfileError, CannotMigrate, ConfigError, NotReady) as error:
+    except _EXPLAINED as error:
         raise Failure("; ".join(str(error).splitlines())) from None
     except WrongEpoch as refused:
         raise Failure(f"the database server is refused: {refused}") from None

@@ -3,40 +3,19 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import click
 
-from muniment_server.admin.checks import examine, examine_servers, report
-from muniment_server.admin.database import (
-    data_dir_option,
-    database_url_option,
-    passfile_option,
-    report_database_errors,
-    servers_of,
-    servers_option,
-    state_dir_option,
-)
+from muniment_server.admin.checks import examine, report
+from muniment_server.admin.database import with_database
 from muniment_server.runtime.configuration import DatabaseConfig
 
 
 @click.command
-@data_dir_option
-@database_url_option
-@passfile_option
-@servers_option
-@state_dir_option
+@with_database(passfile=True, servers=True)
 @click.option("--deep", is_flag=True, help="Check every table and index, too, which reads the whole database.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for each finding.")
-def doctor(
-    data_dir: Path,
-    database_url: str | None,
-    passfile: Path | None,
-    servers_file: Path | None,
-    state_dir: Path | None,
-    deep: bool,
-    as_json: bool,
-) -> None:
+def doctor(config: DatabaseConfig, deep: bool, as_json: bool) -> None:
     """Check this machine and the database; print each problem and what to do. Exits with 1 if there are problems.
 
     ✓ is as it must be, ! is worth knowing, ✗ is a problem. With --json, the verdict is GOOD, WORTH_KNOWING or BAD.
@@ -58,12 +37,4 @@ def doctor(
       muniment doctor --servers /etc/muniment/servers.toml
       muniment doctor --database-url postgresql://postgres@db.example/muniment --passfile /etc/muniment/passfile
     """
-    with report_database_errors():
-        if servers_file is None:
-            findings = examine(DatabaseConfig(data_dir, database_url, passfile, state_dir), deep=deep)
-        else:
-            findings = examine_servers(
-                servers_of(servers_file, data_dir=data_dir, database_url=database_url, state_dir=state_dir), deep=deep
-            )
-        healthy = report(findings, as_json=as_json)
-    sys.exit(0 if healthy else 1)
+    sys.exit(0 if report(examine(config, deep=deep), as_json=as_json) else 1)

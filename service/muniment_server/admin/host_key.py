@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from dataclasses import asdict
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
 import click
@@ -17,15 +16,11 @@ from muniment.cli.parameters import DURATION, TEXT
 from muniment_server.admin.connection import Operator
 from muniment_server.admin.database import (
     chosen_database,
-    data_dir_option,
-    database_url_option,
     operator_of,
-    report_database_errors,
     report_wrong_names,
     server_option,
     servers_of,
-    servers_option,
-    state_dir_option,
+    with_database,
     with_operator,
 )
 from muniment_server.admin.host_keys import create_host_key, list_host_keys, revoke_host_key
@@ -70,21 +65,18 @@ def host_key() -> None:
 )
 @click.option("--only", type=click.Choice(list(_SERVICES)), help="The one thing it is for. The default is everything.")
 @click.option("--quiet", is_flag=True, help="Print only the key.")
-@data_dir_option
-@database_url_option
-@servers_option
+@with_database(servers=True)
 @server_option
-@state_dir_option
 @with_output
 def create(
     output: Output,
+    config: DatabaseConfig,
     tenant: str,
     ceiling: Classification,
     lifetime: timedelta | None,
     only: str | None,
     quiet: bool,
     server: str | None,
-    **where: Any,
 ) -> None:
     """Create a key and print it. It cannot be shown again.
 
@@ -99,8 +91,7 @@ def create(
     """
     only_service = _SERVICES[only] if only is not None else None
     created, confirmed = None, True
-    config = DatabaseConfig(where["data_dir"], where["database_url"], None, where["state_dir"], where["servers_file"])
-    with report_database_errors(), report_wrong_names():
+    with report_wrong_names():
         chosen = chosen_database(config, server)
         taken = _taken_elsewhere(config, server, tenant)
         try:
@@ -144,15 +135,10 @@ def _taken_elsewhere(config: DatabaseConfig, server: str | None, tenant: str) ->
     One of them may have been given by this server before it was restored from an older backup. Raises Failure if
     another server has *tenant*: the command would create a second one of the same name.
     """
-    if config.servers_file is None:
-        return frozenset()
-    servers = servers_of(
-        config.servers_file, data_dir=config.data_dir, database_url=config.url, state_dir=config.state_dir
-    )
     taken: frozenset[TenantNumber] = frozenset()
-    for other in servers.names:
+    for other, database in servers_of(config).items():
         if other != server:
-            with operator_of(servers.config(other)) as operator:
+            with operator_of(database) as operator:
                 if operator.find_tenant(tenant) is not None:
                     raise Failure(f"the server {other} has that tenant", f"give --server {other}")
                 taken |= tenants_of(operator.connection)

@@ -8,18 +8,7 @@ from pathlib import Path
 import click
 
 from muniment.cli.output import print_note
-from muniment_server.admin.database import (
-    OperatorsServers,
-    data_dir_option,
-    database_url_option,
-    operator_of,
-    passfile_option,
-    report_database_errors,
-    require_newest_server,
-    servers_of,
-    servers_option,
-    state_dir_option,
-)
+from muniment_server.admin.database import operator_of, require_newest_server, servers_of, with_database
 from muniment_server.postgres.pool import next_passfile
 from muniment_server.runtime import claims, databases, schema
 from muniment_server.runtime import passfile as passfiles
@@ -27,22 +16,10 @@ from muniment_server.runtime.configuration import DatabaseConfig
 
 
 @click.command
-@database_url_option
-@passfile_option
+@with_database(passfile=True, servers=True)
 @click.option("--prepare-rotation", is_flag=True, help="Write the coming passwords to FILE.next, for --rotate.")
 @click.option("--rotate", is_flag=True, help="Give the serving roles new passwords: those of FILE.next, if it exists.")
-@servers_option
-@data_dir_option
-@state_dir_option
-def migrate(
-    database_url: str | None,
-    passfile: Path | None,
-    prepare_rotation: bool,
-    rotate: bool,
-    servers_file: Path | None,
-    data_dir: Path,
-    state_dir: Path | None,
-) -> None:
+def migrate(config: DatabaseConfig, prepare_rotation: bool, rotate: bool) -> None:
     """Prepare a database: roles, schema, grants. A second run changes nothing.
 
     The URL must name an administrator. The passwords of the serving roles are written to --passfile, for the server.
@@ -62,48 +39,40 @@ def migrate(
       muniment migrate --database-url postgresql://postgres@db.example/muniment --passfile passfile --rotate
       muniment migrate --data-dir .muniment
     """
-    _check_options(database_url, passfile, prepare_rotation=prepare_rotation, rotate=rotate)
-    config = DatabaseConfig(data_dir, database_url, passfile, state_dir)
-    with report_database_errors():
-        if servers_file is not None:
-            if passfile is not None or rotate or prepare_rotation:
-                raise click.UsageError(
-                    "--servers excludes --passfile, --rotate and --prepare-rotation: a passfile stands in the URL of "
-                    "its server, and passwords are rotated server by server, with --database-url"
-                )
-            _migrate_all(servers_of(servers_file, data_dir=data_dir, database_url=database_url, state_dir=state_dir))
-            return
-        if prepare_rotation and database_url is not None and passfile is not None:
-            _prepare_rotation(config, database_url, passfile)
-            return
-        done = _migrate(config, rotate=rotate)
+    _check_options(config, prepare_rotation=prepare_rotation, rotate=rotate)
+    if prepare_rotation and config.url is not None and config.passfile is not None:
+        _prepare_rotation(config, config.url, config.passfile)
+        return
+    done = _migrate_all(config) if config.servers_file is not None else _migrate(config, rotate=rotate)
     for step in done:
         click.echo(step)
-    print_note("The database is ready." if done else "Nothing to do: the database is ready.")
+    ready = "the database is ready" if config.servers_file is None else "the databases are ready"
+    print_note(f"{ready.capitalize()}." if done else f"Nothing to do: {ready}.")
 
 
-def _migrate_all(servers: OperatorsServers) -> None:
+def _migrate_all(config: DatabaseConfig) -> list[str]:
     """Migrate each server, and then settle which numbers new tenants get."""
-    done = [f"{name}: {step}" for name in servers.names for step in _migrate(servers.config(name), rotate=False)]
+    servers = servers_of(config)
+    done = [f"{name}: {step}" for name, server in servers.items() for step in _migrate(server, rotate=False)]
     with ExitStack() as stack:
-        connections = {
-            name: stack.enter_context(operator_of(servers.config(name))).connection for name in servers.names
-        }
-        done += claims.settle(connections)
-    for step in done:
-        click.echo(step)
-    print_note("The databases are ready." if done else "Nothing to do: the databases are ready.")
+        connections = {name: stack.enter_context(operator_of(server)).connection for name, server in servers.items()}
+        return [*done, *claims.settle(connections)]
 
 
-def _check_options(database_url: str | None, passfile: Path | None, *, prepare_rotation: bool, rotate: bool) -> None:
+def _check_options(config: DatabaseConfig, *, prepare_rotation: bool, rotate: bool) -> None:
     if prepare_rotation and rotate:
         raise click.UsageError("--prepare-rotation and --rotate exclude each other: prepare first, and rotate then")
-    for option, given in (("--prepare-rotation", prepare_rotation), ("--rotate", rotate)):
-        if given and (database_url is None or passfile is None):
-            raise click.UsageError(
-                f"{option} requires --database-url and --passfile: the built-in database has no passwords"
-            )
-    if passfile is not None and database_url is None:
+    if config.servers_file is not None and (config.passfile is not None or rotate or prepare_rotation):
+        raise click.UsageError(
+            "--servers excludes --passfile, --rotate and --prepare-rotation: a passfile stands in the URL of "
+            "its server, and passwords are rotated server by server, with --database-url"
+        )
+    if (rotate or prepare_rotation) and (config.url is None or config.passfile is None):
+        option = "--rotate" if rotate else "--prepare-rotation"
+        raise click.UsageError(
+            f"{option} requires --database-url and --passfile: the built-in database has no passwords"
+        )
+    if config.passfile is not None and config.url is None:
         raise click.UsageError("--passfile requires --database-url: the built-in database has no passwords")
 
 

@@ -8,32 +8,20 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
 
-from muniment.cli.failures import Failure
 from muniment_server.admin import development
-from muniment_server.admin.database import (
-    data_dir_option,
-    database_url_option,
-    passfile_option,
-    report_database_errors,
-    require_passfile,
-    servers_option,
-    state_dir_option,
-)
+from muniment_server.admin.database import require_passfile, with_database
 from muniment_server.admin.embedder_options import with_embedder, with_reranker
 from muniment_server.admin.levels import LEVEL
 from muniment_server.domain.classification import Classification
 from muniment_server.embedded_postgres.directory import SOCKET_PATH_BYTES
-from muniment_server.embedder.remote.configuration import RemoteConfig, RerankerConfig
 from muniment_server.runtime import supervisor
-from muniment_server.runtime.address import AddressInUse
 from muniment_server.runtime.certificates import checked_tls
-from muniment_server.runtime.child import ChildFailed
 from muniment_server.runtime.configuration import ConfigError, DatabaseConfig, MetricsConfig, ServerConfig, Tls
 from muniment_server.runtime.metrics_endpoint import read_token
 from muniment_server.runtime.supervisor import RunningServer
@@ -55,11 +43,7 @@ _FILE = click.Path(path_type=Path)
     show_envvar=True,
     help="The address to listen on: HOST:PORT or unix:PATH.",
 )
-@data_dir_option
-@database_url_option
-@passfile_option
-@servers_option
-@state_dir_option
+@with_database(passfile=True, servers=True)
 @click.option(
     "--workers", type=click.IntRange(min=0), default=0, help="How many processes serve. 0 is one for each core."
 )
@@ -141,30 +125,16 @@ _FILE = click.Path(path_type=Path)
     help="Audit reads at this level and above: confidential or lower.",
 )
 def serve(
+    config: DatabaseConfig,
     listen: str,
-    data_dir: Path,
-    database_url: str | None,
-    passfile: Path | None,
-    servers_file: Path | None,
-    state_dir: Path | None,
-    workers: int,
-    threads: int,
-    max_in_flight: int,
-    max_connections: int,
-    max_worker_memory: int,
-    drain_seconds: float,
     tls_cert: Path | None,
     tls_key: Path | None,
     tls_client_ca: Path | None,
     metrics: str | None,
     metrics_token_file: Path | None,
     log_format: LogFormat,
-    access_log: bool,
-    traces: bool,
-    remote: RemoteConfig | None,
-    reranker: RerankerConfig | None,
     dev: bool,
-    audit_reads_from: Classification,
+    **as_given: Any,
 ) -> None:
     """Run a server until SIGTERM or Ctrl-C. SIGHUP reads the file of --servers again.
 
@@ -184,38 +154,18 @@ def serve(
       OTEL_EXPORTER_OTLP_ENDPOINT=https://collector.example:4317 muniment serve --traces
     """
     logs.configure(log_format, "supervisor")
-    with report_startup_errors():
-        config = ServerConfig(
-            database=DatabaseConfig(data_dir, database_url, passfile, state_dir, servers_file),
-            listen=_absolute(listen),
-            workers=workers,
-            threads=threads,
-            max_in_flight=max_in_flight,
-            max_connections=max_connections,
-            max_worker_memory=max_worker_memory,
-            drain_seconds=drain_seconds,
-            tls=_tls(tls_cert, tls_key, tls_client_ca),
-            development=dev,
-            audit_reads_from=audit_reads_from,
-            log_format=log_format,
-            access_log=access_log,
-            traces=traces,
-            remote=remote,
-            reranker=reranker,
-            metrics=_metrics(metrics or (_development_metrics(data_dir) if dev else None), metrics_token_file),
-        )
-        _check_config(config)
-        supervisor.run(config, on_ready=lambda running: _announce(config, running))
-
-
-@contextmanager
-def report_startup_errors() -> Iterator[None]:
-    """Turn an error that keeps the server from starting into a Failure."""
-    try:
-        with report_database_errors():
-            yield
-    except (AddressInUse, ChildFailed) as error:
-        raise Failure(str(error)) from None
+    metrics = metrics or (_development_metrics(config.data_dir) if dev else None)
+    server = ServerConfig(
+        database=config,
+        listen=_absolute(listen),
+        tls=_tls(tls_cert, tls_key, tls_client_ca),
+        development=dev,
+        log_format=log_format,
+        metrics=_metrics(metrics, metrics_token_file),
+        **as_given,
+    )
+    _check_config(server)
+    supervisor.run(server, on_ready=lambda running: _announce(server, running))
 
 
 def _absolute(listen: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict
-from pathlib import Path
 
 import click
 import psycopg
@@ -20,14 +19,11 @@ from muniment.cli.parameters import TEXT
 from muniment_server.admin import sessions
 from muniment_server.admin.connection import Operator
 from muniment_server.admin.database import (
-    OperatorsServers,
-    data_dir_option,
+    chosen_database,
     message_of,
     operator_of,
-    report_database_errors,
     servers_of,
-    servers_option,
-    state_dir_option,
+    with_database,
     with_operator,
 )
 from muniment_server.admin.host_keys import freeze_host_keys, thaw_host_keys
@@ -35,6 +31,7 @@ from muniment_server.admin.moving import CannotMove, Move, Plan, Step
 from muniment_server.admin.sessions import close_twice
 from muniment_server.admin.tenants import limit_tenant, tenant_limits
 from muniment_server.postgres.engine import silent_node
+from muniment_server.runtime.configuration import DatabaseConfig
 
 _LIMIT = click.IntRange(-1, 2**63 - 1)
 
@@ -142,20 +139,9 @@ def limits(operator: Operator, output: Output, name: str, **given: int | None) -
 @click.option("--to", "target", required=True, metavar="SERVER", help="The server that is to have the tenant.")
 @click.option("--dry-run", is_flag=True, help="Change nothing; only print how many rows would move.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-@data_dir_option
-@servers_option
-@state_dir_option
+@with_database(url=False, servers=True)
 @with_output
-def move(
-    output: Output,
-    name: str,
-    target: str,
-    dry_run: bool,
-    yes: bool,
-    data_dir: Path,
-    servers_file: Path | None,
-    state_dir: Path | None,
-) -> None:
+def move(output: Output, config: DatabaseConfig, name: str, target: str, dry_run: bool, yes: bool) -> None:
     """Move a tenant to another database server.
 
     All its data moves. Its sessions are closed, and its host keys are revoked: create new ones afterwards,
@@ -169,29 +155,22 @@ def move(
       muniment tenant move acme --to b --servers servers.toml --dry-run
       muniment tenant move acme --to b --servers servers.toml
     """
-    with report_database_errors(), ExitStack() as stack:
-        servers = servers_of(servers_file, data_dir=data_dir, database_url=None, state_dir=state_dir)
-        if servers_file is None or servers.placement is None:
-            raise Failure("a tenant moves between several servers", "name them: --servers FILE")
-        if target not in servers.names:
-            raise Failure(f"there is no server {target}", f"choose one of {', '.join(servers.names)}")
-        operators = {server: _operator_at(stack, servers, server) for server in servers.names}
+    if config.servers_file is None:
+        raise Failure("a tenant moves between several servers", "name them: --servers FILE")
+    chosen_database(config, target)
+    with ExitStack() as stack:
+        operators = {server: _operator_at(stack, server, where) for server, where in servers_of(config).items()}
+        moving = Move({server: each.connection for server, each in operators.items()}, name)
         try:
-            _move(
-                Move({server: each.connection for server, each in operators.items()}, name),
-                output,
-                target,
-                dry_run,
-                yes,
-            )
+            _move(moving, output, target, dry_run, yes)
         except CannotMove as error:
             raise Failure(str(error)) from None
 
 
-def _operator_at(stack: ExitStack, servers: OperatorsServers, server: str) -> Operator:
+def _operator_at(stack: ExitStack, server: str, where: DatabaseConfig) -> Operator:
     """An operator at one server, until the end of *stack*. Raises Failure if it cannot be reached, as `operator_of`."""
     try:
-        return stack.enter_context(operator_of(servers.config(server)))
+        return stack.enter_context(operator_of(where))
     except psycopg.OperationalError as error:
         if silent_node(error):
             raise

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 import click
 from rich.console import Console
@@ -11,16 +10,7 @@ from rich.progress import Progress
 
 from muniment.cli.failures import Failure
 from muniment.cli.output import Output, print_note, with_output
-from muniment_server.admin.database import (
-    data_dir_option,
-    database_url_option,
-    existing_database,
-    passfile_option,
-    report_database_errors,
-    require_newest_server,
-    require_passfile,
-    state_dir_option,
-)
+from muniment_server.admin.database import existing_database, require_passfile, with_database
 from muniment_server.engines.citus.distributing import CannotDistribute, Distribution, Step, distribution
 from muniment_server.postgres.pool import NotCommitted
 from muniment_server.runtime.configuration import DatabaseConfig
@@ -29,20 +19,10 @@ _COLUMNS = ("table", "rows")
 
 
 @click.command
-@data_dir_option
-@database_url_option
-@passfile_option
+@with_database(passfile=True)
 @click.option("--dry-run", is_flag=True, help="Change nothing; only print how many rows would move.")
-@state_dir_option
 @with_output
-def distribute(
-    output: Output,
-    data_dir: Path,
-    database_url: str | None,
-    passfile: Path | None,
-    dry_run: bool,
-    state_dir: Path | None,
-) -> None:
+def distribute(output: Output, config: DatabaseConfig, dry_run: bool) -> None:
     """Distribute a database with data over the nodes of a Citus cluster.
 
     The URL names the database of the coordinator, and a superuser. The database must have been prepared before the
@@ -59,13 +39,11 @@ def distribute(
       muniment distribute --database-url postgresql://postgres@db.example/muniment --passfile passfile --dry-run
       muniment distribute --database-url postgresql://postgres@db.example/muniment --passfile passfile
     """
-    config = DatabaseConfig(data_dir, database_url, passfile, state_dir)
-    with report_database_errors(), existing_database(config) as admin:
-        require_newest_server(admin, config)
-        if passfile is not None:
-            require_passfile(passfile)
+    with existing_database(config) as admin:
+        if config.passfile is not None:
+            require_passfile(config.passfile)
         try:
-            with distribution(admin, passfile) as distributing:
+            with distribution(admin, config.passfile) as distributing:
                 _distribute(distributing, output, dry_run=dry_run)
         except CannotDistribute as error:
             raise Failure(str(error)) from None
