@@ -19,37 +19,30 @@ _LOG = logging.getLogger("muniment.worker")
 
 def checked_tls(certificate: Path, key: Path, client_ca: Path | None = None) -> Tls:
     """The TLS files, once they have been loaded. Raises ConfigError, or OSError for a missing file."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    _load_pair(context, certificate, key)
+    context = loaded(certificate, key)
     if client_ca is not None:
-        _load_authority(context, client_ca)
+        read_file(client_ca)  # an SSL context would not name a file that it cannot read, and never end with a device
+        try:
+            context.load_verify_locations(client_ca)
+        except ssl.SSLError:
+            raise ConfigError(
+                f"{client_ca} is not a certificate: give the certificate authority of the callers in PEM"
+            ) from None
     return Tls(certificate, key, client_ca)
 
 
-def _load_pair(context: ssl.SSLContext, certificate: Path, key: Path) -> None:
-    _require_readable(certificate, key)
+def loaded(certificate: Path, key: Path) -> ssl.SSLContext:
+    """A server's context with that certificate. Raises ConfigError, or OSError for a missing file."""
+    for file in (certificate, key):
+        read_file(file)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
         context.load_cert_chain(certificate, key, password="")  # otherwise OpenSSL would prompt for one
     except (ssl.SSLError, ValueError):
         raise ConfigError(
             f"{certificate} and {key} are not a certificate and its key: give both in PEM, the key without a password"
         ) from None
-
-
-def _load_authority(context: ssl.SSLContext, client_ca: Path) -> None:
-    _require_readable(client_ca)
-    try:
-        context.load_verify_locations(client_ca)
-    except ssl.SSLError:
-        raise ConfigError(
-            f"{client_ca} is not a certificate: give the certificate authority of the callers in PEM"
-        ) from None
-
-
-def _require_readable(*files: Path) -> None:
-    """Raise OSError for a file that cannot be read: an SSL context would not name it, and never end with a device."""
-    for file in files:
-        read_file(file)
+    return context
 
 
 def credentials(files: Mapping[str, str]) -> grpc.ServerCredentials:

@@ -10,10 +10,8 @@ import logging
 import os
 import re
 import socket
-import ssl
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -25,12 +23,13 @@ from prometheus_client import CollectorRegistry, Metric, multiprocess
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
+from prometheus_client.samples import Sample
 
-from muniment_server.background.census import Censuses, by_tenant
+from muniment_server.background.census import Censuses
 from muniment_server.domain import tokens
 from muniment_server.postgres.driver_errors import location_of
 from muniment_server.process.input_files import read_file
-from muniment_server.runtime import address
+from muniment_server.runtime import address, certificates
 from muniment_server.runtime.address import AddressInUse
 from muniment_server.runtime.child import REPLACED, Child
 from muniment_server.runtime.configuration import ConfigError, MetricsConfig, Tls, split_address
@@ -42,7 +41,6 @@ PATH = "/metrics"
 _MAX_READERS = 8
 _READ_SECONDS = 5.0
 """How long a reader may take to ask, or to read."""
-_RATE_SECONDS = 60.0
 _TOKEN = re.compile(r"[\x21-\x7e]{16,512}")
 _LIVE_GAUGES = re.compile(r"gauge_live\w*_(\d+)\.db")
 
@@ -85,9 +83,6 @@ class _OfServer(Collector):
         self._directory = directory
         self._censuses = censuses
         self._children = children
-        self._counted_at = time.monotonic()
-        self._counted: Mapping[str, float] = {}
-        self._rates: Mapping[str, float] = {}
         self._lock = threading.Lock()
 
     def collect(self) -> Iterator[Metric]:
@@ -98,25 +93,12 @@ class _OfServer(Collector):
             workers: Metric | None = None
             for family in _multiprocess.MultiProcessCollector(None, str(self._directory)).collect():
                 if family.name == "muniment_tenant_calls":
-                    yield self._calls_of_tenants(family)
-                    continue
+                    family.samples = [_named(sample, self._censuses.names) for sample in family.samples]
                 if family.name == "muniment_workers":
                     workers = family
                 yield family
             yield from _of_all_workers(workers, hangs=any(child.hangs for child in self._children()))
             yield _replaced()
-
-    def _calls_of_tenants(self, family: Metric) -> Metric:
-        """The rates of those with most calls: as counters they would come and go."""
-        now = time.monotonic()
-        if now - self._counted_at >= _RATE_SECONDS or not self._rates:
-            totals = (sample for sample in family.samples if sample.name.endswith("_total"))
-            counts = {sample.labels["tenant"]: sample.value for sample in totals}
-            seconds = max(now - self._counted_at, 1.0)
-            self._rates = {key: (count - self._counted.get(key, 0)) / seconds for key, count in counts.items()}
-            self._counted, self._counted_at = counts, now
-        text = "Calls a second, by tenant, since a reading a minute ago or longer."
-        return by_tenant("muniment_tenant_calls_per_second", text, self._rates, self._censuses.names)
 
     def _forget_ended(self) -> None:
         """Drop the gauges of processes that have ended. What they counted stays."""
@@ -127,6 +109,11 @@ class _OfServer(Collector):
                     os.kill(pid, 0)
                 except (ProcessLookupError, PermissionError):  # the number may be another account's by now
                     _multiprocess.mark_process_dead(pid, str(self._directory))
+
+
+def _named(sample: Sample, names: Mapping[str, str]) -> Sample:
+    """*sample* of a tenant, with its name beside its number."""
+    return sample._replace(labels={**sample.labels, "name": names.get(sample.labels["tenant"], "")})
 
 
 def _replaced() -> Metric:
@@ -155,11 +142,12 @@ class _Server(ThreadingMixIn, HTTPServer):
     daemon_threads = True
     request_queue_size = 64
 
-    def __init__(self, config: MetricsConfig, registry: CollectorRegistry, tls: _Certificate | None) -> None:
+    def __init__(self, config: MetricsConfig, registry: CollectorRegistry, tls: Tls | None) -> None:
         self.registry = registry
         self._token_file = config.token_file
         self._token = read_token(config.token_file) if config.token_file is not None else None
         self._tls = tls
+        self._context = certificates.loaded(tls.certificate, tls.key) if tls is not None else None
         self._places = threading.Semaphore(_MAX_READERS)
         self._path: Path | None = None
         if config.listen.startswith("unix:"):
@@ -172,12 +160,14 @@ class _Server(ThreadingMixIn, HTTPServer):
             super().__init__((host, port), _Handler)
         self.address = config.listen if self._path else f"{config.listen.rpartition(':')[0]}:{self.server_port}"
 
-    def token(self) -> str | None:
-        """The token in its file. While that cannot be used, the one from before. None if readers need none."""
-        if self._token_file is not None:
-            with suppress(ConfigError, OSError):
-                self._token = read_token(self._token_file)
-        return self._token
+    def allows(self, authorization: str) -> bool:
+        """Whether a reader sent the token in the file; while that cannot be used, the one from before."""
+        if self._token_file is None:  # the socket's mode lets only the server's account in
+            return True
+        with suppress(ConfigError, OSError):
+            self._token = read_token(self._token_file)
+        scheme, _, sent = authorization.partition(" ")
+        return scheme.lower() == "bearer" and hmac.compare_digest(sent.strip().encode(), str(self._token).encode())
 
     def server_bind(self) -> None:
         """Bind. Another account cannot open the socket."""
@@ -189,92 +179,58 @@ class _Server(ThreadingMixIn, HTTPServer):
             self.socket.bind(str(self._path))
         finally:
             os.umask(before)
-        self.server_name, self.server_port = "localhost", 0
 
-    def process_request(self, request: socket.socket | tuple[bytes, socket.socket], client_address: object) -> None:
+    def get_request(self) -> tuple[socket.socket, object]:
+        """A connection, with the certificate in its files. While they do not fit together, with the one from before."""
+        request, client_address = super().get_request()
+        if self._tls is not None and self._context is not None:
+            with suppress(ConfigError, OSError):
+                self._context = certificates.loaded(self._tls.certificate, self._tls.key)
+            request = self._context.wrap_socket(request, server_side=True, do_handshake_on_connect=False)
+        return request, client_address
+
+    def process_request(self, request: Any, client_address: object) -> None:
         """Begin a thread for a reader, if there is a place for it."""
-        assert isinstance(request, socket.socket)
         if self._places.acquire(blocking=False):
             super().process_request(request, client_address)
         else:
             self.shutdown_request(request)
 
-    def process_request_thread(
-        self, request: socket.socket | tuple[bytes, socket.socket], client_address: object
-    ) -> None:
+    def process_request_thread(self, request: Any, client_address: object) -> None:
         """Serve a reader, and cut it off if it takes too long."""
-        cut_off = threading.Timer(_READ_SECONDS, lambda: _shut_down(request))
+        cut_off = threading.Timer(_READ_SECONDS, _shut_down, [request])
         cut_off.daemon = True
         cut_off.start()
-        try:
-            if self._tls is not None:
-                assert isinstance(request, socket.socket)
-                request = self._tls.context().wrap_socket(request, server_side=True, do_handshake_on_connect=False)
-                request.do_handshake()
-            super().process_request_thread(request, client_address)
-        except OSError:  # the reader has gone, or the handshake failed
-            self.shutdown_request(request)
-        finally:
-            cut_off.cancel()
-            self._places.release()
+        super().process_request_thread(request, client_address)
+        cut_off.cancel()
+        self._places.release()
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Log what fails, except that a reader has gone."""
+        """Log what fails, except that a reader has gone, or that its handshake failed."""
         error = sys.exception()
         if error is not None and not isinstance(error, OSError):
             _LOG.error("metrics could not be served: %s\n%s", type(error).__name__, location_of(error))
 
 
-class _Certificate:
-    """The certificate of the server, as its files are now."""
-
-    def __init__(self, files: Tls) -> None:
-        self._files = files
-        self._context = self._load()
-
-    def context(self) -> ssl.SSLContext:
-        """For one connection. While the files do not belong together, with the certificate from before."""
-        with suppress(OSError, ValueError):
-            self._context = self._load()
-        return self._context
-
-    def _load(self) -> ssl.SSLContext:
-        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        context.load_cert_chain(self._files.certificate, self._files.key, password="")  # OpenSSL would ask for one
-        return context
-
-
 class _Handler(BaseHTTPRequestHandler):
     server: _Server
-    server_version = "muniment"
-    sys_version = ""
+    server_version, sys_version = "muniment", ""
 
     def do_GET(self) -> None:
         """Answer a reader with the right token."""
-        if not self._is_allowed():
-            self.send_response(401)
-            self.send_header("WWW-Authenticate", "Bearer")
-            self._send(b"send the token as `authorization: Bearer <token>`\n", "text/plain; charset=utf-8")
-        elif self.path.partition("?")[0] != PATH:
-            self.send_response(404)
-            self._send(b"metrics are at /metrics\n", "text/plain; charset=utf-8")
-        else:
+        if self.server.allows(self.headers.get("authorization", "")):
             encode, content_type = choose_encoder(self.headers.get("accept", ""))
-            body = encode(self.server.registry)
-            self.send_response(200)
-            self._send(body, content_type)
+            self._send(200, encode(self.server.registry), content_type)
+        else:
+            self._send(401, b"send the token as `authorization: Bearer <token>`\n", "text/plain; charset=utf-8")
 
     def log_message(self, format: str, *args: object) -> None:
         """No line for a reader."""
 
-    def _is_allowed(self) -> bool:
-        wanted = self.server.token()
-        if wanted is None:  # the socket's mode lets only the server's account in
-            return True
-        scheme, _, sent = self.headers.get("authorization", "").partition(" ")
-        return scheme.lower() == "bearer" and hmac.compare_digest(sent.strip().encode(), wanted.encode())
-
-    def _send(self, body: bytes, content_type: str) -> None:
+    def _send(self, status: int, body: bytes, content_type: str) -> None:
+        self.send_response(status)
+        if status == 401:
+            self.send_header("WWW-Authenticate", "Bearer")
         self.send_header("Content-Type", content_type)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -282,14 +238,12 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _listen(config: MetricsConfig, registry: CollectorRegistry, tls: Tls | None) -> _Server:
-    certificate = _Certificate(tls) if tls is not None and not config.listen.startswith("unix:") else None
     try:
-        return _Server(config, registry, certificate)
+        return _Server(config, registry, None if config.listen.startswith("unix:") else tls)
     except OSError as error:
         raise AddressInUse(f"cannot serve metrics at {config.listen}: {os.strerror(error.errno or 0)}") from None
 
 
-def _shut_down(request: object) -> None:
-    assert isinstance(request, socket.socket)
+def _shut_down(request: socket.socket) -> None:
     with suppress(OSError):
         request.shutdown(socket.SHUT_RDWR)

@@ -34,7 +34,7 @@ REFUSED = Counter(
 )
 CUT_OFF = Counter("muniment_callers_cut_off", "Callers that neither sent nor read for too long.", registry=REGISTRY)
 CALLS_OF_TENANT = Counter("muniment_tenant_calls", "Calls that ended, by tenant.", ("tenant",), registry=REGISTRY)
-"""By number. Those beyond the first thousand that a process sees share a label. The ten with most calls are served."""
+"""By number. Those beyond the first thousand that a process sees share a label."""
 IN_FLIGHT = gauge("muniment_calls_in_flight", "Calls that run, wait, or whose answers are unread.", "pool")
 QUEUED = gauge("muniment_calls_queued", "Calls that wait for their turn.", "pool")
 RUNNING = gauge("muniment_calls_running", "Calls that have their turn.", "pool")
