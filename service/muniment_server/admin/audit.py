@@ -211,7 +211,7 @@ def audit_events(
 def audit_checkpoints(operator: Operator, tenant: str) -> list[Checkpoint]:
     """The last seal of each level at which something is sealed."""
     number = operator.tenant(tenant)
-    return [one for level in Classification if (one := sealing.checkpoint(operator.connection, number, level))]
+    return [one for level in Classification if (one := sealing.checkpoint(operator, number, level))]
 
 
 def verify_audit(operator: Operator, tenant: str, checkpoints: Sequence[Checkpoint]) -> Iterator[Verified]:
@@ -222,11 +222,11 @@ def verify_audit(operator: Operator, tenant: str, checkpoints: Sequence[Checkpoi
         with operator.connection.transaction():
             operator.connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             operator.execute("use_schema", schema=level.role)
-            yield sealing.verify(operator.connection, number, level, of_level)
+            yield sealing.verify(operator, number, level, of_level)
 
 
 def remove_audit_events(operator: Operator, tenant: str, *, before: datetime) -> Iterator[RemovedEvents]:
     """Remove, level by level, the events of sessions that were sealed before *before*. The seals stay."""
     number = operator.tenant(tenant)
     for level in Classification:
-        yield sealing.remove_events(operator.connection, number, level, before=before)
+        yield sealing.remove_events(operator, number, level, before=before)

@@ -15,7 +15,7 @@ from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import AgentNumber, TenantNumber
 from muniment_server.postgres import queries
 from muniment_server.postgres.pool import administrator, operator_conninfo
-from muniment_server.postgres.rows import row_of
+from muniment_server.postgres.rows import rows_of, values_of
 from muniment_server.postgres.transaction import login_of
 
 _FILES = (
@@ -26,17 +26,11 @@ _FILES = (
     "purge.sql",
     "history.sql",
     "inspection.sql",
+    "sealing.sql",
 )
 QUERIES = {name: text for file in _FILES for name, text in queries.load(__package__, file).items()}
 """The queries of all trades, by name."""
 _R = TypeVar("_R")
-
-
-@dataclass(frozen=True, slots=True)
-class Tenant:
-    """A tenant, by its number."""
-
-    tenant: TenantNumber
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +39,6 @@ class Agent:
 
     tenant: TenantNumber
     agent: AgentNumber
-
-
-@dataclass(frozen=True, slots=True)
-class Count:
-    """How many rows there are."""
-
-    rows: int
 
 
 class NoSuchTenant(LookupError):
@@ -76,8 +63,7 @@ class Operator:
 
     def find_tenant(self, name: str) -> TenantNumber | None:
         """The number of a tenant. None if there is no tenant of that name."""
-        row = self.first("find_tenant", Tenant, name=name)
-        return row.tenant if row else None
+        return next(iter(self.values("find_tenant", name=name)), None)
 
     def tenant(self, name: str) -> TenantNumber:
         """The number of a tenant. Raises NoSuchTenant."""
@@ -88,10 +74,10 @@ class Operator:
 
     def agent(self, tenant: str, agent_id: str) -> Agent:
         """An agent of *tenant*. Raises NoSuchAgent."""
-        agent = self.first("find_agent", Agent, tenant_name=tenant, agent_id=agent_id)
-        if agent is None:
+        found = self.rows("find_agent", Agent, tenant_name=tenant, agent_id=agent_id)
+        if not found:
             raise NoSuchAgent(f"{agent_id} of {tenant}")
-        return agent
+        return found[0]
 
     @contextmanager
     def at(self, level: Classification) -> Iterator[None]:
@@ -111,22 +97,15 @@ class Operator:
 
     def rows(self, query: str, row: type[_R], /, **parameters: object) -> list[_R]:
         """The rows of a query by its name."""
-        rows: list[_R] = self._cursor(query, row, parameters).fetchall()
-        return rows
-
-    def first(self, query: str, row: type[_R], /, **parameters: object) -> _R | None:
-        """The first row. None if there is none."""
-        found: _R | None = self._cursor(query, row, parameters).fetchone()
-        return found
+        return rows_of(self.connection, QUERIES, query, row, **{**parameters, "login": self._login})
 
     def one(self, query: str, row: type[_R], /, **parameters: object) -> _R:
         """The only row."""
-        found: _R = self._cursor(query, row, parameters).fetchone()
-        return found
+        return self.rows(query, row, **parameters)[0]
 
-    def _cursor(self, query: str, row: type[_R], parameters: dict[str, object]) -> Any:
-        cursor: Any = self.connection.cursor(row_factory=row_of(row))
-        return cursor.execute(QUERIES[query], {**parameters, "login": self._login})
+    def values(self, query: str, /, **parameters: object) -> list[Any]:
+        """The only column of a query by its name."""
+        return values_of(self.connection, QUERIES, query, **{**parameters, "login": self._login})
 
 
 def require_tenant(tenant: str | None, agent_id: str | None) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from muniment_server.admin.connection import Count, Operator, Tenant
+from muniment_server.admin.connection import Operator
 from muniment_server.admin.tenants import create_tenant
 from muniment_server.domain import tokens
 from muniment_server.domain.classification import Classification
@@ -33,16 +33,6 @@ class TenantMoves(RuntimeError):
     """The tenant with that name is moving to another database server, or has not arrived from one."""
 
 
-@dataclass(frozen=True, slots=True)
-class _HostKeyId:
-    host_key_id: HostKeyId
-
-
-@dataclass(frozen=True, slots=True)
-class _IsMoving:
-    is_moving: bool
-
-
 def create_host_key(
     operator: Operator,
     *,
@@ -60,8 +50,7 @@ def create_host_key(
     """
     with operator.connection.transaction():
         number = operator.find_tenant(tenant) or create_tenant(operator, tenant, taken)
-        found = operator.first("is_moving", _IsMoving, tenant=number)
-        if found is None or found.is_moving:  # None: the tenant moved away while this waited for the lock
+        if operator.values("is_moving", tenant=number) != [False]:  # []: it moved away while this waited for the lock
             raise TenantMoves
         key = tokens.mint(TokenKind.HOST, tenant=number, secret=ids.new_secret())
         host_key_id = ids.new_uuid()
@@ -84,7 +73,7 @@ def list_host_keys(operator: Operator) -> list[HostKey]:
 
 def revoke_host_key(operator: Operator, host_key_id: UUID) -> bool:
     """Revoke a key. False if there is no such key, or it is already revoked."""
-    return operator.first("revoke_host_key", Tenant, host_key_id=host_key_id) is not None
+    return bool(operator.values("revoke_host_key", host_key_id=host_key_id))
 
 
 def accepts_host_key(operator: Operator, key: str) -> bool:
@@ -92,14 +81,14 @@ def accepts_host_key(operator: Operator, key: str) -> bool:
     token = tokens.parse(key)
     if token is None or token.kind is not TokenKind.HOST:
         return False
-    return operator.first("accepts_host_key", _HostKeyId, tenant=token.tenant, key_hash=token.hash) is not None
+    return bool(operator.values("accepts_host_key", tenant=token.tenant, key_hash=token.hash))
 
 
 def freeze_host_keys(operator: Operator, tenant: str) -> int:
     """Refuse the keys of *tenant* until they are thawed; return how many there were. Raises NoSuchTenant."""
-    return operator.one("freeze_host_keys", Count, tenant=operator.tenant(tenant)).rows
+    return int(operator.values("freeze_host_keys", tenant=operator.tenant(tenant))[0])
 
 
 def thaw_host_keys(operator: Operator, tenant: str) -> int:
     """Accept the frozen keys of *tenant* again; return how many there were. Raises NoSuchTenant."""
-    return operator.one("thaw_host_keys", Count, tenant=operator.tenant(tenant)).rows
+    return int(operator.values("thaw_host_keys", tenant=operator.tenant(tenant))[0])

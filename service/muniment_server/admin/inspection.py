@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from muniment_server.admin.connection import Count, Operator
+from muniment_server.admin.connection import Operator
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.limits import NEARLY_FULL
 from muniment_server.search.embeddings import EMBEDDER
@@ -28,11 +28,6 @@ class Size:
 
     tenants: int
     agents: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Broken:
-    broken: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +95,10 @@ def erasing(operator: Operator) -> tuple[int, int]:
     left = 0
     for level in Classification:
         with operator.at(level):
-            left += operator.one("count_erasing", Count).rows
-    return operator.one("count_deleted_agents", Count).rows, left
+            left += operator.values("count_erasing")[0]
+    return operator.values("count_deleted_agents")[0], left
 
 
 def _broken(operator: Operator, level: Classification, query: str) -> int:
     with operator.at(level):
-        return operator.one(query, _Broken).broken
+        return int(operator.values(query)[0])

@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import partial
 from itertools import groupby
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID, uuid4
 
 import psycopg
@@ -34,11 +34,10 @@ from muniment_server.domain.ids import AgentNumber, TenantNumber
 from muniment_server.domain.items import ItemKind
 from muniment_server.postgres import queries
 from muniment_server.postgres.engine import engine_of
-from muniment_server.postgres.rows import row_of
+from muniment_server.postgres.rows import rows_of
 from muniment_server.postgres.transaction import lift_idle_timeout
 from muniment_server.runtime.claims import RANGE
 
-_R = TypeVar("_R")
 _QUERIES = {
     **queries.load("muniment_server.agents", "erasing.sql"),
     **QUERIES,
@@ -156,8 +155,8 @@ def journal_of(connection: psycopg.Connection[Any]) -> Journal:
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         lift_idle_timeout(connection)
-        (origin,) = _rows(connection, "journal_origin", _Origin)
-        return Journal(origin.database, origin.time, tuple(_rows(connection, "list_entries", Entry)))
+        (origin,) = rows_of(connection, _QUERIES, "journal_origin", _Origin)
+        return Journal(origin.database, origin.time, tuple(rows_of(connection, _QUERIES, "list_entries", Entry)))
 
 
 def replay(connection: psycopg.Connection[Any], given: Sequence[Entry]) -> int:
@@ -188,7 +187,7 @@ def _add(connection: psycopg.Connection[Any], given: Sequence[Entry]) -> Iterato
         numbers = list({entry.tenant for entry in batch})
         connection.execute(_QUERIES["skip_tenant_numbers"], {"tenants": numbers, "range": RANGE})
         rows = Jsonb([asdict(entry) for entry in batch], dumps=partial(json.dumps, default=str))
-        yield from _rows(connection, "add_entries", Entry, entries=rows)
+        yield from rows_of(connection, _QUERIES, "add_entries", Entry, entries=rows)
 
 
 def _place(entry: Entry) -> tuple[int, int, int, int, int]:
@@ -210,9 +209,3 @@ def _erase(connection: psycopg.Connection[Any], texts: Mapping[str, str], entrie
 def _execute(connection: psycopg.Connection[Any], query: str, entry: Entry, **more: object) -> None:
     fields = {name: getattr(entry, name) for name in Entry.__slots__}
     connection.execute(query, {**fields, **more})
-
-
-def _rows(connection: psycopg.Connection[Any], query: str, row: type[_R], **parameters: object) -> list[_R]:
-    cursor: Any = connection.cursor(row_factory=row_of(row))
-    found: list[_R] = cursor.execute(_QUERIES[query], parameters).fetchall()
-    return found

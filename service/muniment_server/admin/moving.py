@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
-from typing import Any, TypeVar
+from typing import Any
 
 import psycopg
 from psycopg import sql
@@ -33,11 +33,10 @@ from muniment_server.admin.connection import QUERIES
 from muniment_server.domain.ids import TenantNumber
 from muniment_server.postgres import queries, roles
 from muniment_server.postgres.engine import engine_of
-from muniment_server.postgres.rows import row_of
+from muniment_server.postgres.rows import rows_of, values_of
 from muniment_server.postgres.transaction import login_of
 
 _QUERIES = {**queries.load(__package__, "moving.sql"), **QUERIES}
-_R = TypeVar("_R")
 _SCHEMAS = ("vault", roles.CONTROL, roles.AUDITOR, roles.ERASER, *roles.LEVELS)
 _ATTEMPTS = 3
 """How often rows are copied if some change meanwhile: those that no call of a principal writes, such as seals."""
@@ -127,16 +126,6 @@ class _Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class _Count:
-    rows: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Version:
-    version: int
-
-
-@dataclass(frozen=True, slots=True)
 class _Digest:
     """The number of rows, and sums of two hashes of each. Sums do not depend on an order, and can be subtracted."""
 
@@ -193,12 +182,12 @@ class Move:
         return {
             server: place
             for server, connection in self._servers.items()
-            for place in _rows(connection, "places", Place, name=self._name)
+            for place in rows_of(connection, _QUERIES, "places", Place, name=self._name)
         }
 
     def _holders(self, server: str, tenant: TenantNumber) -> list[Place]:
         """The tenant that has this number at *server*, if there is one."""
-        return _rows(self._servers[server], "holder", Place, tenant=tenant)
+        return rows_of(self._servers[server], _QUERIES, "holder", Place, tenant=tenant)
 
     def _plan_from(self, source: str, target: str, places: Mapping[str, Place]) -> Plan | None:
         place = places[source]
@@ -212,7 +201,7 @@ class Move:
             raise CannotMove(
                 f"the server {target} has another tenant with the number {place.tenant}: no file can name both servers"
             )
-        versions = {_one(self._servers[name], "version", _Version).version for name in (source, target)}
+        versions = {values_of(self._servers[name], _QUERIES, "version")[0] for name in (source, target)}
         if len(versions) > 1:
             raise CannotMove("the two databases have different versions of the schema: run `muniment migrate` on both")
         return Plan(place.tenant, source, target)
@@ -243,7 +232,7 @@ class Move:
     def _close(self, plan: Plan, source: str) -> Iterator[Step]:
         """End the sessions and revoke the keys of the tenant. Calls that wait for a lock find neither afterwards."""
         connection = self._servers[source]
-        if _one(connection, "being_erased", _Count, tenant=plan.tenant).rows:
+        if values_of(connection, _QUERIES, "being_erased", tenant=plan.tenant)[0]:
             raise CannotMove(
                 "deleted agents of this tenant are still being erased: run it again when `muniment doctor` no longer "
                 "says so"
@@ -333,7 +322,7 @@ class Move:
 
     def _lock(self, connection: psycopg.Connection[Any], plan: Plan, source: str) -> None:
         """Lock the tenant's row. Raises CannotMove if another move has changed it since the plan was made."""
-        places = _rows(connection, "lock_moving_tenant", Place, tenant=plan.tenant)
+        places = rows_of(connection, _QUERIES, "lock_moving_tenant", Place, tenant=plan.tenant)
         if not places or places[0].moving_from is not None or places[0].moving_to not in {None, plan.target}:
             raise CannotMove(f"another move of this tenant has changed what {source} has: run it again")
 
@@ -359,9 +348,9 @@ def _end_principals(connection: psycopg.Connection[Any], tenant: TenantNumber) -
 def _tables(connection: psycopg.Connection[Any]) -> list[_Table]:
     """The tables with rows of tenants, but that of tenants itself. One that another refers to is before it."""
     schemas = list(_SCHEMAS)
-    found = {str(table): table for table in _rows(connection, "tables", _Table, schemas=schemas)}
+    found = {str(table): table for table in rows_of(connection, _QUERIES, "tables", _Table, schemas=schemas)}
     order = TopologicalSorter[str](dict.fromkeys(found, ()))
-    for reference in _rows(connection, "references", _Reference, schemas=schemas):
+    for reference in rows_of(connection, _QUERIES, "references", _Reference, schemas=schemas):
         order.add(f"{reference.schema}.{reference.name}", f"{reference.to_schema}.{reference.to_name}")
     return [found[name] for name in order.static_order() if name != "vault.tenant"]
 
@@ -417,7 +406,7 @@ def _summed(connection: psycopg.Connection[Any], rows: sql.SQL, tenant: TenantNu
 
 def _drop(connection: psycopg.Connection[Any], tenant: TenantNumber, name: str, tables: Sequence[_Table]) -> None:
     """Drop what an interrupted move has left: the rows of a tenant that has not arrived. Raises CannotMove."""
-    places = _rows(connection, "lock_moving_tenant", Place, tenant=tenant)
+    places = rows_of(connection, _QUERIES, "lock_moving_tenant", Place, tenant=tenant)
     if not places:
         return
     if not places[0].is_copy(name):
@@ -429,13 +418,3 @@ def _drop(connection: psycopg.Connection[Any], tenant: TenantNumber, name: str, 
 
 def _execute(connection: psycopg.Connection[Any], query: str, /, **parameters: object) -> None:
     connection.execute(_QUERIES[query], parameters)
-
-
-def _one(connection: psycopg.Connection[Any], query: str, row: type[_R], /, **parameters: object) -> _R:
-    return _rows(connection, query, row, **parameters)[0]
-
-
-def _rows(connection: psycopg.Connection[Any], query: str, row: type[_R], /, **parameters: object) -> list[_R]:
-    cursor: Any = connection.cursor(row_factory=row_of(row))
-    found: list[_R] = cursor.execute(_QUERIES[query], parameters).fetchall()
-    return found

@@ -17,7 +17,7 @@ from muniment.cli.content import confirm
 from muniment.cli.failures import Discreet, Failure
 from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.parameters import DURATION, TEXT
-from muniment_server.admin.connection import Operator, Tenant, require_tenant
+from muniment_server.admin.connection import Operator, require_tenant
 from muniment_server.admin.database import with_operator
 from muniment_server.admin.history import KINDS, stored_name
 from muniment_server.domain.classification import Classification
@@ -193,11 +193,7 @@ def remove_versions(operator: Operator, what: Purgeable, *, before: datetime) ->
 
 def remove_sessions(operator: Operator, what: Purgeable, *, before: datetime) -> Iterator[list[PurgedSession]]:
     """Remove, in batches, sessions that were closed or expired before *before*, of the owner in *what*."""
-    if what.tenant is None:
-        tenants = [found.tenant for found in operator.rows("list_tenants", Tenant)]
-    else:
-        tenants = [what.tenant]
-    for tenant in tenants:
+    for tenant in operator.values("list_tenants") if what.tenant is None else [what.tenant]:
         last = SessionId(UUID(int=0))
         while batch := operator.rows(
             "purge_sessions",

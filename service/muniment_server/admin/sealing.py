@@ -11,19 +11,15 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar
+from typing import TypeVar
 
-import psycopg
-
+from muniment_server.admin.connection import Operator
 from muniment_server.background.sealer import last_seals
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import TenantNumber
 from muniment_server.domain.seals import Seal, SealableEvent, hash_of_events
-from muniment_server.postgres import queries
-from muniment_server.postgres.rows import row_of
-from muniment_server.postgres.transaction import lift_idle_timeout, login_of
+from muniment_server.postgres.transaction import lift_idle_timeout
 
-_QUERIES = queries.load(__package__, "sealing.sql")
 _R = TypeVar("_R")
 _UNSEALED_LIMIT = timedelta(minutes=15)
 """Servers seal every ten seconds."""
@@ -118,49 +114,46 @@ class _Batch:
     events: int
 
 
-def checkpoint(connection: psycopg.Connection[Any], tenant: TenantNumber, level: Classification) -> Checkpoint | None:
+def checkpoint(operator: Operator, tenant: TenantNumber, level: Classification) -> Checkpoint | None:
     """The last seal of one chain, or None if nothing is sealed."""
-    seal = last_seals(connection, tenant).get(level)
+    seal = last_seals(operator.connection, tenant).get(level)
     return Checkpoint(level, seal.number, seal.event_count, seal.hash.hex()) if seal else None
 
 
 def remove_events(
-    connection: psycopg.Connection[Any], tenant: TenantNumber, level: Classification, *, before: datetime
+    operator: Operator, tenant: TenantNumber, level: Classification, *, before: datetime
 ) -> RemovedEvents:
     """Remove the events of sessions that were sealed before *before*, with an audit event that names the last seal.
 
     The seals stay, and so do the events of hosts and operators: the journal and the ledgers need them.
     """
     key = {"tenant": tenant, "level": level}
-    found: list[_Removable] = _rows(connection, "newest_removable_seal", _Removable, {**key, "before": before})
+    found = operator.rows("newest_removable_seal", _Removable, before=before, **key)
     if not found:
         return RemovedEvents(level, 0)
     (newest,) = found
     reason = f"seals of {level.name} up to {newest.number}, hash {newest.hash.hex()},"
-    removal = {"tenant": tenant, "reason": reason, "login": login_of(connection)}
-    connection.execute(_QUERIES["record_removal"], removal)
+    operator.execute("record_removal", tenant=tenant, reason=reason)
     after, removed = 0, 0
     while after < newest.number:
-        with connection.transaction():
-            connection.execute(_QUERIES["enter_schema"], {"schema": level.role})
-            (batch,) = _rows(connection, "remove_events", _Batch, {**key, "after": after, "last": newest.number})
+        with operator.at(level):
+            batch = operator.one("remove_events", _Batch, after=after, last=newest.number, **key)
         after, removed = batch.last or newest.number, removed + batch.events
     return RemovedEvents(level, removed)
 
 
 def verify(
-    connection: psycopg.Connection[Any],
+    operator: Operator,
     tenant: TenantNumber,
     level: Classification,
     checkpoints: Sequence[Checkpoint] = (),
 ) -> Verified:
     """Compare the events, the seals and the items of one tenant and level, and its *checkpoints*.
 
-    *connection* finds the tables of the level by unqualified names, and is in a transaction that sees one state of the
-    database.
+    *operator* finds the tables of the level by unqualified names, in a transaction that sees one state of the database.
     """
-    lift_idle_timeout(connection)
-    return _Verification(connection, tenant, level, checkpoints).run()
+    lift_idle_timeout(operator.connection)
+    return _Verification(operator, tenant, level, checkpoints).run()
 
 
 class _Verification:
@@ -168,12 +161,12 @@ class _Verification:
 
     def __init__(
         self,
-        connection: psycopg.Connection[Any],
+        operator: Operator,
         tenant: TenantNumber,
         level: Classification,
         checkpoints: Sequence[Checkpoint],
     ) -> None:
-        self._connection = connection
+        self._operator = operator
         self._key = {"tenant": tenant, "level": level}
         self._checkpoints = checkpoints
         self._found = Verified(level)
@@ -283,7 +276,7 @@ class _Verification:
         self._found.notes.extend(f"{what}: {number} ({why})" for number, what, why in found if number)
 
     def _verify_unsealed(self) -> None:
-        self._connection.execute(_QUERIES["avoid_nested_loops"], {"enabled": "off"})
+        self._operator.execute("avoid_nested_loops", enabled="off")
         (unsealed,) = self._rows("unsealed_events", _Unsealed)
         self._found.unsealed = unsealed.number
         if unsealed.copies:
@@ -303,7 +296,7 @@ class _Verification:
 
     def _verify_changes(self, removed_until: datetime) -> None:
         (changes,) = self._rows("unaudited_changes", _Changes, removed_until=removed_until)
-        self._connection.execute(_QUERIES["avoid_nested_loops"], {"enabled": "on"})
+        self._operator.execute("avoid_nested_loops", enabled="on")
         if changes.elsewhere:
             self._problem(f"{changes.elsewhere} versions of items have the audit event of another level or item")
         if changes.nowhere:
@@ -322,10 +315,4 @@ class _Verification:
         self._found.problems.append(text)
 
     def _rows(self, name: str, row: type[_R], **parameters: object) -> list[_R]:
-        return _rows(self._connection, name, row, {**self._key, **parameters})
-
-
-def _rows(connection: psycopg.Connection[Any], name: str, row: type[_R], parameters: Mapping[str, object]) -> list[_R]:
-    cursor: Any = connection.cursor(row_factory=row_of(row))
-    rows: list[_R] = cursor.execute(_QUERIES[name], parameters).fetchall()
-    return rows
+        return self._operator.rows(name, row, **self._key, **parameters)

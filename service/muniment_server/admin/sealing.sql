@@ -1,9 +1,5 @@
 -- How the seals of the audit log are verified, and sealed events removed, as the owner.
 
--- name: enter_schema
--- Resolve unqualified names in one schema until the end of the transaction.
-SELECT set_config('search_path', %(schema)s, true);
-
 -- name: avoid_nested_loops
 -- Whole tables are compared: before they are analyzed, loops over one of them for each row of the other would take hours.
 SELECT set_config('enable_nestloop', %(enabled)s, true);

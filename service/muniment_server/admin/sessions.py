@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
 
-from muniment_server.admin.connection import Count, Operator, require_tenant
+from muniment_server.admin.connection import Operator, require_tenant
 from muniment_server.domain.ids import SessionId, TenantNumber
 
 _UNDER_WAY_SECONDS = 2.0
@@ -31,7 +31,7 @@ def close_sessions(operator: Operator, command: str, *, tenant: str | None = Non
     number = None if tenant is None else operator.tenant(tenant)
     agent = None if tenant is None or agent_id is None else operator.agent(tenant, agent_id).agent
     whose = {"tenant": number, "agent": agent, "session_ids": None}
-    return operator.one("close_sessions", Count, command=command, **whose).rows
+    return int(operator.values("close_sessions", command=command, **whose)[0])
 
 
 def sessions_of_host_key(operator: Operator, host_key_id: UUID) -> list[OpenSession]:
@@ -45,7 +45,7 @@ def close_sessions_of_host_key(operator: Operator, host_key_id: UUID) -> int:
     if not found:
         return 0
     whose = {"tenant": found[0].tenant, "agent": None, "session_ids": [each.session_id for each in found]}
-    return operator.one("close_sessions", Count, command="host-key revoke", **whose).rows
+    return int(operator.values("close_sessions", command="host-key revoke", **whose)[0])
 
 
 def close_twice(close: Callable[[], int]) -> int:

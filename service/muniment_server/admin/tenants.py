@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from muniment_server.admin.connection import Operator, Tenant
+from muniment_server.admin.connection import Operator
 from muniment_server.domain.ids import TenantNumber
 from muniment_server.runtime.claims import RANGE
 
@@ -33,14 +33,9 @@ class MovingTenant:
     moving_from: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Name:
-    name: str
-
-
 def tenant_names(operator: Operator) -> list[str]:
     """The names of all tenants."""
-    return [found.name for found in operator.rows("list_tenant_names", _Name)]
+    return operator.values("list_tenant_names")
 
 
 def tenant_limits(operator: Operator, tenant: str) -> TenantLimits:
@@ -62,4 +57,4 @@ def create_tenant(operator: Operator, name: str, taken: Collection[TenantNumber]
     """Create a tenant. A lock replaces a unique index on names: every index begins with the tenant."""
     operator.execute("lock_tenants")
     operator.execute("skip_tenant_numbers", tenants=list(taken), range=RANGE)
-    return operator.find_tenant(name) or operator.one("create_tenant", Tenant, name=name).tenant
+    return operator.find_tenant(name) or TenantNumber(operator.values("create_tenant", name=name)[0])

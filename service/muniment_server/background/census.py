@@ -15,7 +15,6 @@ import psycopg
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 from psycopg import conninfo as libpq
-from psycopg.rows import class_row
 
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import MunimentError
@@ -26,6 +25,7 @@ from muniment_server.postgres.driver_errors import NO_SQLSTATE
 from muniment_server.postgres.epochs import EpochGuard
 from muniment_server.postgres.placement import Placement
 from muniment_server.postgres.pool import Database, RoleConnection
+from muniment_server.postgres.rows import rows_of
 from muniment_server.process.assignment import epoch_directory
 from muniment_server.telemetry.metrics import OTHERS
 
@@ -37,26 +37,14 @@ _COUNT_SECONDS = 2.0
 _PING_SECONDS = 1.0
 _WAIT_SECONDS = 3.0
 """How long a reader of the metrics waits for the database. Readers are cut off after more."""
-MOST_TENANTS = 10
+_MOST_TENANTS = 10
 """How many tenants the metrics name. The rest is summed up."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Sessions:
-    level: int
-    number: int
 
 
 @dataclass(frozen=True, slots=True)
 class _Agents:
     live: int
     deleted: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Tenants:
-    tenant: int
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,19 +148,18 @@ class Census:
         self._counted = self._clock()
 
     def _families_of(self, connection: RoleConnection) -> Iterator[GaugeMetricFamily]:
-        agents = _rows(connection, "agents", _Agents)[0]
+        agents = rows_of(connection, _QUERIES, "agents", _Agents)[0]
         yield GaugeMetricFamily("muniment_agents", "Agents.", value=agents.live)
         yield GaugeMetricFamily("muniment_agents_being_erased", "Deleted agents with rows left.", value=agents.deleted)
-        sessions = {row.level: row.number for row in _rows(connection, "sessions", _Sessions)}
-        yield _by_level("muniment_sessions", "Open sessions, by the taint of their conversations.", sessions)
-        stored = _rows(connection, "stored", _Stored)
-        self.names = {str(row.tenant): row.name for row in _rows(connection, "tenants", _Tenants)}
+        sessions = connection.execute(_QUERIES["sessions"]).fetchall()
+        yield _by_level("muniment_sessions", "Open sessions, by the taint of their conversations.", dict(sessions))
+        self.names = {str(tenant): name for tenant, name in connection.execute(_QUERIES["tenants"])}
         at_levels, of_tenants = Counter[int](), Counter[str]()
-        for row in stored:
+        for row in rows_of(connection, _QUERIES, "stored", _Stored):
             at_levels[row.level] += row.bytes
             of_tenants[str(row.tenant)] += row.bytes
         yield _by_level("muniment_stored_bytes", "Bytes stored, as they count for limits.", at_levels)
-        yield by_tenant("muniment_tenant_stored_bytes", "The same, by tenant.", of_tenants, self.names)
+        yield _by_tenant("muniment_tenant_stored_bytes", "The same, by tenant.", of_tenants, self.names)
 
 
 class Censuses:
@@ -234,13 +221,12 @@ def _without_samples(family: Metric) -> Metric:
     return Metric(family.name, family.documentation, family.type, family.unit)
 
 
-def by_tenant(name: str, text: str, values: Mapping[str, float], names: Mapping[str, str]) -> GaugeMetricFamily:
+def _by_tenant(name: str, text: str, values: Counter[str], names: Mapping[str, str]) -> GaugeMetricFamily:
     """A metric of the tenants with the highest *values*, by number and name, and of all others together."""
     family = GaugeMetricFamily(name, text, labels=("tenant", "name"))
-    highest = sorted((key for key in values if key != OTHERS), key=lambda key: -values[key])[:MOST_TENANTS]
-    for key in highest:
-        family.add_metric((key, names.get(key, "")), values[key])
-    family.add_metric((OTHERS, ""), sum(value for key, value in values.items() if key not in highest))
+    for key, value in values.most_common(_MOST_TENANTS):
+        family.add_metric((key, names.get(key, "")), value)
+    family.add_metric((OTHERS, ""), sum(value for _, value in values.most_common()[_MOST_TENANTS:]))
     return family
 
 
@@ -294,7 +280,3 @@ def checksum_failures(connection: psycopg.Connection[Any]) -> int | None:
     """How often Postgres has read a damaged page of the database. None if it has no checksums."""
     (number,) = connection.execute(_QUERIES["checksum_failures"]).fetchone() or (None,)
     return None if number is None else int(number)
-
-
-def _rows(connection: RoleConnection, name: str, row: type[Any]) -> list[Any]:
-    return connection.cursor(row_factory=class_row(row)).execute(_QUERIES[name]).fetchall()

@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import psycopg
-from psycopg.rows import class_row
 
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import AgentNumber, TenantNumber
 from muniment_server.postgres import queries, roles
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.pool import Database, RoleConnection
+from muniment_server.postgres.rows import rows_of
 
 _LOG = logging.getLogger("muniment.eraser")
 _QUERIES = queries.load(__package__, "eraser.sql")
@@ -124,8 +124,7 @@ class Eraser:
 
     def _deleted_agents(self) -> Sequence[_Agent]:
         with self._turn() as connection:
-            cursor = connection.cursor(row_factory=class_row(_Agent))
-            return cursor.execute(_QUERIES["deleted_agents"], {"most": _MOST_AGENTS}).fetchall()
+            return rows_of(connection, _QUERIES, "deleted_agents", _Agent, most=_MOST_AGENTS)
 
     def _erase_batch(self, agent: _Agent, schema: str, query: str) -> int:
         """Erase up to `_BATCH_ROWS` rows and return how many. Pauses as long afterwards, for the sake of callers."""

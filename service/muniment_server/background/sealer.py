@@ -10,11 +10,11 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
 import psycopg
@@ -25,12 +25,11 @@ from muniment_server.domain.seals import Seal, SealableEvent, seal_events
 from muniment_server.postgres import queries, roles
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.placement import PlacedDatabase
-from muniment_server.postgres.rows import row_of
+from muniment_server.postgres.rows import rows_of, values_of
 from muniment_server.telemetry import worker_metrics as metrics
 
 _LOG = logging.getLogger("muniment.sealer")
 _QUERIES = queries.load(__package__, "sealer.sql")
-_R = TypeVar("_R")
 _INTERVAL = 10.0
 _FRESH = timedelta(seconds=5)
 """A tenant whose last seal is younger is skipped: another worker is sealing it."""
@@ -67,21 +66,6 @@ class Raced(Exception):
 class _Scanned(SealableEvent):
     number: int | None
     """The number of its seal, or None if it is not sealed."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Tenant:
-    tenant: TenantNumber
-
-
-@dataclass(frozen=True, slots=True)
-class _Now:
-    now: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class _Added:
-    number: int
 
 
 @dataclass(slots=True)
@@ -187,7 +171,7 @@ def _until(seconds: float, positions: Iterator[Position]) -> Iterator[Position |
 
 def tenants(connection: psycopg.Connection[Any]) -> list[TenantNumber]:
     """All tenants."""
-    return [found.tenant for found in _rows(connection, "tenants_to_seal", _Tenant, {})]
+    return values_of(connection, _QUERIES, "tenants_to_seal")
 
 
 def seal_tenant(connection: psycopg.Connection[Any], tenant: TenantNumber, after: Position) -> Iterator[Position]:
@@ -197,7 +181,7 @@ def seal_tenant(connection: psycopg.Connection[Any], tenant: TenantNumber, after
     sealed.
     """
     last = last_seals(connection, tenant)
-    while batch := _rows(connection, "next_events", _Scanned, {"tenant": tenant, **_parameters_of(after)}):
+    while batch := rows_of(connection, _QUERIES, "next_events", _Scanned, tenant=tenant, **asdict(after)):
         new = sorted((event for event in batch if event.number is None), key=_chain_and_source)
         for (level, _), events in groupby(new, key=_chain_and_source):
             last[level] = _seal(connection, list(events), last.get(level))
@@ -207,31 +191,22 @@ def seal_tenant(connection: psycopg.Connection[Any], tenant: TenantNumber, after
 
 def last_seals(connection: psycopg.Connection[Any], tenant: TenantNumber) -> dict[Classification, Seal]:
     """The last seal of each level that has one."""
-    return {seal.level: seal for seal in _rows(connection, "last_seals", Seal, {"tenant": tenant})}
+    return {seal.level: seal for seal in rows_of(connection, _QUERIES, "last_seals", Seal, tenant=tenant)}
 
 
 def _seal(connection: psycopg.Connection[Any], events: Sequence[SealableEvent], last: Seal | None) -> Seal:
     """Seal *events*. *last* must have been read before the events: then no event is sealed twice."""
     seal = seal_events(events, last, _now(connection))
-    if not _rows(connection, "add_seal", _Added, {**asdict(seal), "event_ids": [event.event_id for event in events]}):
+    event_ids = [event.event_id for event in events]
+    if not values_of(connection, _QUERIES, "add_seal", event_ids=event_ids, **asdict(seal)):
         raise Raced
     return seal
 
 
 def _now(connection: psycopg.Connection[Any]) -> datetime:
-    (row,) = _rows(connection, "now", _Now, {})
-    return row.now
+    now: datetime = values_of(connection, _QUERIES, "now")[0]
+    return now
 
 
 def _chain_and_source(event: SealableEvent) -> tuple[Classification, bool]:
     return event.level, event.by_host
-
-
-def _parameters_of(position: Position) -> Mapping[str, object]:
-    return {"time": position.time, "event_id": position.event_id}
-
-
-def _rows(connection: psycopg.Connection[Any], name: str, row: type[_R], parameters: Mapping[str, object]) -> list[_R]:
-    cursor: Any = connection.cursor(row_factory=row_of(row))
-    rows: list[_R] = cursor.execute(_QUERIES[name], parameters).fetchall()
-    return rows

@@ -8,9 +8,26 @@ from enum import Enum
 from functools import cache
 from typing import Any, TypeVar, get_args, get_type_hints
 
-from psycopg.rows import BaseRowFactory, RowMaker
+import psycopg
+from psycopg.rows import BaseRowFactory, RowMaker, scalar_row
 
 _R = TypeVar("_R")
+
+
+def rows_of(
+    connection: psycopg.Connection[Any], queries: Mapping[str, str], query: str, row: type[_R], /, **parameters: object
+) -> list[_R]:
+    """The rows of one of the *queries*, by its name."""
+    cursor: Any = connection.cursor(row_factory=row_of(row))
+    found: list[_R] = cursor.execute(queries[query], parameters).fetchall()
+    return found
+
+
+def values_of(
+    connection: psycopg.Connection[Any], queries: Mapping[str, str], query: str, /, **parameters: object
+) -> list[Any]:
+    """The only column of one of the *queries*, by its name."""
+    return connection.cursor(row_factory=scalar_row).execute(queries[query], parameters).fetchall()
 
 
 def row_of(row: type[_R]) -> BaseRowFactory[_R | None]:

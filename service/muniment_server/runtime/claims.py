@@ -9,13 +9,13 @@ from typing import Any
 
 import psycopg
 from psycopg import sql
-from psycopg.rows import class_row
 
 from muniment_server.domain.ids import TenantNumber
 from muniment_server.monitor.grants import served_tenants
 from muniment_server.postgres import queries
 from muniment_server.postgres.engine import engine_of
 from muniment_server.postgres.placement import Placement, claimed_twice
+from muniment_server.postgres.rows import rows_of, values_of
 
 _QUERIES = queries.load(__package__, "claims.sql")
 RANGE = 10**12
@@ -40,11 +40,6 @@ class Numbers:
 
 
 @dataclass(frozen=True, slots=True)
-class _Tenant:
-    tenant: TenantNumber
-
-
-@dataclass(frozen=True, slots=True)
 class Claim:
     """What one server has."""
 
@@ -59,15 +54,12 @@ def claim_of(connection: psycopg.Connection[Any]) -> Claim:
 
 def tenants_of(connection: psycopg.Connection[Any]) -> frozenset[TenantNumber]:
     """All tenants of the server of *connection*, also those that are moving."""
-    tenants = connection.cursor(row_factory=class_row(_Tenant)).execute(_QUERIES["known_tenants"]).fetchall()
-    return frozenset(found.tenant for found in tenants)
+    return frozenset(values_of(connection, _QUERIES, "known_tenants"))
 
 
 def numbers_of(connection: psycopg.Connection[Any]) -> Numbers:
     """The numbers that the server of *connection* gives to new tenants."""
-    found = connection.cursor(row_factory=class_row(Numbers)).execute(_QUERIES["numbers"]).fetchone()
-    assert found is not None  # the sequence exists
-    return found
+    return rows_of(connection, _QUERIES, "numbers", Numbers)[0]
 
 
 def problems(claims: Mapping[str, Claim]) -> Iterator[str]:

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
-from psycopg.rows import class_row
 
 from muniment_server.postgres import queries
+from muniment_server.postgres.rows import values_of
 
 _MOST = timedelta(minutes=1)
 _QUERIES = queries.load(__package__, "clocks.sql")
-
-
-@dataclass(frozen=True, slots=True)
-class _Time:
-    time: datetime
 
 
 def warnings(connection: psycopg.Connection[Any]) -> list[str]:
@@ -25,9 +19,7 @@ def warnings(connection: psycopg.Connection[Any]) -> list[str]:
 
     A database clock that is ahead ends sessions and expires items early.
     """
-    found = connection.cursor(row_factory=class_row(_Time)).execute(_QUERIES["time"]).fetchone()
-    assert found is not None  # a query without FROM has one row
-    difference = found.time - datetime.now(UTC)
+    difference: timedelta = values_of(connection, _QUERIES, "time")[0] - datetime.now(UTC)
     if abs(difference) <= _MOST:
         return []
     direction = "ahead of" if difference > timedelta() else "behind"

@@ -8,11 +8,10 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 
-from psycopg.rows import class_row
-
 from muniment_server.monitor.grants import RESERVED_CONNECTIONS
 from muniment_server.postgres import queries, roles
 from muniment_server.postgres.pool import RoleConnection
+from muniment_server.postgres.rows import rows_of
 
 _QUERIES = queries.load(__package__, "connection_budget.sql")
 
@@ -31,12 +30,7 @@ def application_name(connections: int) -> str:
 
 def warnings(connection: RoleConnection, connections: int) -> list[str]:
     """A warning if the running servers, and one more that may open *connections*, could exceed max_connections."""
-    found = (
-        connection.cursor(row_factory=class_row(_Budgets))
-        .execute(_QUERIES["budgets"], {"role": roles.CONTROL})
-        .fetchone()
-    )
-    assert found is not None  # an aggregate without GROUP BY has one row
+    (found,) = rows_of(connection, _QUERIES, "budgets", _Budgets, role=roles.CONTROL)
     most = found.max_connections - RESERVED_CONNECTIONS
     if found.connections + connections <= most:
         return []

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import psycopg
 from psycopg import conninfo as libpq
-from psycopg.rows import class_row
 
 from muniment_server.embedded_postgres import EmbeddedPostgres, conninfo_of_running
 from muniment_server.monitor import gate
@@ -23,6 +22,7 @@ from muniment_server.postgres.engine import engine_of
 from muniment_server.postgres.epochs import Epoch, EpochGuard, WrongEpoch
 from muniment_server.postgres.placement import ONLY, Placement
 from muniment_server.postgres.pool import NETWORK, RoleConnection, WrongRole, WrongSettings
+from muniment_server.postgres.rows import values_of
 from muniment_server.process.assignment import epoch_directory
 from muniment_server.runtime import claims as _claims
 from muniment_server.runtime import clocks, connection_budget, restoring, servers_file
@@ -53,11 +53,6 @@ _NEEDS_SESSION_MODE = (
 
 class NotReady(RuntimeError):
     """The database must not be served in its current state. The text has one line for each problem."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    found: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,13 +251,11 @@ def has_host_key(placement: Placement) -> bool:
     for conninfo in placement.servers.values():
         try:
             with _logged_in(conninfo, roles.CONTROL) as connection:
-                row = connection.cursor(row_factory=class_row(_Found)).execute(_QUERIES["has_host_key"]).fetchone()
+                if values_of(connection, _QUERIES, "has_host_key")[0]:
+                    return True
         except psycopg.OperationalError:
             if len(placement.servers) == 1:
                 raise
-            return True
-        assert row is not None  # a query without FROM has one row
-        if row.found:
             return True
     return False
 
