@@ -91,7 +91,7 @@ def backup(config: DatabaseConfig, file: Path) -> None:
         raise Failure(
             "a backup is binary, and standard output is a terminal", "name a file, or redirect standard output"
         )
-    with existing_database(config) as admin, _working("Backing up"):
+    with existing_database(config) as admin, Console(stderr=True).status("Backing up…"):
         if file == _STANDARD:
             dumps.dump(admin, sys.stdout.buffer)
         else:
@@ -129,7 +129,7 @@ def restore(config: DatabaseConfig, file: Path, journal: Path | None) -> None:
     _require_whole(file)
     if given is not None and given.database != dumps.first_migration(file):
         raise Failure(f"{journal} and {file} are of different databases", "give the journal of the same database")
-    with _working("Restoring"), _emptied_database(config, file) as admin:
+    with Console(stderr=True).status("Restoring…"), _emptied_database(config, file) as admin:
         closed, repeated = _restore(admin, file, () if given is None else given.entries, config.passfile)
         lack_passwords = _lack_passwords(admin)
     print_note(f"The database is ready. {closed} open {'session was' if closed == 1 else 'sessions were'} closed.")
@@ -163,7 +163,7 @@ def verify(file: Path) -> None:
         Path(folder).chmod(0o711)  # root's Postgres runs as another account, which must pass
         with EmbeddedPostgres(Path(folder, "postgres"), roles=roles.ALL, durable=True) as embedded:
             admin = embedded.conninfo(user=databases.SUPERUSER)
-            with _working("Restoring"), dumps.emptied(admin, file):
+            with Console(stderr=True).status("Restoring…"), dumps.emptied(admin, file):
                 _restore(admin, file, ())
             findings = [
                 *check_database(databases.without(admin, "user"), admin=admin, connections=0),
@@ -287,17 +287,6 @@ def _size(admin: str) -> Finding:
     with connect_operator(admin) as operator:
         size = size_of(operator)
     return Finding(Verdict.GOOD, f"agents in the backup: {size.agents}; tenants: {size.tenants}")
-
-
-@contextmanager
-def _working(what: str) -> Iterator[None]:
-    """Show that something is under way, on a terminal."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield
-        return
-    with console.status(f"{what}…"):
-        yield
 
 
 def add_closed_sessions(operator: Operator, load: Callable[[psycopg.Connection[Any]], None]) -> int:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import resource
-import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -18,7 +16,7 @@ from psycopg import conninfo as libpq
 from psycopg import pq
 
 from muniment_server.admin import development
-from muniment_server.admin.connection import connect_operator
+from muniment_server.admin.connection import Operator, connect_operator
 from muniment_server.admin.database import has_cluster, message_of, require_passfile, servers_of
 from muniment_server.admin.inspection import (
     NearlyFull,
@@ -40,7 +38,7 @@ from muniment_server.postgres import roles
 from muniment_server.postgres.disk import LEAST_FREE, free_bytes
 from muniment_server.postgres.driver_errors import AFTER_DAMAGE, storage_advice
 from muniment_server.postgres.engine import silent_node
-from muniment_server.postgres.epochs import Epoch, EpochGuard, WrongEpoch
+from muniment_server.postgres.epochs import EpochGuard, WrongEpoch
 from muniment_server.postgres.placement import Placement
 from muniment_server.postgres.pool import next_passfile
 from muniment_server.process.hardening import forbid_core_dumps
@@ -49,7 +47,6 @@ from muniment_server.runtime.configuration import DatabaseConfig, ServerConfig
 from muniment_server.runtime.passfile import PassfileError, with_passfile
 from muniment_server.runtime.supervisor import embedder_is_installed
 
-_OLDEST_PYTHON = (3, 11)
 _MOST_NAMED = 10
 """How many agents that are nearly full are named for each level."""
 _CONNECT_SECONDS = "5"
@@ -120,10 +117,6 @@ def _check_claims(placement: Placement) -> Iterator[Finding]:
 
 
 def _check_machine() -> Iterator[Finding]:
-    if sys.version_info >= _OLDEST_PYTHON:
-        yield _good(f"Python {platform.python_version()}")
-    else:
-        yield _bad(f"Python {platform.python_version()}: install 3.11 or newer")
     forbid_core_dumps()
     if max(resource.getrlimit(resource.RLIMIT_CORE)) <= 1:  # bytes
         yield _good("core dumps are disabled: a server's memory does not reach a file")
@@ -142,7 +135,10 @@ def _check_embedded_database(config: DatabaseConfig, data_dir: Path, *, deep: bo
         return
     yield _check_disk(databases.cluster_directory(data_dir))
     try:
-        yield _check_running(data_dir)
+        runs = conninfo_of_running(databases.cluster_directory(data_dir), user=databases.SUPERUSER) is not None
+        yield _good(
+            f"{'a' if runs else 'no'} server is running here{'' if runs else ': this check starts its database'}"
+        )
         with databases.embedded_database(data_dir) as admin:
             conninfo = databases.without(admin, "user")
             yield from _check_epoch(config, conninfo)
@@ -182,12 +178,6 @@ def _check_credentials(file: Path) -> Iterator[Finding]:
         yield _good(f"{file} is closed to other users")
 
 
-def _check_running(data_dir: Path) -> Finding:
-    if conninfo_of_running(databases.cluster_directory(data_dir), user=databases.SUPERUSER) is None:
-        return _good("no server is running here: its database is started for this check")
-    return _good("a server is running here")
-
-
 def _check_external_database(config: DatabaseConfig, *, deep: bool) -> Iterator[Finding]:
     assert config.url is not None
     try:
@@ -211,7 +201,7 @@ def _check_rotation(conninfo: str, passfile: Path) -> tuple[str, Finding]:
     """The conninfo with the passfile that the database accepts: the next one, once the passwords were rotated."""
     coming = next_passfile(passfile)
     rotated = libpq.make_conninfo(conninfo, passfile=str(coming))
-    if any(_login_problem(conninfo, roles.CONTROL)) and not any(_login_problem(rotated, roles.CONTROL)):
+    if any(_login_problems(conninfo, roles.CONTROL)) and not any(_login_problems(rotated, roles.CONTROL)):
         return rotated, _bad(f"the passwords were rotated: rename {coming} to {passfile.resolve()}")
     return conninfo, _good(f"{coming} has the passwords of a coming rotation")
 
@@ -219,9 +209,11 @@ def _check_rotation(conninfo: str, passfile: Path) -> tuple[str, Finding]:
 def _check_epoch(config: DatabaseConfig, conninfo: str) -> Iterator[Finding]:
     """Whether `serve` would use the server. A database that cannot be reached is reported elsewhere."""
     if config.epoch_directory is None:
-        yield _epoch_is_not_kept(several_hosts="," in str(libpq.conninfo_to_dict(conninfo).get("host", "")))
+        several_hosts = "," in str(libpq.conninfo_to_dict(conninfo).get("host", ""))
+        text = "not fenced: after a restart, `serve` would accept an old primary: give it a --state-dir"
+        yield _bad(text) if several_hosts else _worth_knowing(text)
         return
-    guard = EpochGuard(config.epoch_directory)
+    directory, guard = config.epoch_directory, EpochGuard(config.epoch_directory)
     try:
         guard.check(databases.epoch_of(conninfo))
     except WrongEpoch as refused:
@@ -229,18 +221,11 @@ def _check_epoch(config: DatabaseConfig, conninfo: str) -> Iterator[Finding]:
     except psycopg.Error:
         return
     else:
-        yield _epoch_is_kept(config.epoch_directory, guard.highest())
-
-
-def _epoch_is_not_kept(*, several_hosts: bool) -> Finding:
-    text = "not fenced: after a restart, `serve` would accept an old primary: give it a --state-dir"
-    return _bad(text) if several_hosts else _worth_knowing(text)
-
-
-def _epoch_is_kept(directory: Path, highest: Epoch | None) -> Finding:
-    if highest is None:
-        return _worth_knowing(f"no server has used {directory} yet: `muniment serve` keeps the highest timeline there")
-    return _good(f"an old primary is refused: {directory} has timeline {highest.timeline}")
+        if (highest := guard.highest()) is not None:
+            yield _good(f"an old primary is refused: {directory} has timeline {highest.timeline}")
+        else:
+            unused = "no server has used {} yet: `muniment serve` keeps the highest timeline there"
+            yield _worth_knowing(unused.format(directory))
 
 
 def check_database(conninfo: str, *, admin: str | None, connections: int, deep: bool = False) -> Iterator[Finding]:
@@ -254,10 +239,9 @@ def check_database(conninfo: str, *, admin: str | None, connections: int, deep: 
     if unfinished := _unfinished(admin or _login(conninfo, roles.CONTROL)):
         yield from map(_bad, unfinished)
         return
-    failed = [problem for role in roles.SERVING for problem in _login_problem(conninfo, role)]
-    yield from failed
+    failed = [problem for role in roles.SERVING for problem in _login_problems(conninfo, role)]
+    yield from _judged(failed, f"the {len(roles.SERVING)} serving roles can log in")
     if not failed:
-        yield _good(f"the {len(roles.SERVING)} serving roles can log in")
         yield from _check_grants(conninfo, connections)
     yield from _check_ledgers(admin)
     if not failed:
@@ -290,12 +274,12 @@ def _unfinished(conninfo: str) -> list[str]:
         return []
 
 
-def _login_problem(conninfo: str, role: str) -> Iterator[Finding]:
+def _login_problems(conninfo: str, role: str) -> Iterator[str]:
     try:
         psycopg.connect(_login(conninfo, role)).close()
     except psycopg.Error as error:
         remedy = storage_advice(error) or "check the address and the passfile, or `muniment migrate`"
-        yield _bad(f"{role} cannot log in ({message_of(error)}): {remedy}")
+        yield f"{role} cannot log in ({message_of(error)}): {remedy}"
 
 
 def _login(conninfo: str, role: str) -> str:
@@ -311,11 +295,9 @@ def _check_grants(conninfo: str, connections: int) -> Iterator[Finding]:
         problems = [_unchecked("the grants", error, "run `muniment migrate`")]
     else:
         problems += databases.warnings_of(conninfo, connections=0)
-    yield from map(_bad, problems)
-    if not problems:
-        yield _good("schema, grants, locale, durability and connection limit are as required")
-        if engine:
-            yield _good(engine)
+    yield from _judged(problems, "schema, grants, locale, durability and connection limit are as required")
+    if engine and not problems:
+        yield _good(engine)
     yield from _check_log(conninfo, reported=problems)
 
 
@@ -349,35 +331,36 @@ def _check_ledgers(admin: str | None) -> Iterator[Finding]:
         return
     try:
         with connect_operator(admin) as operator:
-            broken, unindexed = broken_ledgers(operator), broken_index(operator)
-            miscounted = broken_storage(operator)
-            waiting, outdated = waiting_chunks(operator)
-            remote_waiting, remote_made = remote_chunks(operator)
-            agents, rows = erasing(operator)
-            nearly_full, moving = nearly_full_agents(operator), moving_tenants(operator)
+            found = [*_found_by(operator)]
     except psycopg.Error as error:
-        yield _bad(_unchecked("the ledgers", error, "run `muniment migrate`, or name an administrator"))
-        return
-    for level, count in broken.items():
-        if count:
-            yield _bad(f"{count} items at {level.name} are lost, or have lost versions: {AFTER_DAMAGE}")
-    remedy = AFTER_DAMAGE if any(broken.values()) else REINDEX
-    if not any(broken.values()):
-        yield _good("the ledgers are complete: no version is missing")
-    inconsistencies = sum(unindexed.values())
-    if inconsistencies:
-        yield _bad(f"the search index has {inconsistencies} inconsistencies: {remedy}")
-    else:
-        yield _good("the search index matches the items")
-    yield _check_embeddings(waiting, outdated)
-    if remote_waiting or remote_made:
+        found = [_bad(_unchecked("the ledgers", error, "run `muniment migrate`, or name an administrator"))]
+    yield from found
+
+
+def _found_by(operator: Operator) -> Iterator[Finding]:
+    """What an operator finds in the rows of a database, level by level."""
+    broken = [(level, count) for level, count in broken_ledgers(operator).items() if count]
+    yield from _judged(
+        (f"{count} items at {level.name} are lost, or have lost versions: {AFTER_DAMAGE}" for level, count in broken),
+        "the ledgers are complete: no version is missing",
+    )
+    remedy = AFTER_DAMAGE if broken else REINDEX
+    unindexed = sum(broken_index(operator).values())
+    inconsistent = [f"the search index has {unindexed} inconsistencies: {remedy}"] if unindexed else []
+    yield from _judged(inconsistent, "the search index matches the items")
+    yield _check_embeddings(*waiting_chunks(operator))
+    waiting, made = remote_chunks(operator)
+    if waiting or made:
         yield _good(
-            f"{remote_made:,} embeddings are by models at addresses, {remote_waiting:,} more are queued, including any "
-            "for models that no server uses: `muniment reindex --embeddings --remove-others` removes those"
+            f"{made:,} embeddings are by models at addresses, {waiting:,} more are queued, including any for models "
+            "that no server uses: `muniment reindex --embeddings --remove-others` removes those"
         )
-    yield from _check_counts(miscounted, remedy)
-    yield from _check_limits(nearly_full)
-    yield from map(_describe_move, moving)
+    miscounted = ((level.name, count) for level, count in broken_storage(operator).items() if count)
+    wrong = (f"{n:,} agents at {level} have wrong counts of what they store: {remedy}" for level, n in miscounted)
+    yield from _judged(wrong, "what each agent stores is counted right")
+    yield from _check_limits(nearly_full_agents(operator))
+    yield from map(_describe_move, moving_tenants(operator))
+    agents, rows = erasing(operator)
     if agents:
         yield _good(f"{agents} deleted agents are being erased while a server runs: {rows} items and versions are left")
 
@@ -402,18 +385,7 @@ def _check_relations(admin: str | None) -> Iterator[Finding]:
         damaged = list(damaged_relations(admin))
     except psycopg.Error as error:
         damaged = [_unchecked("the tables and indexes", error, "have a superuser run `CREATE EXTENSION amcheck`")]
-    yield from map(_bad, damaged)
-    if not damaged:
-        yield _good("every table and index of this server is undamaged")
-
-
-def _check_counts(miscounted: Mapping[Classification, int], remedy: str) -> Iterator[Finding]:
-    for level, count in miscounted.items():
-        if count:
-            agents = "1 agent at {} has" if count == 1 else f"{count:,} agents at {{}} have"
-            yield _bad(f"{agents.format(level.name)} wrong counts of what they store: {remedy}")
-    if not any(miscounted.values()):
-        yield _good("what each agent stores is counted right")
+    yield from _judged(damaged, "every table and index of this server is undamaged")
 
 
 def _check_limits(nearly_full: Mapping[Classification, Sequence[NearlyFull]]) -> Iterator[Finding]:
@@ -451,6 +423,11 @@ def _check_embeddings(waiting: int, outdated: int) -> Finding:
     if waiting:
         return _good(f"search uses words and embeddings; {waiting} chunks are still queued for embedding")
     return _good("search uses words and embeddings")
+
+
+def _judged(problems: Iterable[str], otherwise: str) -> Iterator[Finding]:
+    """Each of the *problems*; if there are none, what is good *otherwise*."""
+    yield from [*map(_bad, problems)] or [_good(otherwise)]
 
 
 def _good(text: str) -> Finding:

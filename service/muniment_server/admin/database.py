@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import click
 import psycopg
@@ -19,6 +19,7 @@ from muniment.cli.failures import Failure, report_file_errors
 from muniment_server.admin.connection import NoSuchAgent, NoSuchTenant, Operator, connect_operator
 from muniment_server.admin.host_keys import TenantMoves
 from muniment_server.embedded_postgres import EmbeddedPostgresError
+from muniment_server.embedder.remote.configuration import RemoteConfigError
 from muniment_server.postgres import roles
 from muniment_server.postgres.driver_errors import storage_advice
 from muniment_server.postgres.engine import engine_of, silent_node
@@ -35,8 +36,18 @@ from muniment_server.runtime.passfile import PassfileError
 from muniment_server.runtime.servers_file import is_misread
 from muniment_server.runtime.servers_file import read as read_servers
 
+Option: TypeAlias = Callable[[Callable[..., None]], Callable[..., None]]
 _PATH = click.Path(path_type=Path)
-_EXPLAINED = (AddressInUse, CannotMigrate, ChildFailed, ConfigError, EmbeddedPostgresError, NotReady, PassfileError)
+_EXPLAINED = (
+    AddressInUse,
+    CannotMigrate,
+    ChildFailed,
+    ConfigError,
+    EmbeddedPostgresError,
+    NotReady,
+    PassfileError,
+    RemoteConfigError,
+)
 """Errors whose text says what to do."""
 
 
@@ -58,58 +69,40 @@ def _checked_url(ctx: click.Context, param: click.Parameter, url: str | None) ->
     return url
 
 
-data_dir_option = click.option(
+def option(name: str, metavar: str, text: str, *names: str, **more: Any) -> Option:
+    """An option that a variable of the environment may give, too: MUNIMENT_ and its name."""
+    variable = f"MUNIMENT_{name.removeprefix('--').replace('-', '_').upper()}"
+    return click.option(name, *names, envvar=variable, show_envvar=True, metavar=metavar, help=text, **more)
+
+
+data_dir_option = option(
     "--data-dir",
+    "DIR",
+    "The directory of the built-in database.",
     type=_PATH,
     default=nearest_data_dir,
-    envvar="MUNIMENT_DATA_DIR",
-    show_envvar=True,
-    metavar="DIR",
     show_default=".muniment if it exists here, otherwise muniment in your data home",
-    help="The directory of the built-in database.",
 )
-_database_url_option = click.option(
-    "--database-url",
-    envvar="MUNIMENT_DATABASE_URL",
-    show_envvar=True,
-    metavar="URL",
-    callback=_checked_url,
-    help="Use this database instead of the built-in one.",
+_DATABASE_URL = option("--database-url", "URL", "Use this database instead of the built-in one.", callback=_checked_url)
+_PASSFILE = option(
+    "--passfile", "FILE", "The passwords of the serving roles, written by `muniment migrate`.", type=_PATH
 )
-_passfile_option = click.option(
-    "--passfile",
-    type=_PATH,
-    envvar="MUNIMENT_PASSFILE",
-    show_envvar=True,
-    metavar="FILE",
-    help="The passwords of the serving roles, written by `muniment migrate`.",
-)
-_state_dir_option = click.option(
+_STATE_DIR = option(
     "--state-dir",
+    "DIR",
+    "Where the server keeps the highest timeline of the database that it has seen. One directory per database.",
     type=_PATH,
-    envvar="MUNIMENT_STATE_DIR",
-    show_envvar=True,
-    metavar="DIR",
-    help="Where the server keeps the highest timeline of the database that it has seen. One directory per database.",
 )
-_servers_option = click.option(
-    "--servers",
-    "servers_file",
-    type=_PATH,
-    envvar="MUNIMENT_SERVERS",
-    show_envvar=True,
-    metavar="FILE",
-    help="Use the database servers that this file names, instead of one.",
+_SERVERS = option(
+    "--servers", "FILE", "Use the database servers that this file names, instead of one.", "servers_file", type=_PATH
 )
 server_option = click.option("--server", metavar="NAME", help="Which of the database servers that --servers names.")
 
 
-def with_database(
-    *, url: bool = True, passfile: bool = False, servers: bool = False
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def with_database(*, url: bool = True, passfile: bool = False, servers: bool = False) -> Option:
     """Give a command the options for a database, and an argument *config*. Errors of the database become Failures."""
-    chosen = ((url, _database_url_option), (passfile, _passfile_option), (servers, _servers_option))
-    options = [data_dir_option, *(option for is_chosen, option in chosen if is_chosen), _state_dir_option]
+    chosen = ((True, data_dir_option), (url, _DATABASE_URL), (passfile, _PASSFILE), (servers, _SERVERS))
+    options = [*(each for is_chosen, each in chosen if is_chosen), _STATE_DIR]
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(command)
@@ -125,9 +118,14 @@ def with_database(
             with report_database_errors():
                 command(config=DatabaseConfig(data_dir, database_url, passfile, state_dir, servers_file), **arguments)
 
-        return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), run)
+        return with_options(run, options)
 
     return decorate
+
+
+def with_options(command: Callable[..., None], options: Sequence[Option]) -> Callable[..., None]:
+    """*command* with these options."""
+    return functools.reduce(lambda wrapped, each: each(wrapped), reversed(options), command)
 
 
 def with_operator(command: Callable[..., None]) -> Callable[..., None]:

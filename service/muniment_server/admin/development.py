@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 from muniment_server.admin.connection import connect_operator
+from muniment_server.admin.dumps import new_file
 from muniment_server.admin.host_keys import accepts_host_key, create_host_key
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import RandomIds
@@ -23,11 +23,8 @@ def write_credentials(data_dir: Path, *, address: str, admin: str) -> str:
         key = _stored_key(path)
         if key is None or not accepts_host_key(operator, key):
             _, key = create_host_key(operator, tenant=TENANT, ceiling=Classification.RESTRICTED, ids=RandomIds())
-    part = path.with_name(FILE + ".part")
-    part.unlink(missing_ok=True)
-    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        json.dump({"address": address, "host_key": key}, file)
-    part.replace(path)
+    with new_file(path, replaces=True) as file:
+        file.write(json.dumps({"address": address, "host_key": key}).encode())
     return key
 
 

@@ -14,12 +14,11 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import mmap
 import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
@@ -62,7 +61,7 @@ _ERROR = re.compile(
 _COPY_SESSIONS = b"COPY vault.session "
 _END_OF_COPY = b"\\.\n"
 _MARKS = (b"\nmuniment backup, sha256 ", b", end of muniment backup\n")
-"""Around the digest. A file that is damaged at one place has lost one of them at most."""
+"""Around the digest."""
 _DIGEST = re.compile(rb"%s([0-9a-f]{64})%s" % _MARKS)
 _DIGEST_BYTES = len(b"".join(_MARKS)) + 64
 _MINUS_ONE = b"\1\1"
@@ -119,11 +118,8 @@ def require_whole(file: Path) -> bool:
     has_digest = _has_right_digest(file)
     if not has_digest:
         _read(file, "--file=/dev/null")
-    version = max(_migrations(file))
-    if version > migrate.newest_version():
+    if max(_migrations(file)) > migrate.newest_version():
         raise Failure("the backup was made by a later version of Muniment", "upgrade Muniment; nothing was changed")
-    if not has_digest and _announces_digest(file):
-        raise _damaged(file)
     return has_digest
 
 
@@ -137,12 +133,6 @@ def _announcing_digest(head: bytes) -> bytes:
     return head[:offset] + _MINUS_ONE + head[offset + len(_MINUS_ONE) :] if head else head
 
 
-def _announces_digest(file: Path) -> bool:
-    with open_file(file) as opened:
-        head = opened.read(_HEAD_BYTES)
-    return head[_offset_of_summer_time(head) :].startswith(_MINUS_ONE)
-
-
 def _offset_of_summer_time(head: bytes) -> int:
     """Magic word, version, sizes, format; the compression, a byte since version 1.15; seconds to year, which is 6."""
     if len(head) < _HEAD_BYTES:
@@ -152,12 +142,13 @@ def _offset_of_summer_time(head: bytes) -> int:
 
 
 def _has_right_digest(file: Path) -> bool:
-    """Whether *file* has a digest. Raises Failure if that is wrong, or if there is more or less than one."""
+    """Whether *file* has a digest. Raises Failure if that is wrong, or missing although the head announces it."""
     with open_file(file) as opened:
+        head = opened.read(_HEAD_BYTES)
         size = max(opened.seek(0, os.SEEK_END) - _DIGEST_BYTES, 0)
         opened.seek(size)
         last = _DIGEST.fullmatch(opened.read())
-        if last is None and not _is_marked(opened):
+        if last is None and not head.startswith(_MINUS_ONE, _offset_of_summer_time(head)):
             return False
         opened.seek(0)
         found = hashlib.sha256()
@@ -173,14 +164,6 @@ def _damaged(file: Path) -> Failure:
         f"{file} is not as `muniment backup` wrote it: it was changed, cut off or extended",
         "nothing was changed; use another copy of it, or another backup, and keep this one to find out why",
     )
-
-
-def _is_marked(opened: IO[bytes]) -> bool:
-    """Whether a file has one of the marks around a digest, at any place."""
-    if os.fstat(opened.fileno()).st_size == 0:
-        return False
-    with mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        return any(content.find(mark) >= 0 for mark in _MARKS)
 
 
 def without_rows_in_log(admin: str) -> str:
@@ -378,31 +361,26 @@ def _running(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Run a program of Postgres on the database of *admin*. It ends with the block, after which this raises Failure.
 
-    Its command line, which others can read, has no secrets: libpq takes the password from the environment, and
-    sslpassword from a service file, which is in memory.
+    Its command line, which others can read, has no secrets: libpq takes the password from the environment.
     """
     with psycopg.connect(admin) as connection:
         major = _major(connection)
     # A newer pg_restore fails with an older server, since it sets what that does not know.
     found = _program(program, Path(f"/usr/lib/postgresql/{major}/bin"), find_bindir())
     given = libpq.conninfo_to_dict(admin)
+    if "sslpassword" in given:
+        raise Failure("other users could see the sslpassword of the URL", "write it into a service, and name that")
     environment = {**os.environ, "PGPASSWORD": str(given.pop("password"))} if "password" in given else {**os.environ}
-    with contextlib.ExitStack() as undo:
-        service, errors = (
-            undo.enter_context(os.fdopen(os.memfd_create(name), "w+b")) for name in ("service", "errors")
-        )
-        if "sslpassword" in given:
-            _require_no_service(given)
-            service.write(f"[muniment]\nsslpassword={given.pop('sslpassword')}\n".encode())
-            service.flush()
-            given["service"], environment["PGSERVICEFILE"] = "muniment", f"/dev/fd/{service.fileno()}"
-        command = [str(found), "--no-password", f"--dbname={libpq.make_conninfo('', **given)}", *options]
-        inherited = [service.fileno(), *pass_fds]
-        process = subprocess.Popen(command, env=environment, pass_fds=inherited, stdout=stdout, stderr=errors)
-        undo.enter_context(process)
-        undo.callback(process.kill)  # unless it has ended
-        yield process
-        failed = process.wait() != 0
+    command = [str(found), "--no-password", f"--dbname={libpq.make_conninfo('', **given)}", *options]
+    with (
+        tempfile.TemporaryFile() as errors,
+        subprocess.Popen(command, env=environment, pass_fds=pass_fds, stdout=stdout, stderr=errors) as process,
+    ):
+        try:
+            yield process
+            failed = process.wait() != 0
+        finally:
+            process.kill()  # unless it has ended
         errors.seek(0)
         output = errors.read()
     if failed:
@@ -412,11 +390,6 @@ def _running(
             "a node of the cluster did not confirm the commit of the rows",
             "start the node, and run the command again: no server uses this database",
         )
-
-
-def _require_no_service(given: Mapping[str, object]) -> None:
-    if "service" in given:
-        raise Failure("the URL has a service and an sslpassword", "write the sslpassword into the service")
 
 
 def _program(name: str, *bindirs: Path) -> Path:

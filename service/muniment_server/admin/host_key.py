@@ -109,7 +109,8 @@ def create(
             confirmed = False
         assert created is not None  # the block has ended
         host_key_id, key = created
-        _print_line_for_file(config, server, key)
+        if server is not None:
+            _print_line_for_file(config, server, key)
     if quiet:
         click.echo(key)
     else:
@@ -145,16 +146,13 @@ def _taken_elsewhere(config: DatabaseConfig, server: str | None, tenant: str) ->
     return taken
 
 
-def _print_line_for_file(config: DatabaseConfig, server: str | None, key: str) -> None:
+def _print_line_for_file(config: DatabaseConfig, server: str, key: str) -> None:
     """Say what the file of servers needs, if calls with *key* would not go to *server*."""
     token = tokens.parse(key)
     if config.servers_file is None or token is None:
         return
     if servers_file.read(config.servers_file).server_of(token.tenant) != server:
-        print_note(
-            f'Write {token.tenant} = "{server}" below [tenants] in the file of servers (add the section if it is '
-            "missing), on each machine that serves, and reload there. The key is accepted after that."
-        )
+        print_note(f"{servers_file.line_to_write(token.tenant, server)}. The key is accepted after that.")
 
 
 @host_key.command("list")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 from muniment_server.admin.connection import Operator
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.limits import NEARLY_FULL
 from muniment_server.search.embeddings import EMBEDDER
+
+_R = TypeVar("_R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,56 +52,53 @@ def size_of(operator: Operator) -> Size:
 
 def broken_ledgers(operator: Operator) -> dict[Classification, int]:
     """How many items of each level are lost, or have lost versions: their revisions have a gap."""
-    queries = ("lost_items", "broken_ledgers")
-    return {level: sum(_broken(operator, level, query) for query in queries) for level in Classification}
+    return _counted(operator, "lost_items", "broken_ledgers")
 
 
 def broken_index(operator: Operator) -> dict[Classification, int]:
     """How many entries of the search index are missing, stale or miscounted, by level."""
-    return {level: _broken(operator, level, "broken_index") for level in Classification}
+    return _counted(operator, "broken_index")
 
 
 def broken_storage(operator: Operator) -> dict[Classification, int]:
     """How many agents have wrong counts of what they store, by level."""
-    return {level: _broken(operator, level, "broken_storage") for level in Classification}
+    return _counted(operator, "broken_storage")
 
 
 def nearly_full_agents(operator: Operator) -> dict[Classification, list[NearlyFull]]:
     """The agents that have stored most of what they may, by level."""
-    found = {}
-    for level in Classification:
-        with operator.at(level):
-            found[level] = operator.rows("nearly_full_agents", NearlyFull, part=NEARLY_FULL)
-    return found
+    return _at_levels(operator, "nearly_full_agents", NearlyFull, part=NEARLY_FULL)
 
 
 def waiting_chunks(operator: Operator) -> tuple[int, int]:
     """How many chunks are queued for embedding, and how many have an embedding of another model."""
-    counts = []
-    for level in Classification:
-        with operator.at(level):
-            counts.append(operator.one("count_waiting", _Waiting, embedder=EMBEDDER))
+    counts = [count for (count,) in _at_levels(operator, "count_waiting", _Waiting, embedder=EMBEDDER).values()]
     return sum(count.waiting for count in counts), sum(count.outdated for count in counts)
 
 
 def remote_chunks(operator: Operator) -> tuple[int, int]:
     """How many embeddings by models at addresses are waited for, and how many are stored."""
-    counts = []
-    for level in Classification:
-        with operator.at(level):
-            counts.append(operator.one("count_remote", _RemoteChunks))
+    counts = [count for (count,) in _at_levels(operator, "count_remote", _RemoteChunks).values()]
     return sum(count.waiting for count in counts), sum(count.made for count in counts)
 
 
 def erasing(operator: Operator) -> tuple[int, int]:
     """How many deleted agents are not yet erased, and how many items and versions of theirs are left."""
-    left = 0
+    return operator.values("count_deleted_agents")[0], sum(_counted(operator, "count_erasing").values())
+
+
+def _counted(operator: Operator, *queries: str) -> dict[Classification, int]:
+    """What *queries* count at each level, together."""
+    counts = dict.fromkeys(Classification, 0)
     for level in Classification:
         with operator.at(level):
-            left += operator.values("count_erasing")[0]
-    return operator.values("count_deleted_agents")[0], left
+            counts[level] = sum(operator.values(query)[0] for query in queries)
+    return counts
 
 
-def _broken(operator: Operator, level: Classification, query: str) -> int:
-    with operator.at(level):
-        return int(operator.values(query)[0])
+def _at_levels(operator: Operator, query: str, row: type[_R], /, **more: object) -> dict[Classification, list[_R]]:
+    found = {}
+    for level in Classification:
+        with operator.at(level):
+            found[level] = operator.rows(query, row, **more)
+    return found

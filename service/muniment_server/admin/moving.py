@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 from psycopg import sql
@@ -38,6 +38,8 @@ from muniment_server.postgres.transaction import login_of
 
 _QUERIES = {**queries.load(__package__, "moving.sql"), **QUERIES}
 _SCHEMAS = ("vault", roles.CONTROL, roles.AUDITOR, roles.ERASER, *roles.LEVELS)
+_STORED = "SELECT {columns} FROM {table} AS compared WHERE compared.tenant = {tenant}"
+_DELETED = "DELETE FROM {table} AS compared WHERE compared.tenant = {tenant} RETURNING {columns}"
 _ATTEMPTS = 3
 """How often rows are copied if some change meanwhile: those that no call of a principal writes, such as seals."""
 _COMMAND = "tenant move"
@@ -270,12 +272,12 @@ class Move:
                     _drop(receiving, plan.tenant, self._name, tables)
                 for query in ("lock_agents", "lock_moving_conversations", "lock_sessions"):
                     sending.execute(_QUERIES[query], {"tenant": plan.tenant})
-                before = {str(table): _digest(receiving, plan.tenant, table) for table in tables}
+                before = {str(table): _summed(receiving, _STORED, plan.tenant, table) for table in tables}
                 for table in tables:
                     yield Step("copy", str(table), _copy(sending, receiving, plan.tenant, table))
                 for table in reversed(tables):
-                    arrived = _digest(receiving, plan.tenant, table) - before[str(table)]
-                    if _deleted(sending, plan.tenant, table) != arrived and table.name not in _NOT_COMPARED:
+                    arrived = _summed(receiving, _STORED, plan.tenant, table) - before[str(table)]
+                    if _summed(sending, _DELETED, plan.tenant, table) != arrived and table.name not in _NOT_COMPARED:
                         raise _Changed
                     yield Step("compare", str(table))
                 _end_principals(receiving, plan.tenant)  # those that calls under way have made since then
@@ -372,24 +374,8 @@ def _copy(source: psycopg.Connection[Any], target: psycopg.Connection[Any], tena
     return cursor.rowcount
 
 
-def _digest(connection: psycopg.Connection[Any], tenant: TenantNumber, table: _Table) -> _Digest:
-    """The digest of the rows of *tenant* in one table."""
-    return _summed(
-        connection, sql.SQL("SELECT {columns} FROM {table} AS compared WHERE compared.tenant = {tenant}"), tenant, table
-    )
-
-
-def _deleted(connection: psycopg.Connection[Any], tenant: TenantNumber, table: _Table) -> _Digest:
-    """Delete the rows of *tenant* in one table; return their digest."""
-    return _summed(
-        connection,
-        sql.SQL("DELETE FROM {table} AS compared WHERE compared.tenant = {tenant} RETURNING {columns}"),
-        tenant,
-        table,
-    )
-
-
-def _summed(connection: psycopg.Connection[Any], rows: sql.SQL, tenant: TenantNumber, table: _Table) -> _Digest:
+def _summed(connection: psycopg.Connection[Any], rows: LiteralString, tenant: TenantNumber, table: _Table) -> _Digest:
+    """The digest of the *rows* of *tenant* in one table: `_STORED`, or `_DELETED`."""
     compared = table.key if table.name in _COMPARED_BY_KEY else table.columns
     columns = sql.SQL(", ").join(sql.Identifier("compared", column) for column in compared)
     # The text of a row is made from what was returned: on a cluster, RETURNING cannot make it.
@@ -397,7 +383,7 @@ def _summed(connection: psycopg.Connection[Any], rows: sql.SQL, tenant: TenantNu
         "WITH compared AS ({rows}) SELECT count(*), coalesce(sum(hashtextextended({row}, 0)::numeric), 0)::numeric,"
         " coalesce(sum(hashtextextended({row}, 1)::numeric), 0)::numeric FROM compared"
     ).format(
-        rows=rows.format(columns=columns, table=table.identifier, tenant=sql.Literal(tenant)),
+        rows=sql.SQL(rows).format(columns=columns, table=table.identifier, tenant=sql.Literal(tenant)),
         row=sql.SQL("ROW({})::text").format(columns),
     )
     count, first, second = connection.execute(statement).fetchone() or (0, 0, 0)

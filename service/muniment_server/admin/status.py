@@ -18,7 +18,7 @@ from prometheus_client.samples import Sample
 
 from muniment.cli.failures import Failure
 from muniment.cli.output import Output, with_output
-from muniment_server.admin.database import data_dir_option
+from muniment_server.admin.database import data_dir_option, option
 from muniment_server.runtime.metrics_endpoint import PATH
 
 _SECONDS = 10.0
@@ -30,13 +30,11 @@ Samples: TypeAlias = Mapping[str, list[Sample]]
 
 
 @click.command
-@click.option(
+@option(
     "--metrics",
-    metavar="ADDRESS",
-    envvar="MUNIMENT_METRICS",
-    show_envvar=True,
+    "ADDRESS",
+    "The socket where the server serves its metrics: unix:PATH.",
     show_default="unix:DIR/metrics.sock",
-    help="The socket where the server serves its metrics: unix:PATH.",
 )
 @data_dir_option
 @with_output

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict
 
 import click
 import psycopg
 from rich.console import Console
-from rich.progress import Progress
 
 from muniment.cli.content import confirm
 from muniment.cli.failures import Failure
@@ -27,10 +25,11 @@ from muniment_server.admin.database import (
     with_operator,
 )
 from muniment_server.admin.host_keys import freeze_host_keys, thaw_host_keys
-from muniment_server.admin.moving import CannotMove, Move, Plan, Step
+from muniment_server.admin.moving import CannotMove, Move, Plan
 from muniment_server.admin.sessions import close_twice
 from muniment_server.admin.tenants import limit_tenant, tenant_limits
 from muniment_server.postgres.engine import silent_node
+from muniment_server.runtime import servers_file
 from muniment_server.runtime.configuration import DatabaseConfig
 
 _LIMIT = click.IntRange(-1, 2**63 - 1)
@@ -201,9 +200,8 @@ def _move(moving: Move, output: Output, target: str, dry_run: bool, yes: bool) -
         print_note("The move was given up. Create new host keys: the old ones are revoked.")
         return
     print_note(
-        f'Write {plan.tenant} = "{target}" below [tenants] in the file of servers (add the section if it is missing), '
-        f"on each machine that serves, and reload there. Then create new host keys: muniment host-key create --server "
-        f"{target}."
+        f"{servers_file.line_to_write(plan.tenant, target)}. Then create new host keys: "
+        f"muniment host-key create --server {target}."
     )
 
 
@@ -211,8 +209,10 @@ def _carry_out(moving: Move, plan: Plan) -> int:
     """Do what is left; return how many rows were copied. Raises Failure at Ctrl-C, with what is left then."""
     copied, done = 0, ""
     try:
-        for step in _tracked(moving, plan):
-            copied, done = copied + step.rows, step.name
+        with Console(stderr=True).status("Moving…") as status:
+            for step in moving.run(plan):
+                copied, done = copied + step.rows, step.name
+                status.update(f"Moving: {step.name}, rows copied: {copied:,}")
     except KeyboardInterrupt:
         raise Failure(*_interrupted(plan, done)) from None
     return copied
@@ -226,16 +226,3 @@ def _interrupted(plan: Plan, done: str) -> tuple[str, str]:
     if done in {"close", "copy", "compare"}:
         return left, f"run it again, or give the move up: --to {plan.source}"
     return left, "run it again"
-
-
-def _tracked(moving: Move, plan: Plan) -> Iterator[Step]:
-    """The steps of the move, shown as they are done, on a terminal."""
-    console = Console(stderr=True)
-    copies = plan.source is not None and not plan.gives_up
-    rows = {step.table: step.rows for step in moving.rows(plan)} if copies else {}
-    total = 2 * sum(rows.values()) if copies else None  # each row is copied, and then compared and deleted
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("Moving", total=total)
-        for step in moving.run(plan):
-            progress.update(task, advance=rows.get(step.table, 0), description=f"Moving: {step.name}")
-            yield step

@@ -67,6 +67,14 @@ def _tenants(file: Path, stated: object, servers: Mapping[str, str]) -> Mapping[
     return {TenantNumber(int(number)): str(name) for number, name in stated.items()}
 
 
+def line_to_write(tenant: TenantNumber, server: str) -> str:
+    """What to do so that the calls of *tenant* go to *server*."""
+    return (
+        f'Write {tenant} = "{server}" below [tenants] in the file of servers (add the section if it is missing), on '
+        "each machine that serves, and reload there"
+    )
+
+
 def as_served(placement: Placement) -> Placement:
     """The same *placement*, with each server as the serving roles reach it. Raises PassfileError."""
     return Placement({name: with_passfile(url, None) for name, url in placement.servers.items()}, placement.tenants)

@@ -562,15 +562,18 @@ _WAITS = "SELECT FROM pg_stat_activity WHERE application_name = 'pg_dump' AND wa
 
 
 def test_no_secret_of_the_url_is_on_the_command_line_of_pg_dump(
-    postgres: EmbeddedPostgres, service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A secret that only the command line could give is refused."""
     program = tmp_path / "pg_dump"
-    program.write_text('#!/bin/sh\necho "$@"; cat "$PGSERVICEFILE"\n')
+    program.write_text('#!/bin/sh\necho "$@"; echo "$PGPASSWORD"\n')
     program.chmod(0o700)
     monkeypatch.setattr(dumps, "_program", lambda *_: program)
     with (tmp_path / "output").open("wb") as target:
-        dumps.dump(f"{service.database.admin} sslpassword=hunter2", target)
+        dumps.dump(f"{service.database.admin} password=hunter2", target)
+        with pytest.raises(Failure, match="sslpassword"):
+            dumps.dump(f"{service.database.admin} sslpassword=hunter2", target)
 
-    command_line, *service_file = (tmp_path / "output").read_text().splitlines()
+    command_line, password, *_ = (tmp_path / "output").read_text().splitlines()
     assert "hunter2" not in command_line
-    assert "sslpassword=hunter2" in service_file
+    assert password == "hunter2"

@@ -98,7 +98,6 @@ def test_a_damaged_backup_is_not_restored_at_all(content: bytes, folder: Path) -
         ("verify", "FILE"),
         ("restore", "FILE", "--data-dir", "restored"),
         ("restore", "any.dump", "--journal", "FILE", "--data-dir", "restored"),
-        ("status", "--data-dir", "."),
         ("agent", "list"),
         ("serve", "--servers", "FILE"),
         ("serve", "--tls-cert", "FILE", "--tls-key", "FILE"),

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import click
 from rich.console import Console
-from rich.progress import Progress
 
 from muniment.cli.failures import Failure
 from muniment.cli.output import Output, print_note, with_output
 from muniment_server.admin.database import existing_database, require_passfile, with_database
-from muniment_server.engines.citus.distributing import CannotDistribute, Distribution, Step, distribution
+from muniment_server.engines.citus.distributing import CannotDistribute, Distribution, distribution
 from muniment_server.postgres.pool import NotCommitted
 from muniment_server.runtime.configuration import DatabaseConfig
 
@@ -66,16 +65,9 @@ def _distribute(distributing: Distribution, output: Output, *, dry_run: bool) ->
         print_note("Nothing was changed.")
         return
     if tables:
-        _take(distributing.run(tables, passwords), len(tables))
+        with Console(stderr=True).status("Distributing…") as status:
+            for step in distributing.run(tables, passwords):
+                status.update(f"{step.verb} {step.table}")
     done = distributing.finish()
     output.rows(rows, _COLUMNS)
     print_note("The database is distributed." if tables or done else "Nothing to do: the database is distributed.")
-
-
-def _take(steps: Iterator[Step], tables: int) -> None:
-    """Take the steps, two for each table: it is locked, and distributed. A terminal shows each as it begins."""
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("", total=2 * tables)
-        for step in steps:
-            progress.update(task, advance=1, description=f"{step.verb} {step.table}")
