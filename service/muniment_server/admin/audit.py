@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from uuid import UUID
 
@@ -21,6 +21,7 @@ from muniment.v1 import audit_pb2
 from muniment_server.admin import sealing
 from muniment_server.admin.connection import Operator
 from muniment_server.admin.database import with_operator
+from muniment_server.admin.purge import end_of
 from muniment_server.admin.sealing import Checkpoint, RemovedEvents, Verified
 from muniment_server.audit_log import repository as audit_log
 from muniment_server.audit_log.repository import AuditEvent
@@ -31,7 +32,6 @@ from muniment_server.items.paging import NEWEST
 from muniment_server.monitor.audit_scope import AuditScope
 from muniment_server.postgres import roles
 from muniment_server.process.input_files import LOG_BYTES, read_file
-from muniment_server.runtime import clocks
 
 _COLUMNS = (
     "time", "classification", "method", "outcome", "agent_id", "session_id", "kind", "result_count", "reason",
@@ -39,7 +39,6 @@ _COLUMNS = (
 )  # fmt: skip
 _CHECKPOINT = ("tenant", "classification", "seal_number", "event_count", "head_hash")
 _VERIFIED = ("classification", "seals", "events", "removed", "unsealed", "problems")
-_SHORTEST = timedelta(days=30)
 
 
 @click.group(cls=Group)
@@ -157,11 +156,7 @@ def purge(operator: Operator, output: Output, tenant: str, older_than: timedelta
     Examples:
       muniment audit purge --tenant acme --older-than 400d
     """
-    if older_than < _SHORTEST and force < 2:
-        raise Failure("events are kept for at least 30 days", "choose a longer time, or give --force twice")
-    if warnings := clocks.warnings(operator.connection):
-        raise Failure("events are removed by their age, and the time is in doubt", warnings[0])
-    before = datetime.now(UTC) - older_than
+    before = end_of(operator, "events", older_than, force=force)
     print_note(f"Events of sessions of {tenant} sealed before {before:%Y-%m-%d %H:%M}Z will be removed, at all levels.")
     if not yes:
         confirm("Remove them?")

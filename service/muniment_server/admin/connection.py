@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
+import click
 import psycopg
 from psycopg import conninfo as libpq
 
+from muniment.cli.failures import Failure
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import AgentNumber, TenantNumber
 from muniment_server.postgres import queries
@@ -31,6 +33,7 @@ _FILES = (
 QUERIES = {name: text for file in _FILES for name, text in queries.load(__package__, file).items()}
 """The queries of all trades, by name."""
 _R = TypeVar("_R")
+_LIST_TENANTS = "list the tenants: muniment host-key list"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +44,19 @@ class Agent:
     agent: AgentNumber
 
 
-class NoSuchTenant(LookupError):
+class NoSuchTenant(Failure):
     """There is no tenant with that name."""
 
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is no such tenant: {name}", _LIST_TENANTS)
 
-class NoSuchAgent(LookupError):
-    """The tenant has no agent with that id."""
+
+class NoSuchAgent(Failure):
+    """The tenant has no agent with that id, or there is no such tenant."""
+
+    def __init__(self, name: str) -> None:
+        hint = f"{_LIST_TENANTS}; list a tenant's agents: muniment agent list"
+        super().__init__(f"there is no such tenant or agent: {name}", hint)
 
 
 class Operator:
@@ -109,9 +119,9 @@ class Operator:
 
 
 def require_tenant(tenant: str | None, agent_id: str | None) -> None:
-    """Raise ValueError where an agent of no tenant would mean all agents of all tenants."""
+    """Raise UsageError where an agent of no tenant would mean all agents of all tenants."""
     if agent_id is not None and tenant is None:
-        raise ValueError("an agent id requires a tenant: two tenants may have agents of the same name")
+        raise click.UsageError("--agent needs --tenant: two tenants may have agents of the same name")
 
 
 @contextmanager

@@ -16,8 +16,7 @@ from psycopg import conninfo as libpq
 from psycopg import errors
 
 from muniment.cli.failures import Failure, report_file_errors
-from muniment_server.admin.connection import NoSuchAgent, NoSuchTenant, Operator, connect_operator
-from muniment_server.admin.host_keys import TenantMoves
+from muniment_server.admin.connection import Operator, connect_operator
 from muniment_server.embedded_postgres import EmbeddedPostgresError
 from muniment_server.embedder.remote.configuration import RemoteConfigError
 from muniment_server.postgres import roles
@@ -135,7 +134,7 @@ def with_operator(command: Callable[..., None]) -> Callable[..., None]:
     @server_option
     @functools.wraps(command)
     def run(*, config: DatabaseConfig, server: str | None, **arguments: Any) -> None:
-        with report_wrong_names(), operator_of(chosen_database(config, server)) as operator:
+        with operator_of(chosen_database(config, server)) as operator:
             command(operator=operator, **arguments)
 
     return run
@@ -184,21 +183,6 @@ def chosen_database(config: DatabaseConfig, server: str | None) -> DatabaseConfi
     if server not in servers:
         raise ConfigError(f"there is no server {server}: choose one of {', '.join(servers)}")
     return servers[server]
-
-
-@contextmanager
-def report_wrong_names() -> Iterator[None]:
-    """Turn the name of a tenant or an agent that does not exist into a Failure."""
-    list_tenants = "list the tenants: muniment host-key list"
-    try:
-        yield
-    except TenantMoves:
-        raise Failure("the tenant is moving to another server", "end the move: muniment tenant move") from None
-    except NoSuchTenant as error:
-        raise Failure(f"there is no such tenant: {error}", list_tenants) from None
-    except NoSuchAgent as error:
-        list_agents = "list a tenant's agents: muniment agent list"
-        raise Failure(f"there is no such tenant or agent: {error}", f"{list_tenants}; {list_agents}") from None
 
 
 @contextmanager

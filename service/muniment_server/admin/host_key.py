@@ -17,7 +17,6 @@ from muniment_server.admin.connection import Operator
 from muniment_server.admin.database import (
     chosen_database,
     operator_of,
-    report_wrong_names,
     server_option,
     servers_of,
     with_database,
@@ -91,26 +90,25 @@ def create(
     """
     only_service = _SERVICES[only] if only is not None else None
     created, confirmed = None, True
-    with report_wrong_names():
-        chosen = chosen_database(config, server)
-        taken = _taken_elsewhere(config, server, tenant)
-        try:
-            with operator_of(chosen) as operator:
-                created = create_host_key(
-                    operator,
-                    tenant=tenant,
-                    ceiling=ceiling,
-                    lifetime=lifetime,
-                    only_service=only_service,
-                    taken=taken,
-                    ids=RandomIds(),
-                )
-        except NotCommitted:  # at the end, so there is a key: it will be committed, and it cannot be shown later
-            confirmed = False
-        assert created is not None  # the block has ended
-        host_key_id, key = created
-        if server is not None:
-            _print_line_for_file(config, server, key)
+    chosen = chosen_database(config, server)
+    taken = _taken_elsewhere(config, server, tenant)
+    try:
+        with operator_of(chosen) as operator:
+            created = create_host_key(
+                operator,
+                tenant=tenant,
+                ceiling=ceiling,
+                lifetime=lifetime,
+                only_service=only_service,
+                taken=taken,
+                ids=RandomIds(),
+            )
+    except NotCommitted:  # at the end, so there is a key: it will be committed, and it cannot be shown later
+        confirmed = False
+    assert created is not None  # the block has ended
+    host_key_id, key = created
+    if server is not None:
+        _print_line_for_file(config, server, key)
     if quiet:
         click.echo(key)
     else:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from muniment.cli.failures import Failure
 from muniment_server.admin.connection import Operator
 from muniment_server.admin.tenants import create_tenant
 from muniment_server.domain import tokens
@@ -29,10 +30,6 @@ class HostKey:
     revoke_time: datetime | None
 
 
-class TenantMoves(RuntimeError):
-    """The tenant with that name is moving to another database server, or has not arrived from one."""
-
-
 def create_host_key(
     operator: Operator,
     *,
@@ -51,7 +48,7 @@ def create_host_key(
     with operator.connection.transaction():
         number = operator.find_tenant(tenant) or create_tenant(operator, tenant, taken)
         if operator.values("is_moving", tenant=number) != [False]:  # []: it moved away while this waited for the lock
-            raise TenantMoves
+            raise Failure("the tenant is moving to another server", "end the move: muniment tenant move")
         key = tokens.mint(TokenKind.HOST, tenant=number, secret=ids.new_secret())
         host_key_id = ids.new_uuid()
         operator.execute(

@@ -29,6 +29,7 @@ import psycopg
 from psycopg import sql
 from psycopg.rows import dict_row
 
+from muniment.cli.failures import Failure
 from muniment_server.admin.connection import QUERIES
 from muniment_server.domain.ids import TenantNumber
 from muniment_server.postgres import queries, roles
@@ -61,7 +62,7 @@ _SETTINGS = {
 on the disk."""
 
 
-class CannotMove(RuntimeError):
+class CannotMove(Failure):
     """The tenant cannot be moved. The text says what to do."""
 
 

@@ -69,19 +69,26 @@ def purge(
     """
     if sessions and (kind is not None or name is not None):
         raise click.UsageError("--sessions excludes --kind and --name: a session has neither")
-    things = "sessions" if sessions else "versions"
-    if older_than < _SHORTEST and force < 2:
-        raise Failure(f"{things} are kept for at least 30 days", "choose a longer time, or give --force twice")
-    if warnings := clocks.warnings(operator.connection):
-        raise Failure(f"{things} are removed by their age, and the time is in doubt", warnings[0])
-    what = _purgeable(operator, tenant, agent_id, kind, name)
-    before = datetime.now(UTC) - older_than
+    before = end_of(operator, "sessions" if sessions else "versions", older_than, force=force)
+    if name is not None and (agent_id is None or kind is None):
+        raise click.UsageError("--name needs --agent and --kind")
+    stored = stored_name(kind, name) if kind is not None and name is not None else None
+    what = purgeable(operator, tenant=tenant, agent_id=agent_id, kind=KINDS[kind] if kind else None, name=stored)
     _announce(sessions, _extent(tenant, agent_id, kind), before)
     if not yes:
         confirm("Remove them?")
     with Console(stderr=True).status("Purging…"):
         removed = (_purge_sessions if sessions else _purge_versions)(operator, what, before)
     output.rows(removed, _SESSIONS if sessions else _VERSIONS)
+
+
+def end_of(operator: Operator, things: str, older_than: timedelta, *, force: int) -> datetime:
+    """Before when *things* are removed that are *older_than* that. Raises Failure if it is too short, or in doubt."""
+    if older_than < _SHORTEST and force < 2:
+        raise Failure(f"{things} are kept for at least 30 days", "choose a longer time, or give --force twice")
+    if warnings := clocks.warnings(operator.connection):
+        raise Failure(f"{things} are removed by their age, and the time is in doubt", warnings[0])
+    return datetime.now(UTC) - older_than
 
 
 def _announce(sessions: bool, extent: str, before: datetime) -> None:
@@ -97,20 +104,6 @@ def _purge_versions(operator: Operator, what: Purgeable, before: datetime) -> li
 def _purge_sessions(operator: Operator, what: Purgeable, before: datetime) -> list[dict[str, object]]:
     counts = Counter(each.taint for batch in remove_sessions(operator, what, before=before) for each in batch)
     return [{"classification": level, "sessions": counts[level]} for level in Classification]
-
-
-def _purgeable(
-    operator: Operator, tenant: str | None, agent_id: str | None, kind: str | None, name: str | None
-) -> Purgeable:
-    """What the options name. Fails if they do not say whose it is, so that a forgotten option purges no more."""
-    if agent_id is not None and tenant is None:
-        raise click.UsageError("--agent needs --tenant")
-    if name is not None and (agent_id is None or kind is None):
-        raise click.UsageError("--name needs --agent and --kind")
-    stored = stored_name(kind, name) if kind is not None and name is not None else None
-    return purgeable(
-        operator, tenant=tenant, agent_id=agent_id, kind=KINDS[kind] if kind is not None else None, name=stored
-    )
 
 
 def _extent(tenant: str | None, agent_id: str | None, kind: str | None) -> str:
@@ -159,7 +152,10 @@ class _Counts:
 def purgeable(
     operator: Operator, *, tenant: str | None, agent_id: str | None, kind: ItemKind | None, name: str | None
 ) -> Purgeable:
-    """What to purge: everything, or what belongs to those that are named. Raises NoSuchTenant or NoSuchAgent."""
+    """What to purge: everything, or what belongs to those that are named. Raises NoSuchTenant or NoSuchAgent.
+
+    Fails if they do not say whose it is, so that a forgotten option purges no more.
+    """
     require_tenant(tenant, agent_id)
     if tenant is None:
         return Purgeable(kind=kind, name=name)

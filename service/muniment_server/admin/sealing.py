@@ -7,7 +7,7 @@ checkpoint that was kept elsewhere.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -28,6 +28,15 @@ _LATE = timedelta(days=1)
 _AHEAD = timedelta(minutes=1)
 """How far the time of an event may be after that of its seal without a note: clocks are set back."""
 _REMOVAL = re.compile(r"seals of ([A-Z]+) up to ([0-9]{1,15}), hash ([0-9a-f]{64}), by .*", re.DOTALL)
+_SEALED_LATE = (
+    "events that were sealed more than a day after their time: {} (no server ran, a backup was restored, or they were "
+    "added later)"
+)
+_OLDER_THAN_SEALS = (
+    "events that are more than a day older than the first seal: {} (they were there before events were sealed, or they "
+    "were added later)"
+)
+_SEALED_BEFORE = "events that were sealed before their time: {} (a clock was ahead, or they were forged)"
 _LONG_AGO = datetime(1, 1, 1, tzinfo=UTC)
 
 
@@ -172,9 +181,7 @@ class _Verification:
         self._found = Verified(level)
         self._first: Seal | None = None
         self._last: Seal | None = None
-        self._late = 0
-        self._older = 0
-        self._ahead = 0
+        self._odd_times = Counter[str]()
 
     def run(self) -> Verified:
         removals = self._removals()
@@ -187,7 +194,7 @@ class _Verification:
                 seals[seal.number] = seal
         self._compare_checkpoints(seals)
         self._compare_removals(seals, removals)
-        self._note_odd_times()
+        self._found.notes.extend(text.format(number) for text, number in self._odd_times.items())
         self._verify_unsealed()
         self._verify_changes(
             max((seals[one.number].time for one in removals if one.number in seals), default=_LONG_AGO)
@@ -227,11 +234,11 @@ class _Verification:
         """Count the events whose time does not fit their seal, or the *first* one. Each counts once."""
         for event in events:
             if seal.time - max(event.time, first.time) > _LATE:
-                self._late += 1
+                self._odd_times[_SEALED_LATE] += 1
             elif first.time - event.time > _LATE:
-                self._older += 1
+                self._odd_times[_OLDER_THAN_SEALS] += 1
             elif event.time - seal.time > _AHEAD:
-                self._ahead += 1
+                self._odd_times[_SEALED_BEFORE] += 1
 
     def _compare_checkpoints(self, seals: Mapping[int, Seal]) -> None:
         """Compare the checkpoints with the seals that they name."""
@@ -258,22 +265,6 @@ class _Verification:
             self._found.notes.append(
                 f"events of sessions under the seals up to {removal.number} were removed at {removal.time:%F %T}Z"
             )
-
-    def _note_odd_times(self) -> None:
-        found = (
-            (
-                self._late,
-                "events that were sealed more than a day after their time",
-                "no server ran, a backup was restored, or they were added later",
-            ),
-            (
-                self._older,
-                "events that are more than a day older than the first seal",
-                "they were there before events were sealed, or they were added later",
-            ),
-            (self._ahead, "events that were sealed before their time", "a clock was ahead, or they were forged"),
-        )
-        self._found.notes.extend(f"{what}: {number} ({why})" for number, what, why in found if number)
 
     def _verify_unsealed(self) -> None:
         self._operator.execute("avoid_nested_loops", enabled="off")

@@ -290,7 +290,7 @@ def _print_examples(address: str, key: str, config: ServerConfig) -> None:
 
 def _print_lines(lines: Iterable[str]) -> None:
     for line in lines:
-        click.secho(f"  {line}", bold=True)
+        click.echo(f"  {line}")
 
 
 def _reading_key(config: ServerConfig) -> str:

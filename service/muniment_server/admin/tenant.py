@@ -25,7 +25,7 @@ from muniment_server.admin.database import (
     with_operator,
 )
 from muniment_server.admin.host_keys import freeze_host_keys, thaw_host_keys
-from muniment_server.admin.moving import CannotMove, Move, Plan
+from muniment_server.admin.moving import Move, Plan
 from muniment_server.admin.sessions import close_twice
 from muniment_server.admin.tenants import limit_tenant, tenant_limits
 from muniment_server.postgres.engine import silent_node
@@ -160,10 +160,7 @@ def move(output: Output, config: DatabaseConfig, name: str, target: str, dry_run
     with ExitStack() as stack:
         operators = {server: _operator_at(stack, server, where) for server, where in servers_of(config).items()}
         moving = Move({server: each.connection for server, each in operators.items()}, name)
-        try:
-            _move(moving, output, target, dry_run, yes)
-        except CannotMove as error:
-            raise Failure(str(error)) from None
+        _move(moving, output, target, dry_run, yes)
 
 
 def _operator_at(stack: ExitStack, server: str, where: DatabaseConfig) -> Operator:
@@ -210,9 +207,10 @@ def _carry_out(moving: Move, plan: Plan) -> int:
     copied, done = 0, ""
     try:
         with Console(stderr=True).status("Moving…") as status:
+            total = sum(step.rows for step in moving.rows(plan))
             for step in moving.run(plan):
                 copied, done = copied + step.rows, step.name
-                status.update(f"Moving: {step.name}, rows copied: {copied:,}")
+                status.update(f"Moving: {step.name}, {copied:,} of {total:,} rows are copied")
     except KeyboardInterrupt:
         raise Failure(*_interrupted(plan, done)) from None
     return copied

@@ -83,15 +83,30 @@ class Census:
         """The metrics. While the database is away, only that it is, why, and since when."""
         self._wait(self.ask())
         down_since = self._down_since
-        yield _up(self._sqlstate)
+        up = GaugeMetricFamily(
+            "muniment_database_up",
+            "1 if the database answers a role; else the SQLSTATE of the failure says why.",
+            labels=("role", "sqlstate"),
+        )
+        up.add_metric((roles.CONTROL, self._sqlstate), not self._sqlstate)
+        yield up
         if down_since is None:
-            yield from _of_workers(self._workers)
-            yield from _of_checksums(self._checksum_failures)
-            yield from self._counts
+            yield from self._of_database()
         else:
-            yield _down_since(down_since)
+            text = "When the database was found not to answer."
+            yield GaugeMetricFamily("muniment_database_down_since_timestamp_seconds", text, value=down_since)
         if self._directory is not None:
-            yield _of_disk(self._directory)
+            text = "What is free on the disk of the database."
+            yield GaugeMetricFamily("muniment_disk_free_bytes", text, value=free_bytes(self._directory))
+
+    def _of_database(self) -> Iterator[GaugeMetricFamily]:
+        if self._workers:
+            text = "On a cluster: 1 if a worker answers. All are 0 while one hangs, since which is not known."
+            yield _family("muniment_node_up", text, "node", self._workers)
+        if self._checksum_failures is not None:
+            text = "How often Postgres has read a damaged page of the database."
+            yield GaugeMetricFamily("muniment_database_checksum_failures", text, value=self._checksum_failures)
+        yield from self._counts
 
     def ask(self) -> threading.Thread:
         """Ask the database, unless it was just asked; return the thread that does, or has just done so."""
@@ -221,6 +236,18 @@ def _without_samples(family: Metric) -> Metric:
     return Metric(family.name, family.documentation, family.type, family.unit)
 
 
+def _family(name: str, text: str, label: str, values: Mapping[str, float]) -> GaugeMetricFamily:
+    """A metric with one *label*."""
+    family = GaugeMetricFamily(name, text, labels=(label,))
+    for key, value in values.items():
+        family.add_metric((key,), value)
+    return family
+
+
+def _by_level(name: str, text: str, values: Mapping[int, int]) -> GaugeMetricFamily:
+    return _family(name, text, "level", {level.name: values.get(level, 0) for level in Classification})
+
+
 def _by_tenant(name: str, text: str, values: Counter[str], names: Mapping[str, str]) -> GaugeMetricFamily:
     """A metric of the tenants with the highest *values*, by number and name, and of all others together."""
     family = GaugeMetricFamily(name, text, labels=("tenant", "name"))
@@ -228,52 +255,6 @@ def _by_tenant(name: str, text: str, values: Counter[str], names: Mapping[str, s
         family.add_metric((key, names.get(key, "")), value)
     family.add_metric((OTHERS, ""), sum(value for _, value in values.most_common()[_MOST_TENANTS:]))
     return family
-
-
-def _up(sqlstate: str) -> GaugeMetricFamily:
-    family = GaugeMetricFamily(
-        "muniment_database_up",
-        "1 if the database answers a role; else the SQLSTATE of the failure says why.",
-        labels=("role", "sqlstate"),
-    )
-    family.add_metric((roles.CONTROL, sqlstate), not sqlstate)
-    return family
-
-
-def _of_checksums(failures: int | None) -> Iterator[GaugeMetricFamily]:
-    if failures is not None:
-        text = "How often Postgres has read a damaged page of the database."
-        yield GaugeMetricFamily("muniment_database_checksum_failures", text, value=failures)
-
-
-def _of_workers(workers: Mapping[str, bool]) -> Iterator[GaugeMetricFamily]:
-    if workers:
-        family = GaugeMetricFamily(
-            "muniment_node_up",
-            "On a cluster: 1 if a worker answers. All are 0 while one hangs, since which is not known.",
-            labels=("node",),
-        )
-        for node, answers in workers.items():
-            family.add_metric((node,), answers)
-        yield family
-
-
-def _down_since(time: float) -> GaugeMetricFamily:
-    text = "When the database was found not to answer."
-    return GaugeMetricFamily("muniment_database_down_since_timestamp_seconds", text, value=time)
-
-
-def _by_level(name: str, text: str, values: Mapping[int, int]) -> GaugeMetricFamily:
-    family = GaugeMetricFamily(name, text, labels=("level",))
-    for level in Classification:
-        family.add_metric((level.name,), values.get(level, 0))
-    return family
-
-
-def _of_disk(directory: Path) -> GaugeMetricFamily:
-    return GaugeMetricFamily(
-        "muniment_disk_free_bytes", "What is free on the disk of the database.", value=free_bytes(directory)
-    )
 
 
 def checksum_failures(connection: psycopg.Connection[Any]) -> int | None:

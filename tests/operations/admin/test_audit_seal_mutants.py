@@ -85,8 +85,10 @@ MUTANTS = {
     "an event with the id of one that is sealed elsewhere is no problem": Mutant(
         _SEALING, "if unsealed.copies:", "if False:"
     ),
-    "late seals are not noted": Mutant(_SEALING, "self._late += 1", "pass"),
-    "a purge leaves no event": Mutant(_SEALING, '    connection.execute(_QUERIES["record_removal"], removal)\n', ""),
+    "late seals are not noted": Mutant(_SEALING, "self._odd_times[_SEALED_LATE] += 1", "pass"),
+    "a purge leaves no event": Mutant(
+        _SEALING, '    operator.execute("record_removal", tenant=tenant, reason=reason)\n', ""
+    ),
     "a purge may remove what was sealed later": Mutant(
         "admin/sealing.sql", "   AND seal.time < %(before)s\n", "   AND (seal.time < %(before)s OR true)\n"
     ),

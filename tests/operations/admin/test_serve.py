@@ -305,7 +305,7 @@ def test_an_address_in_use_is_refused_even_if_its_holder_shares_it(folder, data_
         (["--listen", "nowhere"], "HOST:PORT"),
         (["--listen", "unix:/no/such/folder/socket"], "there is no folder /no/such/folder for the socket"),
         (["--metrics", "unix:/no/such/folder/metrics"], "create it, or give another --metrics"),
-        (["--listen", "unix:/tmp/" + "x" * 110], "choose a shorter one"),
+        (["--listen", "unix:/tmp/" + "x" * 110], "give a shorter --listen"),
         (["--tls-cert", "absent.pem", "--tls-key", "absent.key"], "absent.pem"),
         (["--tls-cert", "only.pem"], "require each other"),
         (["--audit-reads-from", "restricted"], "a lower level"),

@@ -66,8 +66,8 @@ def _distribute(distributing: Distribution, output: Output, *, dry_run: bool) ->
         return
     if tables:
         with Console(stderr=True).status("Distributing…") as status:
-            for step in distributing.run(tables, passwords):
-                status.update(f"{step.verb} {step.table}")
+            for number, step in enumerate(distributing.run(tables, passwords), 1):
+                status.update(f"{number} of {2 * len(tables)}: {step.verb} {step.table}")
     done = distributing.finish()
     output.rows(rows, _COLUMNS)
     print_note("The database is distributed." if tables or done else "Nothing to do: the database is distributed.")
