@@ -18,13 +18,13 @@ from muniment.cli.groups import Group
 from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.parameters import DURATION, TEXT
 from muniment.v1 import audit_pb2
-from muniment_server.admin import sealing
 from muniment_server.admin.connection import Operator
 from muniment_server.admin.database import with_operator
 from muniment_server.admin.purge import end_of
-from muniment_server.admin.sealing import Checkpoint, RemovedEvents, Verified
+from muniment_server.admin.sealing import Checkpoint, RemovedEvents, Verification, Verified, remove_events
 from muniment_server.audit_log import repository as audit_log
 from muniment_server.audit_log.repository import AuditEvent
+from muniment_server.background.sealer import last_seals
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import HostKeyId
 from muniment_server.domain.principals import HostIdentity
@@ -205,8 +205,11 @@ def audit_events(
 
 def audit_checkpoints(operator: Operator, tenant: str) -> list[Checkpoint]:
     """The last seal of each level at which something is sealed."""
-    number = operator.tenant(tenant)
-    return [one for level in Classification if (one := sealing.checkpoint(operator, number, level))]
+    seals = last_seals(operator.connection, operator.tenant(tenant))
+    return [
+        Checkpoint(level, seals[level].number, seals[level].event_count, seals[level].hash.hex())
+        for level in sorted(seals)
+    ]
 
 
 def verify_audit(operator: Operator, tenant: str, checkpoints: Sequence[Checkpoint]) -> Iterator[Verified]:
@@ -217,11 +220,11 @@ def verify_audit(operator: Operator, tenant: str, checkpoints: Sequence[Checkpoi
         with operator.connection.transaction():
             operator.connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             operator.execute("use_schema", schema=level.role)
-            yield sealing.verify(operator, number, level, of_level)
+            yield Verification(operator, number, level, of_level).run()
 
 
 def remove_audit_events(operator: Operator, tenant: str, *, before: datetime) -> Iterator[RemovedEvents]:
     """Remove, level by level, the events of sessions that were sealed before *before*. The seals stay."""
     number = operator.tenant(tenant)
     for level in Classification:
-        yield sealing.remove_events(operator, number, level, before=before)
+        yield remove_events(operator, number, level, before=before)

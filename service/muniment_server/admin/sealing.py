@@ -14,7 +14,6 @@ from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
 from muniment_server.admin.connection import Operator
-from muniment_server.background.sealer import last_seals
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import TenantNumber
 from muniment_server.domain.seals import Seal, SealableEvent, hash_of_events
@@ -123,12 +122,6 @@ class _Batch:
     events: int
 
 
-def checkpoint(operator: Operator, tenant: TenantNumber, level: Classification) -> Checkpoint | None:
-    """The last seal of one chain, or None if nothing is sealed."""
-    seal = last_seals(operator.connection, tenant).get(level)
-    return Checkpoint(level, seal.number, seal.event_count, seal.hash.hex()) if seal else None
-
-
 def remove_events(
     operator: Operator, tenant: TenantNumber, level: Classification, *, before: datetime
 ) -> RemovedEvents:
@@ -151,22 +144,11 @@ def remove_events(
     return RemovedEvents(level, removed)
 
 
-def verify(
-    operator: Operator,
-    tenant: TenantNumber,
-    level: Classification,
-    checkpoints: Sequence[Checkpoint] = (),
-) -> Verified:
-    """Compare the events, the seals and the items of one tenant and level, and its *checkpoints*.
+class Verification:
+    """Compares the events, the seals and the items of one tenant and level, and its checkpoints, seal by seal.
 
-    *operator* finds the tables of the level by unqualified names, in a transaction that sees one state of the database.
+    The operator finds the tables of the level by unqualified names, and is in a transaction that sees one state.
     """
-    lift_idle_timeout(operator.connection)
-    return _Verification(operator, tenant, level, checkpoints).run()
-
-
-class _Verification:
-    """One chain, seal by seal."""
 
     def __init__(
         self,
@@ -184,6 +166,8 @@ class _Verification:
         self._odd_times = Counter[str]()
 
     def run(self) -> Verified:
+        """What was found."""
+        lift_idle_timeout(self._operator.connection)
         removals = self._removals()
         removed_up_to = max((removal.number for removal in removals), default=0)
         named = {checkpoint.seal_number for checkpoint in self._checkpoints} | {one.number for one in removals}

@@ -83,15 +83,15 @@ def run(config: ServerConfig, *, on_ready: Callable[[RunningServer], None]) -> N
             for warning in databases.warnings_of_all(served.placement, connections=config.connections):
                 _LOG.warning(warning)
             assignment = _assignment(config, served, listen, epochs, embedder.path)
-            current = _Current(assignment, censuses)
             _start_serving(workers, embedder, assignment)
             _LOG.info("serving", extra=fields(address=listen, workers=len(workers), metrics=metrics))
             has_host_key = databases.has_host_key(served.placement)
             on_ready(RunningServer(listen, len(workers), _admin(served), metrics, has_host_key))
 
             def look() -> None:
+                nonlocal assignment
                 if replacements.takes_request():
-                    _reload(config, replacements, [*workers, *embedder.processes], current)
+                    assignment = _reload(config, replacements, [*workers, *embedder.processes], assignment, censuses)
                 replacements.advance(workers)
 
             _watch(lambda: [*workers, *embedder.processes], look, served.embedded, stop)
@@ -123,20 +123,28 @@ def _start_serving(workers: list[Child], embedder: Embedder, assignment: Assignm
         worker.wait_until_ready()
 
 
-def _reload(config: ServerConfig, replacements: Replacements, children: list[Child], current: _Current) -> None:
-    """Check the TLS files, which workers read by themselves, and give the processes the servers that are named now."""
+def _reload(
+    config: ServerConfig, replacements: Replacements, children: list[Child], before: Assignment, censuses: Censuses
+) -> Assignment:
+    """Check the TLS files, which workers read by themselves, and give the processes the servers that are named now.
+
+    Returns the assignment from now on. If it names other servers than the one *before*, counts what these have.
+    """
     _LOG.info("reloading")
     try:
         if config.tls is not None:
             checked_tls(**asdict(config.tls))
-        assignment = _with_servers(config, current.assignment)
+        assignment = _with_servers(config, before)
     except (ConfigError, PassfileError, NotReady, OSError) as error:
         _LOG.error("the reload failed; nothing changes: %s", "; ".join(str(error).splitlines()))
     except psycopg.Error as error:
         _LOG.error("the reload failed; nothing changes: the servers could not be checked (%s)", type(error).__name__)
     else:
-        replacements.reload(children if assignment != current.assignment else [], assignment)
-        current.change(assignment)
+        replacements.reload(children if assignment != before else [], assignment)
+        if assignment.placement() != before.placement() and assignment.measures:
+            censuses.count(assignment.placement(), None)
+        return assignment
+    return before
 
 
 def _with_servers(config: ServerConfig, assignment: Assignment) -> Assignment:
@@ -227,20 +235,6 @@ def _metrics(
     censuses.count(served.placement, directory)
     with metrics_endpoint.serving(config.metrics, config.tls, censuses, children) as listens:
         yield listens
-
-
-class _Current:
-    """The assignment of the processes that serve. A reload may change which servers it names."""
-
-    def __init__(self, assignment: Assignment, censuses: Censuses) -> None:
-        self.assignment = assignment
-        self._censuses = censuses
-
-    def change(self, assignment: Assignment) -> None:
-        """Use *assignment* from now on, and count what its servers have."""
-        if assignment.placement() != self.assignment.placement() and assignment.measures:
-            self._censuses.count(assignment.placement(), None)
-        self.assignment = assignment
 
 
 @contextmanager
