@@ -300,6 +300,7 @@ def add_closed_sessions(operator: Operator, load: Callable[[psycopg.Connection[A
 def end_restore(operator: Operator, given: Sequence[Entry]) -> int:
     """Repeat what the restored database does not know of, and let servers use it; return how many entries."""
     with operator.connection.transaction():
+        lift_idle_timeout(operator.connection)
         engine_of(operator.connection).before_schema_change(operator.connection)
         repeated = replay(operator.connection, given)
         restoring.end(operator.connection)

@@ -20,17 +20,8 @@ from muniment_server.postgres.pool import administrator, operator_conninfo
 from muniment_server.postgres.rows import rows_of, values_of
 from muniment_server.postgres.transaction import login_of
 
-_FILES = (
-    "connection.sql",
-    "tenants.sql",
-    "host_keys.sql",
-    "sessions.sql",
-    "purge.sql",
-    "history.sql",
-    "inspection.sql",
-    "sealing.sql",
-)
-QUERIES = {name: text for file in _FILES for name, text in queries.load(__package__, file).items()}
+_TRADES = ("connection", "tenants", "host_keys", "sessions", "purge", "history", "inspection", "sealing")
+QUERIES = {name: text for trade in _TRADES for name, text in queries.load(__package__, f"{trade}.sql").items()}
 """The queries of all trades, by name."""
 _R = TypeVar("_R")
 _LIST_TENANTS = "list the tenants: muniment host-key list"

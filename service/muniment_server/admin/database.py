@@ -27,7 +27,6 @@ from muniment_server.postgres.migrate import CannotMigrate
 from muniment_server.postgres.pool import NotCommitted, epoch_of
 from muniment_server.process.assignment import epoch_directory
 from muniment_server.runtime import databases, restoring
-from muniment_server.runtime.address import AddressInUse
 from muniment_server.runtime.child import ChildFailed
 from muniment_server.runtime.configuration import ConfigError, DatabaseConfig, nearest_data_dir
 from muniment_server.runtime.databases import NotReady
@@ -37,16 +36,7 @@ from muniment_server.runtime.servers_file import read as read_servers
 
 Option: TypeAlias = Callable[[Callable[..., None]], Callable[..., None]]
 _PATH = click.Path(path_type=Path)
-_EXPLAINED = (
-    AddressInUse,
-    CannotMigrate,
-    ChildFailed,
-    ConfigError,
-    EmbeddedPostgresError,
-    NotReady,
-    PassfileError,
-    RemoteConfigError,
-)
+_EXPLAINED = (CannotMigrate, ChildFailed, ConfigError, EmbeddedPostgresError, NotReady, RemoteConfigError)
 """Errors whose text says what to do."""
 
 

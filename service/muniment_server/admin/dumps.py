@@ -155,15 +155,11 @@ def _has_right_digest(file: Path) -> bool:
         for chunk in iter(lambda: opened.read(min(_CHUNK_BYTES, size - opened.tell())), b""):
             found.update(chunk)
         if last is None or found.hexdigest().encode() != last[1]:
-            raise _damaged(file)
+            raise Failure(
+                f"{file} is not as `muniment backup` wrote it: it was changed, cut off or extended",
+                "nothing was changed; use another copy of it, or another backup, and keep this one to find out why",
+            )
         return True
-
-
-def _damaged(file: Path) -> Failure:
-    return Failure(
-        f"{file} is not as `muniment backup` wrote it: it was changed, cut off or extended",
-        "nothing was changed; use another copy of it, or another backup, and keep this one to find out why",
-    )
 
 
 def without_rows_in_log(admin: str) -> str:
@@ -186,7 +182,7 @@ def emptied(admin: str, file: Path, *, is_left: bool = False) -> Iterator[None]:
     database has other data, if it is in use, or if its Postgres is too old for the dump.
     """
     with psycopg.connect(admin, autocommit=True) as connection:
-        entries = _entries(file)
+        entries = _read(file, "--list")
         _require_same_or_newer(connection, entries)
         _version_of_rows(connection, file, entries)
         if connection.execute(_QUERIES["lock_for_restore"]).fetchone() != (True,):
@@ -220,7 +216,7 @@ def load(admin: str, file: Path) -> None:
 
     The sessions are left out, because they are open: see `load_sessions`. Raises Failure.
     """
-    entries = _entries(file)
+    entries = _read(file, "--list")
     without_sessions, found = _SESSIONS.subn(b"", entries)
     if not found:
         raise Failure(f"{file} has no sessions", "check that it is a backup by `muniment backup`")
@@ -364,7 +360,7 @@ def _running(
     Its command line, which others can read, has no secrets: libpq takes the password from the environment.
     """
     with psycopg.connect(admin) as connection:
-        major = _major(connection)
+        major = connection.info.server_version // 10_000
     # A newer pg_restore fails with an older server, since it sets what that does not know.
     found = _program(program, Path(f"/usr/lib/postgresql/{major}/bin"), find_bindir())
     given = libpq.conninfo_to_dict(admin)
@@ -402,18 +398,9 @@ def _program(name: str, *bindirs: Path) -> Path:
     )
 
 
-def _major(connection: psycopg.Connection[Any]) -> int:
-    return connection.info.server_version // 10_000
-
-
-def _entries(file: Path) -> bytes:
-    """The list of what the dump *file* has. Raises Failure."""
-    return _read(file, "--list")
-
-
 def _require_same_or_newer(connection: psycopg.Connection[Any], entries: bytes) -> None:
     """Raise Failure unless that Postgres can load the dump with those *entries*."""
-    found, major = _DUMPED_FROM.search(entries), _major(connection)
+    found, major = _DUMPED_FROM.search(entries), connection.info.server_version // 10_000
     if found is not None and int(found[1]) > major:
         raise Failure(
             f"the backup is of PostgreSQL {int(found[1])}, and the database is of {major}",

@@ -167,9 +167,9 @@ def replay(connection: psycopg.Connection[Any], given: Sequence[Entry]) -> int:
     server uses.
     """
     with connection.transaction():
+        lift_idle_timeout(connection)
         engine = engine_of(connection)
         texts = {name: engine.text(query) for name, query in _QUERIES.items()}
-        lift_idle_timeout(connection)
         added = sorted(_add(connection, given), key=lambda entry: entry.time)
         for entry in added:
             if entry.method in _REPEATED_BY:

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from muniment_server.runtime.configuration import split_address
+from muniment_server.runtime.configuration import ConfigError, split_address
 
 
-class AddressInUse(RuntimeError):
+class AddressInUse(ConfigError):
     """The server cannot listen on its address. The text says what to do."""
 
 

@@ -24,13 +24,14 @@ from muniment_server.postgres.migrate import alone, missing_roles
 from muniment_server.postgres.pool import next_passfile
 from muniment_server.postgres.verifiers import is_password
 from muniment_server.process.input_files import read_file
+from muniment_server.runtime.configuration import ConfigError
 from muniment_server.runtime.schema import migrate
 
 _ROOT = 0
 _BALANCING_LIBPQ = 160000
 
 
-class PassfileError(RuntimeError):
+class PassfileError(ConfigError):
     """The passfile does not match the roles. The text says what to do."""
 
 

@@ -30,7 +30,6 @@ from muniment_server.runtime.certificates import checked_tls
 from muniment_server.runtime.child import WATCH_SECONDS, Child, drain
 from muniment_server.runtime.configuration import ConfigError, ServerConfig
 from muniment_server.runtime.databases import NotReady, ServedDatabase
-from muniment_server.runtime.passfile import PassfileError
 from muniment_server.runtime.replacement import Replacements
 from muniment_server.telemetry.logs import fields
 
@@ -135,7 +134,7 @@ def _reload(
         if config.tls is not None:
             checked_tls(**asdict(config.tls))
         assignment = _with_servers(config, before)
-    except (ConfigError, PassfileError, NotReady, OSError) as error:
+    except (ConfigError, NotReady, OSError) as error:
         _LOG.error("the reload failed; nothing changes: %s", "; ".join(str(error).splitlines()))
     except psycopg.Error as error:
         _LOG.error("the reload failed; nothing changes: the servers could not be checked (%s)", type(error).__name__)
