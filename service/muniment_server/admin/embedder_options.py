@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import click
 
-from muniment.cli.failures import Failure, report_file_errors
+from muniment_server.admin.database import Option, report_database_errors, with_options
 from muniment_server.admin.levels import LEVEL
 from muniment_server.embedder.remote.configuration import (
     MAX_DIMENSIONS,
     RemoteConfig,
-    RemoteConfigError,
     RerankerConfig,
 )
 
 _Command: TypeAlias = Callable[..., None]
+_FILE = click.Path(path_type=Path)
 
 
 def with_embedder(command: _Command) -> _Command:
@@ -54,47 +53,30 @@ def _with_model(
     argument: str,
     url_help: str,
     model_help: str,
-    *more: Callable[[_Command], _Command],
+    *more: Option,
 ) -> _Command:
     option = kind.endpoint.option
     name = option.removeprefix("--")
 
     @functools.wraps(command)
-    def with_options(**arguments: Any) -> None:
+    def run(**arguments: Any) -> None:
         url = arguments.pop(name)
         given = {each: arguments.pop(f"{name}_{each}", None) for each in ("model", "key_file", "ceiling", "dimensions")}
-        with _report_errors():
+        with report_database_errors():
             config = kind.of_options(url, **given)
         command(**arguments, **{argument: config})
 
-    options: tuple[Callable[[_Command], _Command], ...] = (
+    ceiling_help = (
+        "Send it nothing above this level. The default is restricted for an address on this machine, and public for "
+        "any other."
+    )
+    options: list[Option] = [
         click.option(option, metavar="URL", help=url_help),
         click.option(f"{option}-model", metavar="NAME", help=model_help),
         click.option(
-            f"{option}-key-file",
-            type=click.Path(path_type=Path),
-            metavar="FILE",
-            help="The key that its server wants, in a file.",
+            f"{option}-key-file", type=_FILE, metavar="FILE", help="The key that its server wants, in a file."
         ),
-        click.option(
-            f"{option}-ceiling",
-            type=LEVEL,
-            help="Send it nothing above this level. The default is restricted for an address on this machine, and "
-            "public for any other.",
-        ),
+        click.option(f"{option}-ceiling", type=LEVEL, help=ceiling_help),
         *more,
-    )
-    decorated: _Command = with_options
-    for each in reversed(options):
-        decorated = each(decorated)
-    return decorated
-
-
-@contextmanager
-def _report_errors() -> Iterator[None]:
-    """Turn an error in the options into a Failure."""
-    try:
-        with report_file_errors():
-            yield
-    except RemoteConfigError as error:
-        raise Failure(str(error)) from None
+    ]
+    return with_options(run, options)
