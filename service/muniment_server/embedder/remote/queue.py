@@ -101,8 +101,8 @@ class RemoteQueue:
         try:
             vectors = embed(texts)
         except RemoteModelError as error:
-            if len(sent) > 1 or error.retry_after or error.may_be_the_text:
-                self._position = begin  # again, perhaps with fewer, or with less of the text
+            if len(sent) > 1 or error.retry_after:
+                self._position = begin  # again, perhaps with fewer
             if error.retry_after:
                 raise
             if len(sent) == 1:
@@ -158,7 +158,7 @@ class RemoteQueue:
         return chunk.text[len(chunk.text) - (len(chunk.text) >> halvings) :]
 
     def _fail(self, chunk: ChunkPosition, error: RemoteModelError) -> None:
-        """Leave out a chunk that failed alone, unless it was refused: then it is sent again, perhaps shortened."""
+        """Leave out a chunk that failed alone, unless it was refused: then it has its next turn, perhaps shortened."""
         failure = self._failures.pop(chunk, None) or _Failure(_ChunkBackoff(self._clock))
         if error.may_be_the_text:
             failure.refusals += 1
