@@ -109,11 +109,8 @@ def _check_claims(placement: Placement) -> Iterator[Finding]:
                 found[name] = claims.claim_of(connection)
         except psycopg.Error:
             continue
-    problems, warnings = list(claims.problems(found)), list(claims.warnings(found, placement))
-    yield from map(_bad, problems)
-    yield from map(_worth_knowing, warnings)
-    if not problems and not warnings:
-        yield _good("each tenant is at one server, where its calls go")
+    wrong = [*map(_bad, claims.problems(found)), *map(_worth_knowing, claims.warnings(found, placement))]
+    yield from wrong or [_good("each tenant is at one server, where its calls go")]
 
 
 def _check_machine() -> Iterator[Finding]:

@@ -17,6 +17,7 @@ from psycopg import errors
 
 from muniment.cli.failures import Failure, report_file_errors
 from muniment_server.admin.connection import Operator, connect_operator
+from muniment_server.domain.classification import Classification
 from muniment_server.embedded_postgres import EmbeddedPostgresError
 from muniment_server.embedder.remote.configuration import RemoteConfigError
 from muniment_server.postgres import roles
@@ -35,6 +36,8 @@ from muniment_server.runtime.servers_file import is_misread
 from muniment_server.runtime.servers_file import read as read_servers
 
 Option: TypeAlias = Callable[[Callable[..., None]], Callable[..., None]]
+LEVEL = click.Choice(Classification, case_sensitive=False)
+"""The type of options that take a level, in upper or lower case."""
 _PATH = click.Path(path_type=Path)
 _EXPLAINED = (CannotMigrate, ChildFailed, ConfigError, EmbeddedPostgresError, NotReady, RemoteConfigError)
 """Errors whose text says what to do."""

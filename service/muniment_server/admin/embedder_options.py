@@ -9,8 +9,7 @@ from typing import Any, TypeAlias
 
 import click
 
-from muniment_server.admin.database import Option, report_database_errors, with_options
-from muniment_server.admin.levels import LEVEL
+from muniment_server.admin.database import LEVEL, Option, report_database_errors, with_options
 from muniment_server.embedder.remote.configuration import (
     MAX_DIMENSIONS,
     RemoteConfig,

@@ -15,6 +15,7 @@ from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.parameters import DURATION, TEXT
 from muniment_server.admin.connection import Operator
 from muniment_server.admin.database import (
+    LEVEL,
     chosen_database,
     operator_of,
     server_option,
@@ -23,7 +24,6 @@ from muniment_server.admin.database import (
     with_operator,
 )
 from muniment_server.admin.host_keys import create_host_key, list_host_keys, revoke_host_key
-from muniment_server.admin.levels import LEVEL
 from muniment_server.admin.sessions import close_sessions_of_host_key, close_twice, sessions_of_host_key
 from muniment_server.domain import tokens
 from muniment_server.domain.classification import Classification

@@ -78,7 +78,10 @@ def purge(
     if not yes:
         confirm("Remove them?")
     with Console(stderr=True).status("Purging…"):
-        removed = (_purge_sessions if sessions else _purge_versions)(operator, what, before)
+        if sessions:
+            removed = _purge_sessions(operator, what, before)
+        else:
+            removed = [asdict(level) for level in remove_versions(operator, what, before=before)]
     output.rows(removed, _SESSIONS if sessions else _VERSIONS)
 
 
@@ -95,10 +98,6 @@ def _announce(sessions: bool, extent: str, before: datetime) -> None:
     done = "Sessions{} closed or expired" if sessions else "Versions{} deleted, overwritten or expired"
     print_note(f"{done.format(extent)} before {before:%Y-%m-%d %H:%M}Z will be removed, at all levels.")
     print_note(f"{'Open sessions, conversations' if sessions else 'Live items'} and audit rows stay.")
-
-
-def _purge_versions(operator: Operator, what: Purgeable, before: datetime) -> list[dict[str, object]]:
-    return [asdict(level) for level in remove_versions(operator, what, before=before)]
 
 
 def _purge_sessions(operator: Operator, what: Purgeable, before: datetime) -> list[dict[str, object]]:

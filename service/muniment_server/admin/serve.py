@@ -14,9 +14,8 @@ from typing import Any
 import click
 
 from muniment_server.admin import development
-from muniment_server.admin.database import Option, option, require_passfile, with_database
+from muniment_server.admin.database import LEVEL, Option, option, require_passfile, with_database
 from muniment_server.admin.embedder_options import with_embedder, with_reranker
-from muniment_server.admin.levels import LEVEL
 from muniment_server.domain.classification import Classification
 from muniment_server.embedded_postgres.directory import SOCKET_PATH_BYTES
 from muniment_server.runtime import supervisor
