@@ -20,7 +20,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from muniment_server.embedder.remote.configuration import RemoteAddress
+from muniment_server.domain.classification import Classification
+from muniment_server.embedder.remote.configuration import RemoteAddress, RemoteConfig, read_key
 
 _READ_BYTES = 64 * 1024
 _MAX_IDLE_CONNECTIONS, _MAX_IDLE_SECONDS = 8, 30.0
@@ -52,6 +53,25 @@ class ProbeFailedError(RemoteModelError):
 
 class AboveCeilingError(RuntimeError):
     """A text of a level above the ceiling was about to be sent. It was not. There is an error in the server."""
+
+
+class ModelClient:
+    """Asks a model at an address. Each level has connections of its own."""
+
+    def __init__(self, config: RemoteConfig) -> None:
+        """Raises RemoteConfigError or OSError if the file with the key cannot be used."""
+        self._config = config
+        self._key = read_key(config.key_file) if config.key_file else None
+        self._connections = {level: Connections(config.address) for level in config.levels}
+
+    def close(self) -> None:
+        """Close the connections that are not in use."""
+        for connections in self._connections.values():
+            connections.close()
+
+    def _post(self, request: object, level: Classification, seconds: float, most: int) -> Any:
+        """The JSON of the answer to *request*: see `Connections.post`."""
+        return parsed(self._connections[level].post(json.dumps(request).encode(), self._key, seconds, most))
 
 
 class Connections:

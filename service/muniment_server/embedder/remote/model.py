@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,13 +11,12 @@ from typing import Any
 from muniment_server.domain.classification import Classification
 from muniment_server.embedder.remote.client import (
     AboveCeilingError,
-    Connections,
+    ModelClient,
     ProbeFailedError,
     RemoteModelError,
     fail,
-    parsed,
 )
-from muniment_server.embedder.remote.configuration import MAX_DIMENSIONS, RemoteConfig, read_key
+from muniment_server.embedder.remote.configuration import MAX_DIMENSIONS, RemoteConfig
 from muniment_server.embedder.remote.everyday_sentences import SENTENCES
 from muniment_server.search.embeddings import Vector, model_number, readable, vector_of
 from muniment_server.telemetry import embedder_metrics as metrics
@@ -46,14 +44,12 @@ class _Calibration:
     """Of the components that are kept."""
 
 
-class RemoteModel:
+class RemoteModel(ModelClient):
     """The model at an address. `calibrate` must have succeeded before anything is embedded."""
 
     def __init__(self, config: RemoteConfig) -> None:
         """Raises RemoteConfigError or OSError if the file with the key cannot be used."""
-        self._config = config
-        self._key = read_key(config.key_file) if config.key_file else None
-        self._connections = {level: Connections(config.address) for level in config.levels}
+        super().__init__(config)
         self._calibration: _Calibration | None = None
 
     @property
@@ -102,11 +98,6 @@ class RemoteModel:
         except RemoteModelError as error:
             raise ProbeFailedError(str(error), retry_after=error.retry_after) from None
 
-    def close(self) -> None:
-        """Close the connections that are not in use."""
-        for connections in self._connections.values():
-            connections.close()
-
     def _ask_for_sentences(self) -> Sequence[Sequence[float]]:
         vectors: list[Sequence[float]] = []
         for first in range(0, len(SENTENCES), _SENTENCES_AT_ONCE):
@@ -144,9 +135,9 @@ class RemoteModel:
     def _ask(
         self, texts: Sequence[str], level: Classification, seconds: float, *, dimensions: int | None
     ) -> Sequence[Sequence[float]]:
-        body = json.dumps({"model": self._config.model, "input": texts, "encoding_format": "float"}).encode()
+        request = {"model": self._config.model, "input": texts, "encoding_format": "float"}
         most = _MAX_BYTES + len(texts) * (dimensions or MAX_DIMENSIONS) * _MAX_BYTES_OF_COMPONENT
-        return _vectors(self._connections[level].post(body, self._key, seconds, most), len(texts), dimensions)
+        return _vectors(self._post(request, level, seconds, most), len(texts), dimensions)
 
 
 def _whole(vector: Sequence[float], mean: Sequence[float]) -> Vector:
@@ -154,9 +145,8 @@ def _whole(vector: Sequence[float], mean: Sequence[float]) -> Vector:
     return [0] * len(mean) if math.dist(vector, mean) < _SHORTEST else vector_of(vector, mean)
 
 
-def _vectors(body: bytes, count: int, dimensions: int | None) -> Sequence[Sequence[float]]:
+def _vectors(answer: Any, count: int, dimensions: int | None) -> Sequence[Sequence[float]]:
     """The vectors in an answer, in the order of the texts. Raises RemoteModelError."""
-    answer = parsed(body)
     entries = answer.get("data") if isinstance(answer, dict) else None
     if not isinstance(entries, list) or len(entries) != count:
         fail(f"its answer has no list of {count} embeddings")

@@ -7,13 +7,11 @@ Answers of both forms are read in either case.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from muniment_server.domain.classification import Classification
-from muniment_server.embedder.remote.client import AboveCeilingError, Connections, RemoteModelError, fail, parsed
-from muniment_server.embedder.remote.configuration import RerankerConfig, read_key
+from muniment_server.embedder.remote.client import AboveCeilingError, ModelClient, RemoteModelError, fail
 from muniment_server.embedder.remote.everyday_sentences import SENTENCES
 from muniment_server.search.embeddings import readable
 from muniment_server.search.reranking import LabeledText
@@ -26,14 +24,8 @@ _USUAL_TEXT = " ".join(SENTENCES)[:600]
 """As long as a chunk, so that a server which is too slow for searches is too slow for it too."""
 
 
-class RemoteReranker:
+class RemoteReranker(ModelClient):
     """The reranker at an address."""
-
-    def __init__(self, config: RerankerConfig) -> None:
-        """Raises RemoteConfigError or OSError if the file with the key cannot be used."""
-        self._config = config
-        self._key = read_key(config.key_file) if config.key_file else None
-        self._connections = {level: Connections(config.address) for level in config.levels}
 
     def order(self, query: str, texts: Sequence[LabeledText], level: Classification, seconds: float) -> Sequence[int]:
         """The indexes of *texts*, best first, for a query of a session at *level*. Equal ones stay as they are.
@@ -62,20 +54,14 @@ class RemoteReranker:
         """
         self._ask(SENTENCES[0], [_USUAL_TEXT] * count, level, seconds)
 
-    def close(self) -> None:
-        """Close the connections that are not in use."""
-        for connections in self._connections.values():
-            connections.close()
-
     def _ask(self, query: str, texts: Sequence[str], level: Classification, seconds: float) -> Sequence[float]:
         if not self._config.model:
             request = {"query": query, "texts": texts, "truncate": True}
         else:
             request = {"model": self._config.model, "query": query, "documents": texts}
-        body = json.dumps(request).encode()
         size = sum(len(text.encode()) for text in (query, *texts))
         most = _MAX_BYTES + len(texts) * _MAX_BYTES_OF_TEXT + size * _MAX_REPEATED
-        return scores_in(parsed(self._connections[level].post(body, self._key, seconds, most)), len(texts))
+        return scores_in(self._post(request, level, seconds, most), len(texts))
 
 
 def scores_in(answer: Any, count: int) -> Sequence[float]:
