@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
 )
 
 const (
@@ -31,6 +32,9 @@ var reconnecting = grpc.ConnectParams{
 	Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 	MinConnectTimeout: 20 * time.Second,
 }
+
+// A connection that has fallen silent during a call is asked whether anyone is there, and given up without an answer.
+var asking = keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 10 * time.Second}
 
 // An Option changes how [Connect] connects, or how calls are made.
 type Option func(*settings) error
@@ -109,6 +113,7 @@ func Connect(address string, options ...Option) (*Conn, error) {
 func openChannel(address string, config *tls.Config) (*grpc.ClientConn, error) {
 	options := []grpc.DialOption{
 		grpc.WithConnectParams(reconnecting),
+		grpc.WithKeepaliveParams(asking),
 		// What may be repeated is decided in this package, and not by a record in the DNS.
 		grpc.WithDisableServiceConfig(),
 	}

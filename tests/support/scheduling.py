@@ -16,6 +16,7 @@ _TOGETHER = {
     "tests/clients/conformance/": "clients",  # they build clients anew, which the others in this group run
     "tests/calls/endtoend/test_locomo.py": "facts",
     "tests/proof/faults/test_clients_across_restarts.py": "clients",
+    "tests/proof/faults/test_silence.py": "clients",
     "tests/proof/noninterference/test_two_worlds.py": "worlds",  # the longest: what is a group begins early
     "tests/proof/taint_model/": "taint",  # as a group they begin early
     "tests/tools/tour/test_java.py": "clients",

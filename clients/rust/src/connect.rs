@@ -10,6 +10,10 @@ use crate::{Client, mistakes, pool::Pool};
 /// A server that is back is found again soon, whatever TCP thinks of the last try.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// A connection that has fallen silent during a call is asked after this time whether anyone is there, and given up
+/// after as long again without an answer.
+const SILENCE: Duration = Duration::from_secs(10);
+
 const CERTIFICATE: &[u8] = b"-----BEGIN CERTIFICATE-----";
 
 /// What a [`Client`] is made of: where the server is, whom to trust, who calls.
@@ -105,7 +109,9 @@ impl ClientBuilder {
         let endpoint = Endpoint::from_shared(self.uri())
             .and_then(|endpoint| endpoint.user_agent(concat!("muniment-rust/", env!("CARGO_PKG_VERSION"))))
             .map_err(|_| InvalidSettings("an address is host:port or unix:/path".into()))?
-            .connect_timeout(CONNECT_TIMEOUT);
+            .connect_timeout(CONNECT_TIMEOUT)
+            .http2_keep_alive_interval(SILENCE)
+            .keep_alive_timeout(SILENCE);
         match &self.tls {
             Some(tls) => endpoint
                 .tls_config(tls.clone())

@@ -6,6 +6,7 @@ import type { ConnectError, Transport } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import { isLoopback, placeOf } from "./addresses.js";
 import { isConnectionLost } from "./errors.js";
+import { Listener } from "./listener.js";
 import { expectsTls, mistakeIn } from "./mistakes.js";
 import { Pool } from "./pool.js";
 
@@ -78,8 +79,9 @@ function http2Connection(
   isSilent: () => boolean = () => false,
 ): Connection {
   const managers = Array.from({ length: CONNECTIONS }, () => new Http2SessionManager(baseUrl, undefined, options));
+  const transports = managers.map((manager) => createGrpcTransport({ baseUrl, sessionManager: new Listener(manager) }));
   return {
-    transport: new Pool(managers.map((sessionManager) => createGrpcTransport({ baseUrl, sessionManager }))),
+    transport: new Pool(transports),
     explain: (failure) => mistakeIn(failure.cause, address) ?? broken(failure, address, isSilent()),
     close: () => {
       for (const manager of managers) {

@@ -82,6 +82,7 @@ _OPTIONS: dict[str, int] = {
     "grpc.server_handshake_timeout_ms": 10_000,
     "grpc.http2.settings_timeout": 10_000,  # until a caller acknowledges them, grpc applies no limit to its headers
     "grpc.http2.max_ping_strikes": 2,
+    "grpc.http2.min_ping_interval_without_data_ms": 5_000,  # clients ask every ten whether a silent server is there
     "grpc.max_connection_age_ms": 60_000,  # spreads clients over the workers
     "grpc.max_connection_age_grace_ms": 11 * 60_000,  # longer than any call
     "grpc.http2.bdp_probe": 0,  # flow control would let more arrive of messages not received yet

@@ -15,7 +15,11 @@ from muniment._pool import ChannelPool
 
 # Reconnect to a restarted server within a second, so that calls whose deadline is ten seconds survive the restart.
 # Without a pool of its own, a channel would share the connection of another one to the same server.
+# A connection that has fallen silent during a call is asked whether anyone is there, and given up without an answer.
 OPTIONS = (
+    ("grpc.keepalive_time_ms", 10_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.http2.ping_timeout_ms", 10_000),  # also of gRPC's own pings: while one is out, it sends no other
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
     ("grpc.use_local_subchannel_pool", 1),

@@ -5,6 +5,7 @@ import io.grpc.ManagedChannel;
 import io.grpc.ManagedChannelBuilder;
 import io.grpc.TlsChannelCredentials;
 import java.util.Locale;
+import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
@@ -26,6 +27,12 @@ final class Connection {
 
   /** What to do if a server expects TLS: the end of a message. */
   static final String TURN_ON = "turn TLS on by Options.withTls or MUNIMENT_TLS_CA";
+
+  /**
+   * A connection that has fallen silent during a call is asked after this time whether anyone is
+   * there, and given up after as long again without an answer.
+   */
+  private static final int SILENCE_SECONDS = 10;
 
   private Connection() {}
 
@@ -68,7 +75,10 @@ final class Connection {
   }
 
   private static ManagedChannel openOne(String address, Options options) {
-    ManagedChannelBuilder<?> builder = Grpc.newChannelBuilder(address, options.transport());
+    ManagedChannelBuilder<?> builder =
+        Grpc.newChannelBuilder(address, options.transport())
+            .keepAliveTime(SILENCE_SECONDS, TimeUnit.SECONDS)
+            .keepAliveTimeout(SILENCE_SECONDS, TimeUnit.SECONDS);
     // Others may be in the clear, or choose to be.
     if (!isEncrypted(options)) {
       if (!isLocal(address)) {

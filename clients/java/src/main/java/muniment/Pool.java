@@ -52,6 +52,10 @@ final class Pool extends Channel {
               @Override
               public void onClose(Status status, Metadata trailers) {
                 member.underWay.decrementAndGet();
+                if (status.getCode() == Status.Code.DEADLINE_EXCEEDED && !departure.sent()) {
+                  // gRPC waits without end for the first word of a server that has accepted.
+                  member.channel.enterIdle();
+                }
                 super.onClose(Mistake.explained(status, target, departure.sent()), trailers);
               }
             },
