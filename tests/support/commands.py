@@ -24,7 +24,7 @@ from click.testing import CliRunner
 from muniment.cli.root import main
 
 Done = subprocess.CompletedProcess[str]
-"""How a command ended, and what it said. What it said is decoded byte for byte."""
+"""How a command ended, and its output, decoded byte for byte."""
 SYSTEM_POSTGRES = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
 COMMAND = [sys.executable, "-m", "muniment.cli"]
 WORDS_ALONE = Path(__file__).with_name("words_alone")
@@ -46,7 +46,7 @@ class Server:
     ) -> None:
         self.folder = folder
         self.errors = folder / "stderr"
-        self.said = ""
+        self.output = ""
         shown, end = pty.openpty() if on_a_terminal else os.pipe()
         with self.errors.open("ab") as errors:
             self.process = subprocess.Popen(
@@ -61,14 +61,14 @@ class Server:
         os.close(end)
         self.process.stdout = os.fdopen(shown)
         self._read_until("Muniment serves on")
-        found = re.search(r"serves on (\S+) with", self.said)
+        found = re.search(r"serves on (\S+) with", self.output)
         assert found is not None
         self.address = found[1]
 
     def read_to_the_last_line(self) -> str:
         """What it says in development, down to the last thing to try."""
         self._read_until("grpcurl -")
-        return self.said
+        return self.output
 
     @property
     def workers(self) -> set[int]:
@@ -106,11 +106,11 @@ class Server:
 
     def _read_until(self, words: str) -> None:
         assert self.process.stdout is not None
-        while words not in self.said:
+        while words not in self.output:
             line = self.process.stdout.readline()
             if not line:
                 raise AssertionError(self.errors.read_text())
-            self.said += line
+            self.output += line
 
 
 def children_of(parent: int) -> dict[int, str]:
@@ -178,24 +178,24 @@ def on_a_terminal(folder: Path, *arguments: str, columns: int = 200, answer: str
     command = [*COMMAND, *arguments]
     with subprocess.Popen(command, cwd=folder, env=environment, stdin=end, stdout=end, stderr=end) as process:
         os.close(end)
-        said = b""
+        output = b""
         while True:
             try:
-                said += os.read(shown, 65536)
+                output += os.read(shown, 65536)
             except OSError:  # the other end is closed
                 break
     os.close(shown)
-    return process.returncode, said.decode()
+    return process.returncode, output.decode()
 
 
 def objects(done: Done) -> list[dict[str, Any]]:
-    """What a successful command with --json said."""
+    """The output of a successful command with --json."""
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def line_of(done: Done) -> str:
-    """The one line that a successful command said."""
+    """The one line of output of a successful command."""
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 

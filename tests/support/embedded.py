@@ -36,7 +36,7 @@ class Supervisor:
             **rights,
         )
         assert self.process.stdout is not None
-        self.said: dict[str, Any] = json.loads(self.process.stdout.readline())
+        self.report: dict[str, Any] = json.loads(self.process.stdout.readline())
 
     def kill(self) -> None:
         """End it as `kill -9` does."""

@@ -20,15 +20,15 @@ def run(measurement: str, *arguments: str) -> str:
 def test_a_folder_without_the_texts_is_refused_with_what_is_missing(measurement, tmp_path):
     (tmp_path / FILES[0]).touch()
 
-    said = run(measurement, "--data", str(tmp_path))
+    output = run(measurement, "--data", str(tmp_path))
 
-    assert f"{tmp_path} lacks {', '.join(FILES[1:])}\n" in said
+    assert f"{tmp_path} lacks {', '.join(FILES[1:])}\n" in output
     for needed in (*FILES, "may not distribute", "--data", "MUNIMENT_DATA", "tests/README.md"):
-        assert needed in said
+        assert needed in output
 
 
 def test_the_help_names_the_files_and_where_they_are_looked_for(measurement):
-    said = " ".join(run(measurement, "--help").split())
+    output = " ".join(run(measurement, "--help").split())
 
     for needed in (*FILES, "not distributed", "MUNIMENT_DATA, else ../shared/data"):
-        assert needed in said
+        assert needed in output

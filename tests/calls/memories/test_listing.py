@@ -185,11 +185,11 @@ def test_c31_a_page_token_with_any_bit_flipped_is_refused(at):
     token = first_token(at(PUBLIC))
     raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
     number = int.from_bytes(raw)
-    spoiled = [(number ^ (1 << bit)).to_bytes(len(raw)) for bit in range(len(raw) * 8)]
+    changed = [(number ^ (1 << bit)).to_bytes(len(raw)) for bit in range(len(raw) * 8)]
 
     answers = {
         refusal(at(PUBLIC).list_memories, page_size=1, page_token=base64.urlsafe_b64encode(each).rstrip(b"=").decode())
-        for each in spoiled
+        for each in changed
     }
 
     assert answers == {INVALID_TOKEN}

@@ -952,10 +952,10 @@ def test_doctor_tells_of_what_is_queued(world):
         with world.service.database.as_owner() as owner:
             owner.execute("UPDATE muniment_public.remote_embedding SET model = 7, signs = NULL, vector = NULL")
         after = remote_chunks(operator)
-    said = [finding.text for finding in _check_ledgers(world.service.database.admin)]
+    texts = [finding.text for finding in _check_ledgers(world.service.database.admin)]
 
     assert (before, after) == ((0, 4), (2, 2))
-    assert any("2 embeddings are by models at addresses, 2 more are queued" in text for text in said)
+    assert any("2 embeddings are by models at addresses, 2 more are queued" in text for text in texts)
 
 
 # Guards, broken.

@@ -438,12 +438,12 @@ def weight(content):
 
 
 def test_a_turn_by_an_author_whom_the_query_names_counts_more(at):
-    said = [
+    turns = [
         at(PUBLIC).store_passage(content="saw a whale", thread=f"t{number}", author=author).passage.passage_id
         for number, author in enumerate(["Ana", "Bo", "Cy"])
     ]
 
-    assert ids_found(at(PUBLIC), "What did Bo's friend see, a whale?")[0] == said[1]
+    assert ids_found(at(PUBLIC), "What did Bo's friend see, a whale?")[0] == turns[1]
 
 
 def scopes_of_posing_authors(at, shared, tenant):

@@ -114,8 +114,8 @@ def test_a_name_in_the_file_cannot_forge_what_is_said(apply):
 
 
 def test_the_file_of_the_help_can_be_applied(muniment, dev, names):
-    said = muniment("agent", "apply", "--help").stdout
-    text = said[said.index("  agents:") : said.index("  Examples:")].replace("alice", names[0])
+    output = muniment("agent", "apply", "--help").stdout
+    text = output[output.index("  agents:") : output.index("  Examples:")].replace("alice", names[0])
     (dev.folder / f"{names[0]}.yaml").write_text(text)
     assert muniment("agent", "apply", "--file", f"{names[0]}.yaml").stdout == f"created\t{names[0]}\t\n"
     assert muniment("agent", "apply", "-f", f"{names[0]}.yaml").stdout == f"unchanged\t{names[0]}\t\n"

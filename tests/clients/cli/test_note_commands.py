@@ -88,8 +88,8 @@ def test_over_the_budget_it_says_by_how_much_and_what_takes_the_room(muniment, a
     refused = muniment("note", "add", "z" * 200, *at(agent, "internal"))
 
     assert (refused.returncode, refused.stdout) == (1, "")
-    said, largest, second, *hint = refused.stderr.splitlines()
-    assert said == "Error: the notes would take 2,311 of 2,200 chars, 111 too many; nothing was changed"
+    problem, largest, second, *hint = refused.stderr.splitlines()
+    assert problem == "Error: the notes would take 2,311 of 2,200 chars, 111 too many; nothing was changed"
     assert largest.split("\t") == [own["note_id"], "1705", "INTERNAL", "own level", "mine\\n" + "y" * 35]
     assert second.split("\t") == [low["note_id"], "400", "PUBLIC", "another level", "low " * 10]
     assert "muniment note update" in hint[0]

@@ -188,20 +188,20 @@ def test_a_value_of_another_kind_is_refused_by_name_and_not_repeated(value):
 
 
 def test_what_yaml_takes_for_true_and_false_is_read():
-    said = {"true": True, "Yes": True, "ON": True, "false": False, "no": False, "Off": False}
-    for word, meant in said.items():
+    spellings = {"true": True, "Yes": True, "ON": True, "false": False, "no": False, "Off": False}
+    for word, meant in spellings.items():
         (declared,) = agents_file.read(f"agents: {{alice: {{memory_enabled: {word}}}}}")
         assert declared.settings == {"memory_enabled": meant}
 
 
 def test_a_fault_names_its_request_and_a_refusal_does_not():
     details = muniment.Details(request_id="7f3a")
-    said = []
+    messages = []
     for kind, code in ((muniment.InternalError, StatusCode.INTERNAL), (muniment.MemoryNotFound, StatusCode.NOT_FOUND)):
         with pytest.raises(Failure) as failed, report_server_errors():
             raise kind(code, "", "no", details)
-        said.append(failed.value.message)
-    assert said == ["INTERNAL: no (request 7f3a)", "NOT_FOUND: no"]
+        messages.append(failed.value.message)
+    assert messages == ["INTERNAL: no (request 7f3a)", "NOT_FOUND: no"]
 
 
 def test_a_failure_neither_steers_the_terminal_nor_looks_like_two(capsys):

@@ -1,4 +1,4 @@
-"""Whether what came is what a scenario expects.
+"""Whether an answer is what a scenario expects.
 
 What is written must be there; an object may have more. A list has exactly the elements written, in their order. A
 field that is written as `null` must not be there; nor need one that is written with its default (`""`, `0`, `false`,
@@ -38,47 +38,47 @@ class Match:
         """A value that a runner saved."""
         self._named.setdefault(name, ("", str(value)))
 
-    def differences(self, expected: JSON, came: JSON, path: str) -> Iterator[str]:
-        """Each place where *came* is not what is expected, in words."""
-        if isinstance(expected, dict) and isinstance(came, dict):
+    def differences(self, expected: JSON, actual: JSON, path: str) -> Iterator[str]:
+        """Describes each place where *actual* differs from what is expected."""
+        if isinstance(expected, dict) and isinstance(actual, dict):
             for name, value in expected.items():
-                yield from self._field(value, came, name, f"{path}.{name}")
-        elif isinstance(expected, list) and isinstance(came, list):
-            if len(expected) != len(came):
-                yield f"{path} has {len(came)} elements, not {len(expected)}: {shown(came)}"
-            for number, (one, other) in enumerate(zip(expected, came, strict=False)):
+                yield from self._field(value, actual, name, f"{path}.{name}")
+        elif isinstance(expected, list) and isinstance(actual, list):
+            if len(expected) != len(actual):
+                yield f"{path} has {len(actual)} elements, not {len(expected)}: {shown(actual)}"
+            for number, (one, other) in enumerate(zip(expected, actual, strict=False)):
                 yield from self.differences(one, other, f"{path}.{number}")
         elif isinstance(expected, str):
-            yield from self._text(expected, came, path)
-        elif expected != came or isinstance(expected, bool) != isinstance(came, bool):
-            yield f"{path} is {shown(came)}, not {shown(expected)}"
+            yield from self._text(expected, actual, path)
+        elif expected != actual or isinstance(expected, bool) != isinstance(actual, bool):
+            yield f"{path} is {shown(actual)}, not {shown(expected)}"
 
-    def _field(self, expected: JSON, came: dict[str, JSON], name: str, path: str) -> Iterator[str]:
+    def _field(self, expected: JSON, actual: dict[str, JSON], name: str, path: str) -> Iterator[str]:
         if expected is None:
-            if name in came:
-                yield f"{path} is {shown(came[name])} and should not be there"
-        elif name in came:
-            yield from self.differences(expected, came[name], path)
+            if name in actual:
+                yield f"{path} is {shown(actual[name])} and should not be there"
+        elif name in actual:
+            yield from self.differences(expected, actual[name], path)
         elif not _is_default(expected):
             yield f"{path} is not there, and should be {shown(expected)}"
 
-    def _text(self, expected: str, came: JSON, path: str) -> Iterator[str]:
+    def _text(self, expected: str, actual: JSON, path: str) -> Iterator[str]:
         if placeholder := PLACEHOLDER.fullmatch(expected):
-            if isinstance(came, bool | dict | list) or not KINDS[placeholder["kind"]].fullmatch(str(came)):
-                yield f"{path} is {shown(came)}, which is no {placeholder['kind']}"
+            if isinstance(actual, bool | dict | list) or not KINDS[placeholder["kind"]].fullmatch(str(actual)):
+                yield f"{path} is {shown(actual)}, which is no {placeholder['kind']}"
             elif placeholder["name"]:
-                yield from self._name(placeholder["kind"], placeholder["name"], str(came), path)
-        elif (wanted := _VARIABLE.sub(self._value_of, expected)) != came:
-            yield f"{path} is {shown(came)}, not {shown(wanted)}"
+                yield from self._name(placeholder["kind"], placeholder["name"], str(actual), path)
+        elif (wanted := _VARIABLE.sub(self._value_of, expected)) != actual:
+            yield f"{path} is {shown(actual)}, not {shown(wanted)}"
 
-    def _name(self, kind: str, name: str, came: str, path: str) -> Iterator[str]:
+    def _name(self, kind: str, name: str, actual: str, path: str) -> Iterator[str]:
         known = self._named.get(name)
-        if known is not None and known[1] != came:
-            yield f"{path} is {shown(came)}, and <{kind} {name}> was {shown(known[1])}"
+        if known is not None and known[1] != actual:
+            yield f"{path} is {shown(actual)}, and <{kind} {name}> was {shown(known[1])}"
         for other, named in self._named.items():
-            if other != name and named == (kind, came):
+            if other != name and named == (kind, actual):
                 yield f"{path} is the same as <{kind} {other}>"
-        self._named[name] = (kind, came)
+        self._named[name] = (kind, actual)
 
     def _value_of(self, variable: re.Match[str]) -> str:
         return self._named.get(variable[1], ("", variable[0]))[1]

@@ -122,17 +122,19 @@ class _Compiler:
         agents = self.document.get("agents", [])
         for agent in agents:
             yield _made(f"agent {agent}", "AgentService.CreateAgent", {"agentId": agent})
-        for name, said in self.document.get("sessions", {}).items():
-            yield self._session(name, said)
+        for name, described in self.document.get("sessions", {}).items():
+            yield self._session(name, described)
         for number, step in enumerate(self.document["steps"], 1):
             yield from self._written(number, step)
         for agent in agents:
             yield _made(f"agent {agent} goes", "AgentService.DeleteAgent", {"agentId": agent})
 
-    def _session(self, name: str, said: str) -> Step:
-        match = _SESSION.fullmatch(said)
+    def _session(self, name: str, described: str) -> Step:
+        match = _SESSION.fullmatch(described)
         if match is None:
-            raise Malformed(f"{self.file}: a session is `AGENT at LEVEL`, or `AGENT at LEVEL in CONVERSATION`: {said}")
+            raise Malformed(
+                f"{self.file}: a session is `AGENT at LEVEL`, or `AGENT at LEVEL in CONVERSATION`: {described}"
+            )
         request = {"agentId": match["agent"], "taint": f"CLASSIFICATION_{match['level']}"}
         if match["conversation"]:
             request["conversationId"] = match["conversation"]

@@ -16,12 +16,12 @@ OTHER_UUID = "6f0c1fb2-9c2e-4a53-9d3b-0f6c2f3d1a77"
 TOKEN = "mun_s_1_" + "x" * 43 + "_" + "0" * 8
 
 
-def differences(expected, came):
-    return list(Match().differences(expected, came, "it"))
+def differences(expected, actual):
+    return list(Match().differences(expected, actual, "it"))
 
 
 @pytest.mark.parametrize(
-    ("expected", "came"),
+    ("expected", "actual"),
     [
         ({"key": "a"}, {"key": "a", "content": "more than was written"}),
         ({"items": [{"key": "a"}]}, {"items": [{"key": "a", "content": "x"}]}),
@@ -34,12 +34,12 @@ def differences(expected, came):
         ([{"id": "<uuid one>"}, {"id": "<uuid two>"}, "<uuid one>"], [{"id": UUID}, {"id": OTHER_UUID}, UUID]),
     ],
 )
-def test_what_fits(expected, came):
-    assert differences(expected, came) == []
+def test_what_fits(expected, actual):
+    assert differences(expected, actual) == []
 
 
 @pytest.mark.parametrize(
-    ("expected", "came"),
+    ("expected", "actual"),
     [
         ({"key": "a"}, {"key": "b"}),
         ({"key": "a"}, {}),
@@ -59,8 +59,8 @@ def test_what_fits(expected, came):
         ({"id": "${never_saved}"}, {"id": UUID}),
     ],
 )
-def test_what_does_not_fit(expected, came):
-    assert differences(expected, came) != []
+def test_what_does_not_fit(expected, actual):
+    assert differences(expected, actual) != []
 
 
 DOCUMENT = {
@@ -138,7 +138,7 @@ REFUSED = record(0, "NOT_FOUND", reason="X_NOT_FOUND", message="no such x", deta
 
 
 @pytest.mark.parametrize(
-    ("expect", "came"),
+    ("expect", "actual"),
     [
         ({}, REFUSED),
         ({"status": "NOT_FOUND"}, OK),
@@ -149,8 +149,8 @@ REFUSED = record(0, "NOT_FOUND", reason="X_NOT_FOUND", message="no such x", deta
         ({}, record(0, "UNRESOLVED")),
     ],
 )
-def test_another_answer_is_a_failure(expect, came):
-    assert len(list(transcripts.failures(scenario_of({"expect": expect}), [came]))) == 1
+def test_another_answer_is_a_failure(expect, actual):
+    assert len(list(transcripts.failures(scenario_of({"expect": expect}), [actual]))) == 1
 
 
 def test_the_same_answer_is_the_same_in_every_part():
@@ -223,9 +223,9 @@ def test_a_runner_that_leaves_something_out_is_broken():
     for whole in ({"status": "OK", "response": {}}, failed):
         assert transcripts.read(json.dumps(step | whole), [scenario_of({})]) == [[step | whole]]
         for name in whole:
-            said = json.dumps(step | {key: each for key, each in whole.items() if key != name})
+            line = json.dumps(step | {key: each for key, each in whole.items() if key != name})
             with pytest.raises(transcripts.Broken, match=f"line 1 does not say .*{name}"):
-                transcripts.read(said, [scenario_of({})])
+                transcripts.read(line, [scenario_of({})])
 
     unplayed = step | {"status": "UNRESOLVED"}
     assert transcripts.read(json.dumps(unplayed), [scenario_of({})]) == [[unplayed]]

@@ -31,9 +31,11 @@ def read(stdout: str, scenarios: Sequence[Scenario]) -> list[list[Record]]:
         records = [json.loads(line) for line in stdout.splitlines()]
     except ValueError as error:
         raise Broken(f"what it printed is not a JSON object a line: {error}") from None
-    said = [(record.get("scenario"), record.get("step")) if isinstance(record, dict) else record for record in records]
+    recorded = [
+        (record.get("scenario"), record.get("step")) if isinstance(record, dict) else record for record in records
+    ]
     due = [(scenario.title, number) for scenario in scenarios for number in range(len(scenario.steps))]
-    for number, (one, other) in enumerate(zip_longest(said, due), 1):
+    for number, (one, other) in enumerate(zip_longest(recorded, due), 1):
         if one != other:
             raise Broken(f"line {number} is about {one}, and {other} is due")
     for number, record in enumerate(records, 1):
@@ -92,10 +94,10 @@ def _differences(step: Step, record: Record, match: Match, named: dict[str, Reco
         if _answer(record) != _answer(named[expected.same_as]):
             yield f"{shown(_answer(record))} is not the same as {shown(_answer(named[expected.same_as]))}"
         return
-    came = (record["status"], record.get("reason", ""))
-    if came[0] != expected.status or expected.reason not in (None, came[1]):
+    actual = (record["status"], record.get("reason", ""))
+    if actual[0] != expected.status or expected.reason not in (None, actual[1]):
         due = " ".join(filter(None, (expected.status, expected.reason)))
-        yield f"{' '.join(filter(None, came))} ({record.get('message', '')}), not {due}"
+        yield f"{' '.join(filter(None, actual))} ({record.get('message', '')}), not {due}"
         return
     if expected.response is not None:
         yield from match.differences(expected.response, record["response"], "response")

@@ -13,7 +13,7 @@ RUNNER = Path(__file__).parents[3] / "clients/python/conformance/runner.py"
 
 
 def played(options: list[str], file: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """How the runner ended, and what it said."""
+    """How the runner ended, and its output."""
     return subprocess.run(
         [sys.executable, RUNNER, *options, file], env=environment, capture_output=True, text=True, check=False
     )

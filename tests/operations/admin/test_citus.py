@@ -121,8 +121,8 @@ def test_doctor_says_that_a_database_is_of_a_cluster_and_how_many_nodes_it_has(
             admin.execute("INSERT INTO pg_dist_node VALUES ('node', 5432, %s)", [node])
         found = [finding.text for finding in checks._check_grants(conninfo, 0)]
 
-    said = "this is a Citus cluster, and the grants are as required on each of its 3 nodes"
-    assert [text for text in found if text not in alone] == [said]
+    expected = "this is a Citus cluster, and the grants are as required on each of its 3 nodes"
+    assert [text for text in found if text not in alone] == [expected]
 
 
 def test_nodes_lack_passwords_until_they_have_that_of_each_serving_role(url: str, passfile: Path) -> None:

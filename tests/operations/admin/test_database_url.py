@@ -121,9 +121,9 @@ def test_a_server_without_a_valid_host_key_says_whose_url_makes_one(serving, fol
     for key in objects(run(folder, "host-key", "list", "--json", **as_admin)):
         run(folder, "host-key", "revoke", key["host_key_id"], "--keep-sessions", **as_admin)
     server = serving("--database-url", url, "--passfile", str(passfile), "--workers", "1")
-    said, _, command = (server.process.stdout.readline() for _ in range(3))
+    output, _, command = (server.process.stdout.readline() for _ in range(3))
 
-    assert "the URL of an administrator in MUNIMENT_DATABASE_URL" in said
+    assert "the URL of an administrator in MUNIMENT_DATABASE_URL" in output
     assert command == "  muniment host-key create --tenant NAME --ceiling restricted\n"
 
 

@@ -189,7 +189,7 @@ def test_a_database_that_cannot_be_reached_is_wrong(folder):
 
 @pytest.mark.parametrize("sslmode", ["prefer", "require"])
 def test_a_database_that_refuses_logins_or_tls_is_not_silent(folder, url, sslmode):
-    """The remedy is not to start it: each role is named, with what the server said."""
+    """The remedy is not to start it: each role is named, with what the server answered."""
     done = run_process(folder, "doctor", "--database-url", f"{url}?sslmode={sslmode}")
 
     assert done.returncode == 1

@@ -254,7 +254,7 @@ def test_a_port_answers_nothing_without_the_token(serving, folder, data_dir):
         "--dev", "--data-dir", ".muniment", "--metrics", "127.0.0.1:0", "--metrics-token-file", str(token_file(folder))
     )
     server.read_to_the_last_line()
-    address = server.said.partition("Metrics are at ")[2].splitlines()[0].removesuffix(".")
+    address = server.output.partition("Metrics are at ")[2].splitlines()[0].removesuffix(".")
     key = line_of(run(folder, "host-key", "create", "--tenant", "acme", "--ceiling", "public")).split()[-1]
 
     for wrong in (None, "", "x", _TOKEN[:-1], f"{_TOKEN}x", key):
@@ -270,7 +270,7 @@ def test_a_token_that_is_renewed_is_required_at_once_and_one_that_cannot_be_used
     file = token_file(folder)
     server = serving("--dev", "--data-dir", ".muniment", "--metrics", "127.0.0.1:0", "--metrics-token-file", str(file))
     server.read_to_the_last_line()
-    address = server.said.partition("Metrics are at ")[2].splitlines()[0].removesuffix(".")
+    address = server.output.partition("Metrics are at ")[2].splitlines()[0].removesuffix(".")
     file.unlink()
     without_file = [asked(address, given)[0] for given in (None, "", _TOKEN)]
     file.write_text("short")
@@ -314,7 +314,7 @@ def test_readers_who_reset_their_connections_take_no_places_and_a_renewed_certif
     token = ["--metrics-token-file", str(token_file(folder))]
     server = serving("--dev", "--data-dir", ".muniment", "--metrics", "127.0.0.1:0", *token, *tls)
     server.read_to_the_last_line()
-    address = server.said.partition("Metrics are at ")[2].splitlines()[0].removesuffix(".")
+    address = server.output.partition("Metrics are at ")[2].splitlines()[0].removesuffix(".")
     host, _, port = address.rpartition(":")
 
     for _ in range(20):

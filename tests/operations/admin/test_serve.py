@@ -55,7 +55,7 @@ def answers(host: muniment.HostClient) -> bool:
 
 def test_in_development_it_prints_commands_that_work(dev):
     """The lines it prints are pasted into a shell, but for grpcurl's, which need not be there."""
-    lines = [line.strip() for line in dev.said.splitlines() if line.startswith("  ")]
+    lines = [line.strip() for line in dev.output.splitlines() if line.startswith("  ")]
     pasted = [line.replace("alice", "carol") for line in lines if not line.startswith("grpcurl")]
     script = "\n".join(["set -e", 'muniment() { python -m muniment.cli "$@"; }', *pasted])
     done = subprocess.run(
@@ -68,7 +68,7 @@ def test_in_development_it_prints_commands_that_work(dev):
 
 def test_the_exports_it_prints_are_one_block_and_need_no_command_before_them(dev):
     """Somebody who pastes them alone, in any order, has the environment that the commands need."""
-    lines = [line.strip() for line in dev.said.splitlines() if line.startswith("  ")]
+    lines = [line.strip() for line in dev.output.splitlines() if line.startswith("  ")]
     exports = [line for line in lines if line.startswith("export")]
     assert exports == lines[: len(exports)]
     for order in (exports, exports[::-1]):
@@ -81,7 +81,7 @@ def test_the_exports_it_prints_are_one_block_and_need_no_command_before_them(dev
 
 def test_the_exports_it_prints_name_its_database(dev):
     """So operators' commands do not depend on the folder that they run in."""
-    exports = [line.strip() for line in dev.said.splitlines() if line.strip().startswith("export")]
+    exports = [line.strip() for line in dev.output.splitlines() if line.strip().startswith("export")]
     script = "\n".join(["set -e", *exports, "muniment doctor", "muniment audit list --tenant development"])
     done = subprocess.run(
         ["bash", "-c", script], cwd="/", env=environment_in(dev.folder), capture_output=True, text=True, check=False
@@ -120,7 +120,7 @@ def test_credentials_are_closed_to_others_and_in_no_command_line(dev):
 
 def test_outside_development_it_says_how_to_make_a_host_key_until_there_is_one(serving, data_dir):
     server = serving(*OWN, "--workers", "1")
-    assert server.said == f"Muniment serves on {server.address} with 1 worker.\n"
+    assert server.output == f"Muniment serves on {server.address} with 1 worker.\n"
     _, _, next_step = (server.process.stdout.readline() for _ in range(3))
     command = next_step.replace("NAME", "acme").replace("muniment", f"{sys.executable} -m muniment.cli", 1)
     made = subprocess.run(
@@ -241,9 +241,9 @@ def test_ctrl_c_stops_it_in_order_even_during_the_start(folder, data_dir):
     ) as process:
         wait_until(lambda: "runtime.worker" in "".join(children_of(process.pid).values()), "no worker is started")
         os.killpg(process.pid, signal.SIGINT)
-        said, errors = process.communicate(timeout=120)
+        output, errors = process.communicate(timeout=120)
     assert (process.returncode, "Traceback" in errors) == (0, False), errors
-    assert said.startswith("Muniment serves on")
+    assert output.startswith("Muniment serves on")
 
 
 @pytest.mark.proof
@@ -280,9 +280,9 @@ def refused(folder, *arguments, **environment) -> str:
 
 
 def test_a_second_server_on_the_same_directory_is_refused(dev):
-    said = refused(dev.folder, *OWN, "--listen", "127.0.0.1:0")
-    assert f"in use by process {dev.process.pid}" in said
-    assert "choose another data directory" in said
+    output = refused(dev.folder, *OWN, "--listen", "127.0.0.1:0")
+    assert f"in use by process {dev.process.pid}" in output
+    assert "choose another data directory" in output
 
 
 def test_a_second_server_on_the_same_port_is_refused(dev, folder, data_dir):

@@ -181,7 +181,7 @@ def test_a_path_that_is_too_long_serves_no_metrics(serving, folder, made_before)
     server.read_to_the_last_line()
 
     fails(refused, "at most 107 bytes", "--metrics")
-    assert "Metrics are at" not in server.said
+    assert "Metrics are at" not in server.output
     assert "metrics are not served" in server.errors.read_text()
     fails(run(folder, "status", "--data-dir", str(deep)), "path too long")
 

@@ -146,17 +146,17 @@ def test_a_backup_of_a_cluster_is_restored_into_a_cluster_and_into_plain_postgre
         assert done.returncode == 0, done.stderr
     file = tmp_path / "muniment.dump"
     with cloned(postgres) as restored:
-        said = restore(tmp_path, file, restored)
-        assert "2 open sessions were closed" in said
-        assert "Unless they need none, run `muniment migrate --rotate`" in said
+        output = restore(tmp_path, file, restored)
+        assert "2 open sessions were closed" in output
+        assert "Unless they need none, run `muniment migrate --rotate`" in output
         with restored.as_admin() as admin:
             assert citus.undistributed(admin) == {}
             assert admin.execute("SELECT nextval('vault.tenant_tenant_seq')").fetchone() == (tenant + 1,)
         check_restored(restored, session)
     with cloned(plain) as restored:
-        said = restore(tmp_path, file, restored)
-        assert "2 open sessions were closed" in said
-        assert "--rotate" not in said
+        output = restore(tmp_path, file, restored)
+        assert "2 open sessions were closed" in output
+        assert "--rotate" not in output
         check_restored(restored, session)
 
 
@@ -251,9 +251,9 @@ def test_a_journal_is_repeated_on_a_cluster(postgres: ClusterPostgres, database:
             revoke_host_key(operator, UUID(str(key)))
             (tmp_path / "muniment.journal").write_bytes(to_bytes(journal_of(operator.connection)))
     with cloned(postgres) as restored:
-        said = restore(tmp_path, file, restored, "--journal", str(tmp_path / "muniment.journal"))
+        output = restore(tmp_path, file, restored, "--journal", str(tmp_path / "muniment.journal"))
 
-        assert "4 of 4 entries of the journal were repeated." in said
+        assert "4 of 4 entries of the journal were repeated." in output
         assert versions(restored) == ["second", "hidden"]
         assert differences(restored) == []
         with connect_operator(restored.admin) as operator:
@@ -445,8 +445,8 @@ def test_if_the_lock_is_not_taken_again_that_test_fails(
 def test_if_nothing_waits_for_what_is_prepared_that_test_fails(
     postgres: ClusterPostgres, counting: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with monkeypatch.context() as spoiled:
-        spoiled.setattr(paused_writes, "_await_writes", lambda _: None)
+    with monkeypatch.context() as changed:
+        changed.setattr(paused_writes, "_await_writes", lambda _: None)
         with pytest.raises(AssertionError):
             test_a_backup_has_what_was_committed_but_not_yet_on_a_node(postgres, counting)
 

@@ -50,8 +50,8 @@ def deployment(machine: Host) -> Iterator[Deployment]:
     make_certificate(folder, "server", "-CA", "ca.pem", "-CAkey", "ca.key", "-addext", "subjectAltName=DNS:localhost")
     port = str(free_port())
     machine = replace(machine, environment={**machine.environment, "PORT": port})
-    said = machine.shell(block("start"), folder)
-    made = Deployment(machine, folder, f"localhost:{port}", re.findall(r"mun_h_\S+", said)[-1])
+    output = machine.shell(block("start"), folder)
+    made = Deployment(machine, folder, f"localhost:{port}", re.findall(r"mun_h_\S+", output)[-1])
     wait_until(lambda: made.answers("readiness"), machine.logs("muniment_server_1"), 120)
     made.shell(block("check"))
     yield made

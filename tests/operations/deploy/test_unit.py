@@ -30,8 +30,8 @@ def analyze(folder: Path, text: str, *command: str) -> subprocess.CompletedProce
 
 def complaints(folder: Path, text: str) -> list[str]:
     """The lines about this unit. An unknown key is one of them, and no failure."""
-    said = analyze(folder, text, "verify", "--man=no").stderr
-    return [line for line in said.splitlines() if "muniment.service" in line]
+    output = analyze(folder, text, "verify", "--man=no").stderr
+    return [line for line in output.splitlines() if "muniment.service" in line]
 
 
 @needs_systemd

@@ -54,8 +54,8 @@ def test_an_ordinary_user_runs_it_as_itself(supervisor, parent, bindir):
 
     process = supervisor(parent / "pg", uid=UNPRIVILEGED, **options)
 
-    assert process.said.get("greeting") == "muniment é", process.said
-    assert owner_of(process.said["pid"]) == "nobody"
+    assert process.report.get("greeting") == "muniment é", process.report
+    assert owner_of(process.report["pid"]) == "nobody"
     assert oct((parent / "pg").stat().st_mode & 0o777) == "0o700"
     assert process.finish() == 0
 
@@ -68,7 +68,7 @@ def test_an_ordinary_user_is_taken_over_from_like_root(supervisor, parent):
 
     second = supervisor(parent / "pg", uid=UNPRIVILEGED)
 
-    assert second.said.get("greeting") == "muniment é", second.said
+    assert second.report.get("greeting") == "muniment é", second.report
 
 
 @as_root
@@ -77,8 +77,8 @@ def test_a_user_without_a_passwd_entry_hears_what_is_missing(supervisor, parent)
 
     process = supervisor(parent / "pg", uid=UNKNOWN)
 
-    assert process.said["error"] == "UnusableAccount"
-    assert f"uid {UNKNOWN} has no passwd entry" in process.said["message"]
+    assert process.report["error"] == "UnusableAccount"
+    assert f"uid {UNKNOWN} has no passwd entry" in process.report["message"]
 
 
 @as_root
@@ -88,8 +88,8 @@ def test_an_ordinary_user_in_anothers_directory_is_refused(supervisor, embedded,
 
     process = supervisor(directory, uid=UNPRIVILEGED)
 
-    assert process.said["error"] == "UnusableDirectory"
-    assert "run as its owner" in process.said["message"]
+    assert process.report["error"] == "UnusableDirectory"
+    assert "run as its owner" in process.report["message"]
 
 
 @as_root

@@ -66,7 +66,7 @@ def test_postgres_stops_by_itself_when_its_supervisor_is_killed(supervisor, dire
     process = supervisor(directory)
     process.kill()
 
-    wait_until(lambda: is_gone(process.said["pid"]), "Postgres outlived its supervisor")
+    wait_until(lambda: is_gone(process.report["pid"]), "Postgres outlived its supervisor")
     assert not (directory / "data" / "postmaster.pid").exists()  # a clean shutdown
 
 
@@ -75,8 +75,8 @@ def test_a_start_right_after_the_supervisor_was_killed_waits_for_its_postgres(su
     process.kill()
 
     with embedded() as server:
-        assert server.pid != process.said["pid"]
-        assert is_gone(process.said["pid"])
+        assert server.pid != process.report["pid"]
+        assert is_gone(process.report["pid"])
 
 
 def test_an_orphan_that_still_serves_is_shut_down_and_taken_over(embedded, directory, parent):
@@ -170,8 +170,8 @@ def test_a_restarted_container_in_which_every_pid_comes_again(supervisor, direct
     pids = []
     for _ in range(2):
         process = supervisor(directory, command=container)
-        assert process.said["greeting"] == "muniment é"
-        pids.append(process.said["pid"])
+        assert process.report["greeting"] == "muniment é"
+        pids.append(process.report["pid"])
         process.kill()
 
     assert pids[0] == pids[1]

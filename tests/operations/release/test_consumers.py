@@ -64,8 +64,8 @@ def the_example_of_python(elsewhere: Elsewhere, *, kind: str, version: str = DEF
     assert elsewhere.run(programs / "muniment", "--version", cwd=project) == f"muniment, version {VERSION}\n"
     with elsewhere.serving(programs, "--dev", "--data-dir", "data") as server:
         server.read_to_the_last_line()
-        said = elsewhere.run(programs / "python", "-W", "error", "main.py", cwd=project, given=host_of(server))
-        assert said == shown(text)
+        output = elsewhere.run(programs / "python", "-W", "error", "main.py", cwd=project, given=host_of(server))
+        assert output == shown(text)
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def test_the_example_of_python(elsewhere: Elsewhere, debian_13: System):
     )
     try:
         served.read_to_the_last_line()
-        said = debian_13.run("exec /opt/muniment/bin/python -W error /srv/main.py", **host_of(served))
+        output = debian_13.run("exec /opt/muniment/bin/python -W error /srv/main.py", **host_of(served))
     finally:
         served.end()
-    assert said == blocks(text, "text")[0]
+    assert output == blocks(text, "text")[0]

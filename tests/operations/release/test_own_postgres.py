@@ -39,5 +39,5 @@ def test_the_example_on_a_postgres_of_the_system(elsewhere: Elsewhere, installed
     key = elsewhere.run(muniment, *create, cwd=project, given=admin).strip()
     with elsewhere.serving(installed, "--passfile", str(passfile), given=served) as server:
         host = {"MUNIMENT_ADDRESS": server.address, "MUNIMENT_HOST_KEY": key}
-        said = elsewhere.run(installed / "python", "main.py", cwd=project, given=host)
-    assert said == blocks(text, "text")[0]
+        output = elsewhere.run(installed / "python", "main.py", cwd=project, given=host)
+    assert output == blocks(text, "text")[0]

@@ -112,11 +112,11 @@ def test_ctrl_c_says_that_the_tenant_is_not_served_and_how_to_go_on(servers: Ser
             wait_until_blocked(SimpleNamespace(database=servers.databases["a"]))
             move.send_signal(signal.SIGINT)
             assert move.stderr is not None
-            said = move.stderr.read()
+            output = move.stderr.read()
 
     assert move.returncode == 1
-    assert "no server serves the tenant until this command has ended\n  run it again" in said
-    assert "or give the move up: --to a" in said
+    assert "no server serves the tenant until this command has ended\n  run it again" in output
+    assert "or give the move up: --to a" in output
     assert "the tenant acme is moving to b" in servers.run("doctor").stdout
     assert servers.run("tenant", "move", "acme", "--to", "a", "--yes").returncode == 0
 

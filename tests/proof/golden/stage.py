@@ -170,8 +170,8 @@ class Stage:
             self._lines += [f"> {line}" for line in _as_lines(request) or ["(empty)"]]
         if len(requests) > 3:
             self._lines.append(f"> ({len(requests)} messages in all)")
-        said = [value for name, value in metadata if name == _STATUS]
-        status = status_pb2.Status.FromString(said[0]) if said else None
+        output = [value for name, value in metadata if name == _STATUS]
+        status = status_pb2.Status.FromString(output[0]) if output else None
         self._lines.append(" ".join(filter(None, (code.name, self._settle(status)))))
         if code is grpc.StatusCode.OK:
             self._lines.append(f"sha256 {digest(response)}")

@@ -26,7 +26,7 @@ PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
 
 
 class Race:
-    """A conversation with a writer at PUBLIC; two opens and a raise, each at a level by lot."""
+    """A conversation with a writer at PUBLIC; two opens and a raise, each at a random level."""
 
     def __init__(self, arena: Service, crew: Crew, agent: str) -> None:
         self._arena = arena

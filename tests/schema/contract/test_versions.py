@@ -80,9 +80,9 @@ def test_the_frameworks_that_java_was_tested_with_are_those_of_its_build():
     parts = ("groupId", "artifactId", "version")
     dependencies = ElementTree.parse(ROOT / "clients/java/pom.xml").iter(f"{POM}dependency")
     built = {":".join(each.findtext(f"{POM}{part}") or "" for part in parts) for each in dependencies}
-    said = set(re.findall(r"`([\w.]+:[\w.-]+:[\w.]+)`", (ROOT / "clients/java/README.md").read_text("utf-8")))
-    assert len(said) == 3
-    assert said <= built
+    output = set(re.findall(r"`([\w.]+:[\w.-]+:[\w.]+)`", (ROOT / "clients/java/README.md").read_text("utf-8")))
+    assert len(output) == 3
+    assert output <= built
 
 
 def test_the_command_says_it():

@@ -70,10 +70,10 @@ AT_HOME = [query for query in SERVED if "home.tenant" in for_cluster(query.text)
 
 @for_each("query", AT_HOME)
 def test_a_step_that_runs_anywhere_is_found(query):
-    spoiled = for_cluster(query.text).replace("SELECT home.tenant,", "SELECT %(tenant)s,")
-    spoiled = spoiled.replace("home CROSS JOIN ", "")
+    changed = for_cluster(query.text).replace("SELECT home.tenant,", "SELECT %(tenant)s,")
+    changed = changed.replace("home CROSS JOIN ", "")
 
-    assert steps_without_home(spoiled) != set()
+    assert steps_without_home(changed) != set()
 
 
 @for_each("query", SERVED)

@@ -94,8 +94,8 @@ def test_a_query_of_hosts_finds_no_agent_above_the_ceiling(query):
 
     predicate = "ceiling <= %(ceiling)s"
     places = [place for place in range(len(query.text)) if query.text.startswith(predicate, place)]
-    spoiled = [query.text[:place] + "ceiling <= 4" + query.text[place + len(predicate) :] for place in places]
-    assert [text for text in spoiled if not list(problems_of_hosts(text))] == []
+    changed = [query.text[:place] + "ceiling <= 4" + query.text[place + len(predicate) :] for place in places]
+    assert [text for text in changed if not list(problems_of_hosts(text))] == []
 
 
 _AGENT = re.compile(r"\b\w+\.agent(?= (?:=|IS NOT DISTINCT FROM) \(SELECT session)|(?<=\()\w+\.agent(?=, [^)]*\) = )")
@@ -106,10 +106,10 @@ def test_c03_a_query_of_a_session_reads_the_items_of_its_agent_only(query):
     """Taking any one of the predicates away shows."""
     assert list(problems_of_sessions(query.text)) == []
 
-    spoiled = [
+    changed = [
         query.text[: at.start()] + "session.agent" + query.text[at.end() :] for at in _AGENT.finditer(query.text)
     ]
-    assert [text for text in spoiled if not list(problems_of_sessions(text))] == []
+    assert [text for text in changed if not list(problems_of_sessions(text))] == []
 
 
 @for_each("query", SESSIONS)

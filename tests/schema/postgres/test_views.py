@@ -71,10 +71,10 @@ $$ BEGIN RAISE NOTICE 'heard %', session_id; RETURN true; END $$
 
 def heard(admin, role):
     """The sessions that a cheap, talkative predicate of *role* hears of."""
-    said = []
+    output = []
 
     def handler(notice: psycopg.errors.Diagnostic) -> None:
-        said.append(notice.message_primary or "")
+        output.append(notice.message_primary or "")
 
     admin.add_notice_handler(handler)
     try:
@@ -84,7 +84,7 @@ def heard(admin, role):
         admin.execute("SELECT FROM session WHERE pg_temp.tell(session_id)")
     finally:
         admin.remove_notice_handler(handler)
-    return {uuid.UUID(message.removeprefix("heard ")) for message in said if message.startswith("heard ")}
+    return {uuid.UUID(message.removeprefix("heard ")) for message in output if message.startswith("heard ")}
 
 
 def sessions_at(admin, *levels):

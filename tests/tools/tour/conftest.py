@@ -49,9 +49,9 @@ def pasted(folder: Path) -> Iterator[str]:
     assert command[:2] == [".venv/bin/muniment", "serve"]
     server = Server(folder, *command[2:], environment=environment_in(folder), on_a_terminal=True)
     try:
-        said = server.read_to_the_last_line()
+        output = server.read_to_the_last_line()
         yield "".join(
-            line.removeprefix("  ") for line in said.splitlines(keepends=True) if line.startswith("  export ")
+            line.removeprefix("  ") for line in output.splitlines(keepends=True) if line.startswith("  export ")
         )
     finally:
         server.end()

@@ -20,18 +20,18 @@ trap 'failed=1' ERR
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What one block said, on both streams, and whether a command in it failed."""
+    """The output of one block, on both streams, and whether a command in it failed."""
 
-    said: str
+    output: str
     failed: bool
 
 
 def walk(steps: Sequence[Step], folder: Path, environment: Mapping[str, str]) -> None:
     """Run blocks in one shell, from the first to the last: each says what is shown."""
-    for step, came in zip(steps, run(steps, folder, environment), strict=True):
-        assert (step.text, came.failed) == (step.text, step.fails), came.said
+    for step, ran in zip(steps, run(steps, folder, environment), strict=True):
+        assert (step.text, ran.failed) == (step.text, step.fails), ran.output
         if step.shown is not None:
-            assert (step.text, normal(came.said)) == (step.text, normal(step.shown))
+            assert (step.text, normal(ran.output)) == (step.text, normal(step.shown))
 
 
 def run(steps: Sequence[Step], folder: Path, environment: Mapping[str, str]) -> list[Ran]:
@@ -49,7 +49,7 @@ def run(steps: Sequence[Step], folder: Path, environment: Mapping[str, str]) -> 
     )
     parts = done.stdout.split(_END)
     assert len(parts) == 2 * len(steps) + 1, done.stdout
-    return [Ran(said, failed != "0") for said, failed in zip(parts[0::2], parts[1::2], strict=False)]
+    return [Ran(output, failed != "0") for output, failed in zip(parts[0::2], parts[1::2], strict=False)]
 
 
 def _block(step: Step) -> str:

@@ -85,4 +85,4 @@ def test_a_failure_anywhere_in_a_block_shows_and_the_next_block_goes_on(tmp_path
     ran = shell.run([Step("sh", "", text, None) for text in texts], tmp_path, {"PATH": "/usr/bin:/bin"})
 
     assert [one.failed for one in ran] == [True, False, True, True, True, False]
-    assert [one.said for one in ran] == ["", "", "", "on\n", "", ".\n"]
+    assert [one.output for one in ran] == ["", "", "", "on\n", "", ".\n"]

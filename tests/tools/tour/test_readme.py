@@ -117,8 +117,8 @@ def test_production(folder, environment):
             "DATABASE_URL": url_of(postgres.conninfo(user="postgres"), "user"),
             "LISTEN": "127.0.0.1:0",
         }
-        with serving(block.text, folder, environment) as (said, address):
-            (key,) = re.findall(r"mun_h_\S+", said)
+        with serving(block.text, folder, environment) as (output, address):
+            (key,) = re.findall(r"mun_h_\S+", output)
             walk([call], folder, environment | {"ADDRESS": address, "KEY": key})
             with muniment.connect(address, host_key=key, tls=muniment.TLS(ca=str(folder / "ca.pem"))) as host:
                 host.create_agent("alice")
@@ -148,7 +148,7 @@ def url_of(conninfo: str, *without: str) -> str:
 def serving(block: str, folder: Path, environment: dict[str, str]) -> Iterator[tuple[str, str]]:
     """What a block says whose last command serves, and where; the server is ended with ours."""
     script = re.sub(r"muniment serve", "exec muniment serve", block)
-    said = ""
+    output = ""
     with (
         (folder / "errors").open("w+") as errors,
         subprocess.Popen(
@@ -156,10 +156,10 @@ def serving(block: str, folder: Path, environment: dict[str, str]) -> Iterator[t
         ) as process,
     ):
         assert process.stdout is not None
-        while "serves on" not in said:
+        while "serves on" not in output:
             line = process.stdout.readline()
             assert line, (folder / "errors").read_text()
-            said += line
-        yield said, said.rpartition("serves on ")[2].split()[0]
+            output += line
+        yield output, output.rpartition("serves on ")[2].split()[0]
         process.terminate()
         assert process.wait(30) == 0

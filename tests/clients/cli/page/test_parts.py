@@ -156,7 +156,7 @@ def test_what_is_counted_and_not_shown_counts_for_the_level_of_the_page(page):
 
 
 def test_the_help_states_how_much_a_page_has():
-    said = " ".join((show.help or "").split())
+    output = " ".join((show.help or "").split())
 
     for stated in (
         f"last {MAX_EVENTS} audit events",
@@ -164,4 +164,4 @@ def test_the_help_states_how_much_a_page_has():
         f"{MAX_CHARS:,} characters of each text",
         f"newest {MAX_CONVERSATIONS} conversations",
     ):
-        assert stated in said
+        assert stated in output

@@ -80,15 +80,15 @@ def test_conversations_say_who_raised_the_taint_when_and_why(host, ada, show):
 
     (conversation,) = page.find("conversation")
     (key,) = {event.host_key_id for event in host.list_audit_events(agent_id=ada.agent_id) if event.host_key_id}
-    (said,) = page.texts("steps", within=conversation)
+    (steps,) = page.texts("steps", within=conversation)
     assert page.texts("name", within=conversation) == ["trip"]
     assert [level for each in page.find("fill", within=conversation) for level in each.classes - {"fill"}] == [
         "PUBLIC",
         "CONFIDENTIAL",
         "PUBLIC",
     ]
-    assert f"raised to CONFIDENTIAL read the payroll by host key {key[:8]}" in said
-    assert f"closed by the reset a new day by host key {key[:8]}" in said
+    assert f"raised to CONFIDENTIAL read the payroll by host key {key[:8]}" in steps
+    assert f"closed by the reset a new day by host key {key[:8]}" in steps
 
 
 def test_a_refused_raise_above_the_ceiling_of_the_agent_is_not_on_its_page(host, ada, show):
