@@ -289,6 +289,7 @@ RPCS: dict[str, Rpc] = {
         python=lambda host, _: host.raise_taint(SESSION_ID, Classification.INTERNAL),
         outcomes=Outcomes(
             ("OK", "SESSION_NOT_FOUND", "CEILING_EXCEEDED", "AGENT_CEILING_EXCEEDED", "FIELD_INVALID"),
+            somewhere=("PRINCIPAL_NOT_ALLOWED",),
         ),
         refused=lambda w: ({"session_id": "not-one", "taint": 2},),
     ),

@@ -2,29 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tests.proof.noninterference.programs.alphabets import CANARY
 from tests.proof.noninterference.programs.operations import Fields
 from tests.rpcs import RPCS, World
-from tests.support.methods import FOR_HOSTS, FOR_SESSIONS
 
-_WORLD = World(CANARY)
-OUT_OF_FORM: list[tuple[str, dict[str, Any]]] = [
-    (rpc, fields) for rpc, row in RPCS.items() for fields in row.refused(_WORLD)
-]
 NO_MESSAGE = b"\xff\xff\xff"
 """Bytes that do not parse."""
+_WORLD = World(CANARY)
+OF_A_STREAM = [fields for fields in RPCS["ImportPassages"].refused(_WORLD) if "expire_time" not in fields["passage"]]
+"""Messages of an import."""
+OUT_OF_FORM: list[tuple[str, Fields]] = [
+    *((rpc, fields) for rpc, row in RPCS.items() if rpc != "ImportPassages" for fields in row.refused(_WORLD)),
+    *((rpc, NO_MESSAGE) for rpc in ("SaveMemory", "SaveMemories", "GetMemory", "ListMemories", "GetPassage")),
+]
 
 
-def wrong_calls(session: str, session_id: str, host: str) -> tuple[tuple[tuple[str, str, Fields], ...], ...]:
-    """Callers with what is not for them: tokens, each with RPCs and their requests."""
-    requests = {rpc: row.request(World(CANARY, session_id)) for rpc, row in RPCS.items()}
-    imports = requests["ImportPassages"]
+def wrong_calls(session: str, session_id: str, host: str) -> tuple[tuple[str, str, Fields], ...]:
+    """Callers with what is not for them: the token, the RPC and its request."""
     return (
-        tuple((session, rpc, requests[rpc]) for rpc in sorted(FOR_HOSTS)),
-        tuple((host, rpc, requests[rpc]) for rpc in sorted(FOR_SESSIONS)),
-        ((session, "Nothing", b""), (host, "Nothing", b"")),
-        ((session[:-2] + "AA", "GetMemory", requests["GetMemory"]), (session[:-2] + "AA", "RenderPrompt", b"")),
-        (("nonsense", "ListMemories", {}), ("nonsense", "ImportPassages", imports)),
+        (session, "RaiseTaint", {"session_id": session_id, "taint": 1}),
+        (session, "OpenSession", {"agent_id": "alice", "taint": 1}),
+        (session, "ListAuditEvents", {}),
+        (session, "ListSessions", {"agent_id": "alice"}),
+        (session, "ResetSession", {"session_id": session_id}),
+        (session, "UpdateAgent", {"agent_id": "alice"}),
+        (session, "CreateSharedBlock", {"owner_agent_id": "alice", "label": "plan"}),
+        (session, "AttachBlock", {"owner_agent_id": "alice", "label": "plan", "agent_id": "bob"}),
+        (session, "ListBlockConsumers", {"owner_agent_id": "alice", "label": "plan"}),
+        (host, "GetMemory", {"key": "plan"}),
+        (host, "SaveMemory", {"key": "plan", "content": "no"}),
+        (host, "AddNote", {"content": "no"}),
+        (host, "UpdateBlock", {"label": "plan", "content": "no"}),
+        (host, "ImportPassages", {"passage": {"content": "no"}}),
+        (host, "RenderPrompt", b""),
+        (session, "Nothing", b""),
+        (host, "Nothing", b""),
+        (session[:-2] + "AA", "GetMemory", {"key": "plan"}),
+        (session[:-2] + "AA", "RenderPrompt", b""),
+        ("nonsense", "ListMemories", {}),
+        ("nonsense", "ImportPassages", {"passage": {"content": "no"}}),
     )

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from tests.proof.noninterference.programs.alphabets import CANARY, EVENT_TIMES, IDS, SPELLINGS, TAGS, THREADS, WORDS
-from tests.proof.noninterference.programs.malformed import NO_MESSAGE, OUT_OF_FORM
+from tests.proof.noninterference.programs.malformed import NO_MESSAGE, OF_A_STREAM
 from tests.proof.noninterference.programs.memories import expiry, page_size, question, tag_filter, tags
 from tests.proof.noninterference.programs.operations import Call, Fields, Pen
 
@@ -44,8 +44,8 @@ def _stream(pen: Pen, *, ids: bool) -> list[Fields]:
             passage.setdefault("passage_id", pen.rng.choice(IDS))
     stream: list[Fields] = [{"passage": passage} for passage in passages]
     if pen.chance(0.2):
-        wrong: list[Fields] = [fields for rpc, fields in OUT_OF_FORM if rpc == "ImportPassages"]
-        bad = pen.rng.choice([NO_MESSAGE, {}, {"passage": {"content": CANARY, "expire_time": pen.time}}, *wrong])
+        wrong: list[Fields] = [NO_MESSAGE, {}, *OF_A_STREAM, {"passage": {"content": CANARY, "expire_time": pen.time}}]
+        bad = pen.rng.choice(wrong)
         stream.insert(pen.rng.randrange(len(stream) + 1), bad)
     return stream
 

@@ -249,13 +249,11 @@ class Writer:
         rpc, fields = self.rng.choice(OUT_OF_FORM)
         if rpc not in FOR_SESSIONS:
             token = self.host()
-        if self.rng.random() < 0.05:
-            return self.operation(token, rpc, NO_MESSAGE, mark="!")
-        if "expire_time" in fields:
+        if isinstance(fields, dict) and "expire_time" in fields:
             fields = {**fields, "expire_time": self._time - timedelta(seconds=self.rng.choice((0, 1, 3600)))}
-        return self.operation(token, rpc, fields)
+        return self.operation(token, rpc, fields, mark="!" if fields == NO_MESSAGE else "")
 
     def _wrong_caller(self) -> Operation:
         session, session_id = self.some_session()
-        token, rpc, fields = self.rng.choice(self.rng.choice(wrong_calls(session, session_id, self.host())))
+        token, rpc, fields = self.rng.choice(wrong_calls(session, session_id, self.host()))
         return self.operation(token, rpc, fields if rpc in METHODS else b"")
