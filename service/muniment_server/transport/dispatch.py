@@ -67,7 +67,7 @@ class Dispatcher(grpc.ServerInterceptor):
         until_authorized = interceptors[: 1 + [type(one) for one in interceptors].index(Authorize)]
         self._unknown = self._handler(_UNKNOWN, self._behind(until_authorized, _UNKNOWN, _unknown), None)
         self._authorize = None if open_reflection else self._behind(until_authorized, REFLECT, lambda _: Message())
-        self._reflections = Reflection(admission.verification, admission.calls, open_to_all=open_reflection)
+        self._reflections = Reflection(admission, self._authorize)
         for service in SERVED:
             self._handlers[f"/{service}/ServerReflectionInfo"] = self._reflection(descriptions)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -192,6 +193,34 @@ def test_c53_closed_reflection_is_not_for_wrong_credentials_and_sessions(closed)
     assert len(answers) == 1
     assert errors[0].code() is grpc.StatusCode.UNAUTHENTICATED
     assert refused(closed.channel, session.metadata).code() is grpc.StatusCode.PERMISSION_DENIED
+
+
+def test_c53_reflection_of_one_tenant_leaves_places_to_others_and_sessions_learn_nothing(closed):
+    """Two of a tenant at once. A session is refused in its own turn, whoever reflects."""
+    host, session = closed.host("acme"), closed.session(PUBLIC)
+    with reflecting(closed.channel, host.metadata, count=2):
+        assert refused(closed.channel, host.metadata).code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert refused(closed.channel, session.metadata).code() is grpc.StatusCode.PERMISSION_DENIED
+        assert ask(closed.channel, closed.host("beta").metadata, list_services="").list_services_response.service
+
+
+@contextmanager
+def reflecting(channel, metadata, *, count):
+    """So many reflections that stay open."""
+    over = threading.Event()
+    stub: Any = reflection_pb2_grpc.ServerReflectionStub(channel)
+
+    def questions():
+        yield reflection_pb2.ServerReflectionRequest(list_services="")
+        over.wait(60)
+
+    calls = [stub.ServerReflectionInfo(questions(), metadata=metadata, timeout=60) for _ in range(count)]
+    for call in calls:
+        next(call)
+    yield
+    over.set()
+    for call in calls:
+        call.cancel()
 
 
 @pytest.mark.parametrize("caller", ["host", "session"])

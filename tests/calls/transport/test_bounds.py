@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import grpc
@@ -334,6 +335,8 @@ def test_a_message_that_arrives_while_others_are_refused_is_in_time(monkeypatch)
     cut_off, refused = cutoff.Cutoff(), []
 
     class Call:
+        record = "a call of the contract"
+
         def guarded(self, do):
             do()
 
@@ -345,7 +348,7 @@ def test_a_message_that_arrives_while_others_are_refused_is_in_time(monkeypatch)
     first: Any = Call()
     other: Any = Call()
     for call in (first, other):
-        cut_off.expect_message(call)
+        cut_off.expect_message(call, partial(call.refuse, None))
     cut_off._watch()
 
     assert refused == [first]

@@ -30,11 +30,12 @@ PASSAGE = b"\x0a\x90\xa1\x0f" + b"x" * 250_000
 def long_time_limits(monkeypatch):
     """A busy machine may take long to send or read."""
     monkeypatch.setattr(cutoff, "RECEIVE_SECONDS", 60.0)
+    monkeypatch.setattr(cutoff, "TURN_SECONDS", 60.0)
     monkeypatch.setattr(cutoff, "SEND_SECONDS", 60.0)
 
 
-def refused_so_far():
-    labels = {"grpc_method": "GetMemory", "grpc_code": "RESOURCE_EXHAUSTED", "reason": "OVERLOADED"}
+def refused_so_far(method="GetMemory"):
+    labels = {"grpc_method": method, "grpc_code": "RESOURCE_EXHAUSTED", "reason": "OVERLOADED"}
     return REGISTRY.get_sample_value("muniment_calls_refused_total", labels) or 0
 
 
@@ -128,6 +129,18 @@ def test_a_raised_session_does_not_fill_the_room_of_its_agent_below(service, mon
 
     assert [holder.partition(": ")[2].partition(" calls")[0] for holder in holders] == ["149", "1"]
     assert beside == alone
+
+
+def test_a_call_that_has_no_turn_for_long_is_refused(service, monkeypatch):
+    """It may wait behind unread answers of its own session, which may have been raised since: its place is below."""
+    monkeypatch.setattr(cutoff, "TURN_SECONDS", 1.0)
+    session, before = service.session(PUBLIC), refused_so_far("ListMemories")
+    for number in range(50):
+        session.save_memory(key=f"k{number}", content=heavy(65_000))
+    with unread(session.token, service.address, LIST, count=20):
+        wait_until(lambda: refused_so_far("ListMemories") - before >= 15, "all but those that have run are refused")
+
+    assert session.get_memory(key="k1", timeout=20).memory.key == "k1"
 
 
 def sessions(service, count):

@@ -15,7 +15,6 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, TypeAlias
@@ -48,9 +47,6 @@ _REMEMBERED_SECONDS = 60.0
 _CONFIRMED_SECONDS = 1.0
 """How recently a session must have been looked up for its limit to refuse a call, or for several of its calls to count
 at its level."""
-_HEALTH_CHECKS = 64
-"""Checks of the health whose message has not arrived. With one more, the oldest is refused: that of a real check
-arrives with its headers."""
 _OVERLOADED = Rejection(Overloaded())
 _RATE_LIMITED = Rejection(RateLimited())
 _UNAVAILABLE = Rejection(Unavailable())
@@ -88,11 +84,8 @@ class Admission:
         self.verification = Verifications(credentials, databases)
         """For callers that are not remembered."""
         self._pools = Pools.of(limits)
-        self._health_checks: dict[Incoming, None] = {}
-        """Those whose message has not arrived, the oldest first. Only grpc's serving thread uses it."""
         self._was_nearly_full: defaultdict[str, bool] = defaultdict(bool)
         """Whether a pool was found nearly full in the second before."""
-        self._health = ThreadPoolExecutor(2, "health")
 
     def start(self) -> None:
         """Start to let calls in."""
@@ -153,29 +146,16 @@ class Admission:
             elif principal is not None and is_confirmed:
                 self._refuse_for_rate(call, principal)
             else:  # also before a refusal: the limit may have been raised, or the taint
-                self.verification.verify(call, token, partial(self._enter_within_rate, route=route))
+                self.verification.verify(call, token, partial(self.enter_within_rate, route=route))
 
     def _check_health(self, call: Incoming, route: Route) -> None:
-        def ended() -> None:
-            self._cutoff.clear(call)
+        """For everybody. Each connection has room and turns of its own: a check tells nothing of those of others."""
+        check = AdmittedCall(call, route.behavior, self._pools.health, self._cutoff, writes=False)
+        if check.enter((None, call.peer())):
+            check.receive()
 
-        def received(message: bytes | None) -> None:
-            self._health_checks.pop(call, None)
-            if self._cutoff.clear(call):
-                call.next_message = lambda: message
-                call.on_end(ended)
-                self._health.submit(call.run, route.behavior, lambda _: self._cutoff.expect_reader(call))
-
-        if len(self._health_checks) >= _HEALTH_CHECKS:
-            oldest = next(iter(self._health_checks))
-            del self._health_checks[oldest]
-            if self._cutoff.clear(oldest):
-                oldest.refuse(_OVERLOADED)
-        self._health_checks[call] = None
-        self._cutoff.expect_message(call)
-        call.receive(received)
-
-    def _enter_within_rate(self, call: Incoming, principal: HostIdentity | SessionIdentity, route: Route) -> None:
+    def enter_within_rate(self, call: Incoming, principal: HostIdentity | SessionIdentity, route: Route) -> None:
+        """Let a call of *principal* in, or refuse it."""
         if self._rates.admit(principal):
             self._enter(call, principal, route)
         else:

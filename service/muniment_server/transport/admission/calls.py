@@ -3,8 +3,8 @@
 | state | what it waits for | what happens then |
 |---|---|---|
 | admitted | its turn to be received | its message is received |
-| receiving | its message | it is counted with its bytes, and queued |
-| queued | its turn to run | a thread runs it |
+| receiving | its message, for 3 seconds in all | it is counted with its bytes, and queued |
+| queued | its turn to run, for 10 seconds | a thread runs it |
 | running | its answer | it is sent |
 | answered | its caller, who reads the answer | all that it holds is free again |
 
@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Hashable, Sequence
 from queue import SimpleQueue
 
-from muniment_server.domain.errors import Overloaded
+from muniment_server.domain.errors import Overloaded, Unavailable
 from muniment_server.postgres.driver_errors import location_of
 from muniment_server.transport.admission.cutoff import Cutoff
 from muniment_server.transport.admission.shares import RECEIVING, RUNNING, Claim, Shares, start
@@ -28,6 +28,7 @@ from muniment_server.transport.incoming import Behavior, Incoming, Rejection, no
 
 _LOG = logging.getLogger("muniment.server")
 _OVERLOADED = Rejection(Overloaded())
+_UNAVAILABLE = Rejection(Unavailable())
 _READ_AHEAD_BYTES = 256 * 1024
 
 
@@ -63,8 +64,10 @@ class Admitted(Claim):
         self._shares.hold_answer(self, byte_count)
         self._cutoff.expect_reader(self._call)
 
-    def _refuse(self) -> None:
-        self._call.refuse(_OVERLOADED)
+    def _refuse(self, rejection: Rejection) -> None:
+        """It ends unless its work has begun. Its caller has to read that, too."""
+        self._call.refuse(rejection)
+        self._cutoff.expect_reader(self._call)
         self.finish()
 
     def _ended(self) -> None:
@@ -90,10 +93,8 @@ class AdmittedCall(Admitted):
 
     def receive(self) -> None:
         """Have its message received when it is its turn, within the time limit; then have it run."""
-        self._cutoff.expect_message(self._call, self._too_late)
-        start(self._shares.take_turn(self, RECEIVING))
-        if self.unfinished == 1:  # its RPC has ended meanwhile
-            self._stop_waiting()
+        self._cutoff.expect_message(self._call, self._not_received)
+        self._wait(RECEIVING)
 
     def start(self) -> None:
         """Its turn has come."""
@@ -110,28 +111,39 @@ class AdmittedCall(Admitted):
         else:
             self.finish()
 
-    def _too_late(self) -> None:
-        """Its turn ends, whatever grpc still does with the call: a peer that reads nothing keeps it busy for long."""
-        if self._shares.withdraw(self, RECEIVING):
-            self.finish()  # nothing will be received
+    def _not_received(self) -> None:
+        """Its turn ends now, whatever grpc still does with it: a peer that reads nothing keeps it busy for long."""
+        if self._shares.withdraw(self):
+            self._refuse(_UNAVAILABLE)
         else:
             start(self._shares.end_turn(self, RECEIVING))
+            self._call.refuse(_UNAVAILABLE)
 
     def queue(self, message: bytes | None) -> None:
         """Have it run when it is its turn, or refuse it. *message* is None if it is refused whatever it says."""
         self._call.next_message = lambda: message
-        if self._shares.receive(self, len(message or b"")):
-            start(self._shares.take_turn(self, RUNNING))
-        else:
-            self._refuse()
+        if not self._shares.receive(self, len(message or b"")):
+            return self._refuse(_OVERLOADED)
+        self._wait(RUNNING)
+        if self.waits:
+            self._cutoff.expect_turn(self._call, self._had_no_turn)
+
+    def _had_no_turn(self) -> None:
+        if self._shares.withdraw(self):
+            self._refuse(_OVERLOADED)
+
+    def _wait(self, stage: int) -> None:
+        start(self._shares.take_turn(self, stage))
+        if self.unfinished == 1:  # its RPC has ended meanwhile
+            self._stop_waiting()
 
     def _ended(self) -> None:
         self.finish()
         self._stop_waiting()
 
     def _stop_waiting(self) -> None:
-        """Its RPC has ended. Had it to wait for its turn to be received until it is too late, many could pile up."""
-        if self._shares.withdraw(self, RECEIVING):
+        """Its RPC has ended. If it waited on, many could pile up."""
+        if self._shares.withdraw(self):
             self._call.record_canceled()
             self.finish()
 
@@ -207,7 +219,7 @@ class AdmittedStream(Admitted):
                 return threading.Thread(target=self._work, name="stream", daemon=True).start()
         except RuntimeError:  # no more threads
             pass
-        self._refuse()
+        self._refuse(_OVERLOADED)
 
     def start(self) -> None:
         """Its turn has come."""

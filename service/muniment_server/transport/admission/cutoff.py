@@ -1,4 +1,4 @@
-"""The time limits for callers who make the server wait: for a message, or for an answer to be read."""
+"""The time limits of calls: for their message, for their turn, and until their answer has been read."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ import threading
 import time
 from collections.abc import Callable
 
-from muniment_server.domain.errors import Unavailable
-from muniment_server.transport.incoming import Incoming, Rejection, nothing
+from muniment_server.transport.incoming import Incoming, nothing
 
 RECEIVE_SECONDS = 3.0
 """The limit for the message of a call."""
+RECEIVE_SECONDS_OF_HEALTH = 1.0
+"""The same for a check of the health: its message arrives with its headers."""
 RECEIVE_SECONDS_IN_STREAM = 10.0
 """The limit for the next message of a stream."""
+TURN_SECONDS = 10.0
+"""The limit for its turn to run, once its message has arrived."""
 SEND_SECONDS = 10.0
 """The limit for reading an answer."""
 _CHECK_INTERVAL = 0.5
-_UNAVAILABLE = Rejection(Unavailable())
 
 
 class Cutoff:
@@ -26,17 +28,13 @@ class Cutoff:
         self._waiting: dict[Incoming, tuple[float, Callable[[], None]]] = {}
         self._stopped = threading.Event()
 
-    def expect_message(self, call: Incoming, too_late: Callable[[], object] = nothing) -> None:
-        """Refuse *call* unless its message arrives in time. Then nothing has been done, and it may be sent again.
+    def expect_message(self, call: Incoming, too_late: Callable[[], None]) -> None:
+        """Call *too_late* unless the message of *call* arrives in time."""
+        self._expect(call, RECEIVE_SECONDS if call.record is not None else RECEIVE_SECONDS_OF_HEALTH, too_late)
 
-        *too_late* is called before.
-        """
-
-        def refuse() -> None:
-            too_late()
-            call.refuse(_UNAVAILABLE)
-
-        self._expect(call, RECEIVE_SECONDS, refuse)
+    def expect_turn(self, call: Incoming, too_late: Callable[[], None]) -> None:
+        """Call *too_late* after the time in which *call* should have had its turn to run."""
+        self._expect(call, TURN_SECONDS, too_late)
 
     def expect_next(self, call: Incoming) -> None:
         """Cut *call*, a stream, off unless its next message arrives in time."""

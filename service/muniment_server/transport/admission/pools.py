@@ -23,6 +23,9 @@ _RECEIVED_AT_ONCE = (256, 192, 10, 5)
 """Messages of all sessions, of a tenant, of an agent at one level, and of a session."""
 _RECEIVED_OF_FEW = (64, 48, 10, 5)
 """The same for hosts, of which a key is the third, and for searches and prompts."""
+_RECEIVED_OF_HEALTH = (64, 64, 16, 16)
+"""The same for checks of the health, of which a connection is the third. On a unix socket, all are one."""
+_HEALTH_THREADS = 2
 _MIB = 1024 * 1024
 _MAX_ANSWER = 3 * _MIB
 """A page ends before it is longer."""
@@ -74,6 +77,8 @@ class Pools:
     calls: CallPool
     hosts: CallPool
     long: CallPool
+    health: CallPool
+    """Checks of the health, which need no credential: they are answered when all others are busy."""
     erasing: Shares
     streams: Shares
     """Erasures and streams have threads of their own: see `AdmittedStream`."""
@@ -107,10 +112,18 @@ class Pools:
             received=_RECEIVED_OF_FEW,
             of_tenant=limits.long_threads,
         )
+        of_health = shares(
+            _HEALTH_THREADS,
+            limits.max_in_flight,
+            received=_RECEIVED_OF_HEALTH,
+            of_tenant=_HEALTH_THREADS,
+            max_answer=0,
+        )
         return cls(
             calls=CallPool("call", limits.threads, of_calls),
             hosts=CallPool("host", limits.host_threads, of_hosts),
             long=CallPool("long", limits.long_threads, of_long),
+            health=CallPool("health", _HEALTH_THREADS, of_health),
             erasing=shares(1, _ERASURES, max_answer=0),
             streams=shares(limits.running_streams, _MAX_STREAMS, max_answer=0),
         )
@@ -122,7 +135,7 @@ class Pools:
 
     def stop(self) -> None:
         """End the threads."""
-        for pool in (self.calls, self.hosts, self.long):
+        for pool in (self.calls, self.hosts, self.long, self.health):
             pool.stop()
 
     def shares_with_threads(self, method: Method) -> Shares | None:

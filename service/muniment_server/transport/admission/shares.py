@@ -215,13 +215,13 @@ class Shares:
             claim.shares[-1].queues[stage].append(claim)
             return self._granted(stage)
 
-    def withdraw(self, claim: Claim, stage: int) -> bool:
+    def withdraw(self, claim: Claim) -> bool:
         """Take *claim* out of its queue. False: it does not wait."""
         with self._lock:
-            if claim.stage != stage or not claim.waits:
+            if not claim.waits or claim.stage is None:
                 return False
-            claim.shares[-1].queues[stage].remove(claim)
-            self._leave_queue(claim, stage)
+            claim.shares[-1].queues[claim.stage].remove(claim)
+            self._leave_queue(claim, claim.stage)
             claim.stage = None
             return True
 
