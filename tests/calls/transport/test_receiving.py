@@ -185,15 +185,17 @@ def test_a_turn_ends_when_the_call_is_refused_for_lateness(service, monkeypatch)
         assert (root.turns[RECEIVING], root.waiting[RECEIVING]) == (0, 0)
 
 
-def test_calls_that_end_while_they_wait_leave_nothing(service, monkeypatch):
-    """Their caller goes away."""
+def test_calls_that_end_while_they_wait_leave_the_queue(service, monkeypatch):
+    """Their caller goes away. Others of the session have all its turns."""
     monkeypatch.setattr(cutoff, "RECEIVE_SECONDS", 60.0)
     session, root = service.session(PUBLIC), shares_of(service)._root
-    with without_message(session.token, service.address, SAVE, count=40):
-        wait_until(lambda: root.waiting[RECEIVING] == 35, "five are received, and all others wait")
+    with without_message(session.token, service.address, SAVE, count=5):
+        wait_until(lambda: root.turns[RECEIVING] == 5, "they are received")
+        with without_message(session.token, service.address, SAVE, count=35):
+            wait_until(lambda: root.waiting[RECEIVING] == 35, "all others wait")
+        wait_until(lambda: root.waiting[RECEIVING] == 0, "they have gone")
 
-    wait_until(lambda: not root.parts, "they are forgotten")
-    assert (root.turns[RECEIVING], root.waiting[RECEIVING]) == (0, 0)
+        assert (root.turns[RECEIVING], root.held[ARRIVING]) == (5, 5)
 
 
 def test_checks_of_health_without_a_message_stop_none_of_another_connection(service, monkeypatch):
