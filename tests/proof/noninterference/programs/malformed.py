@@ -1,20 +1,107 @@
-"""What must be refused: for its form, whoever asks, or for who asks."""
+"""What must be refused for its form, whoever asks."""
 
 from __future__ import annotations
 
-from tests.proof.noninterference.programs.alphabets import CANARY
-from tests.proof.noninterference.programs.operations import Fields
-from tests.rpcs import RPCS, World
+from typing import Any
 
-NO_MESSAGE = b"\xff\xff\xff"
-"""Bytes that do not parse."""
-_WORLD = World(CANARY)
-OF_A_STREAM = [fields for fields in RPCS["ImportPassages"].refused(_WORLD) if "expire_time" not in fields["passage"]]
-"""Messages of an import."""
-OUT_OF_FORM: list[tuple[str, Fields]] = [
-    *((rpc, fields) for rpc, row in RPCS.items() if rpc != "ImportPassages" for fields in row.refused(_WORLD)),
-    *((rpc, NO_MESSAGE) for rpc in ("SaveMemory", "SaveMemories", "GetMemory", "ListMemories", "GetPassage")),
-]
+from tests.proof.noninterference.programs.alphabets import CANARY, IDS
+from tests.proof.noninterference.programs.operations import Fields
+
+OUT_OF_FORM: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("SaveMemory", {"key": "", "content": CANARY}),
+    ("SaveMemory", {"key": "plan", "content": ""}),
+    ("SaveMemory", {"key": "plan", "content": f"{CANARY}\0"}),
+    ("SaveMemory", {"key": f" {CANARY}", "content": "x"}),
+    ("SaveMemory", {"key": f"{CANARY}\n", "content": "x"}),
+    ("SaveMemory", {"key": "plan", "content": CANARY, "tags": ["a"] * 33}),
+    ("SaveMemory", {"key": "plan", "content": CANARY, "tags": ["  "]}),
+    ("SaveMemory", {"key": "plan", "content": CANARY, "etag": "none"}),
+    ("SaveMemory", {"key": "plan", "content": CANARY, "expire_time": None}),
+    ("SaveMemory", {"key": "budget", "content": CANARY, "expire_time": None}),
+    ("SaveMemory", {}),
+    ("SaveMemories", {}),
+    ("SaveMemories", {"memories": [{"key": "plan", "content": CANARY}] * 2}),
+    ("SaveMemories", {"memories": [{"key": "plan", "content": CANARY}, {"key": f"{CANARY}\n", "content": "x"}]}),
+    ("SaveMemories", {"memories": [{"key": f"{CANARY}{number}", "content": "x"} for number in range(101)]}),
+    ("RenameMemory", {"key": "plan", "new_key": "plan"}),
+    ("RenameMemory", {"key": "plan", "new_key": f"{CANARY} "}),
+    ("RenameMemory", {"key": "", "new_key": "plan"}),
+    ("DeleteMemories", {"tag": ""}),
+    ("DeleteMemories", {"tag": "  "}),
+    ("ListMemories", {"key_prefix": f" {CANARY}"}),
+    ("SearchMemories", {"query": "budget", "key_prefix": f"{CANARY}\n"}),
+    ("GetMemory", {"key": "x" * 257}),
+    ("GetMemory", {"key": "plan "}),
+    ("GetMemory", {}),
+    ("ListMemories", {"page_size": -1}),
+    ("ListMemories", {"page_token": "AAAA"}),
+    ("ListMemories", {}),
+    ("SearchMemories", {"query": "  "}),
+    ("SearchMemories", {"query": "\0"}),
+    ("SearchMemories", {"query": "x" * 1025}),
+    ("SearchMemories", {"query": "budget", "max_results": -1}),
+    ("SearchMemories", {"query": "budget", "tag_match": 7}),
+    ("DeleteMemory", {"key": ""}),
+    ("DeleteMemory", {"key": "plan", "etag": "!" * 27}),
+    ("AddNote", {"content": ""}),
+    ("AddNote", {"content": f"{CANARY}\0"}),
+    ("AddNote", {"content": CANARY, "tier": 3}),
+    ("AddNote", {"content": CANARY, "note_id": "not-one"}),
+    ("UpdateNote", {"content": CANARY}),
+    ("UpdateNote", {"note_id": IDS[0], "content": CANARY, "etag": "none"}),
+    ("DeleteNote", {"note_id": "not-one"}),
+    ("SearchNotes", {"query": " \0 "}),
+    ("ListNotes", {"page_token": "AAAA"}),
+    ("ListNotes", {"page_size": -1}),
+    ("EditNotes", {"edits": []}),
+    ("EditNotes", {"edits": [{"add": {"content": CANARY}}, {}]}),
+    ("EditNotes", {"edits": [{"delete": {}}]}),
+    ("EditNotes", {"edits": [{"add": {"content": CANARY}}] * 101}),
+    ("ListBlocks", {"page_size": -1}),
+    ("ListBlocks", {"page_token": "AAAA"}),
+    ("GetBlock", {"label": f"{CANARY}/"}),
+    ("GetBlock", {"label": "plan", "owner_agent_id": "not one"}),
+    ("UpdateBlock", {"label": "-plan", "content": CANARY}),
+    ("UpdateBlock", {"label": "plan", "content": f"{CANARY}\0"}),
+    ("EditBlock", {"label": "plan"}),
+    ("EditBlock", {"label": "plan", "insert": {"line": -1, "content": CANARY}}),
+    ("EditBlock", {"label": "plan", "replace": {"old": "", "new": CANARY}}),
+    ("EditBlock", {"label": "plan", "append": {"content": f"{CANARY}\0"}}),
+    ("DeleteBlock", {"label": "x" * 65}),
+    ("StorePassage", {"content": ""}),
+    ("StorePassage", {"content": CANARY, "passage_id": "not-one"}),
+    ("StorePassage", {"content": CANARY, "thread": f"{CANARY} "}),
+    ("StorePassage", {"content": CANARY, "author": "x" * 257}),
+    ("StorePassage", {"content": CANARY, "expire_time": None}),
+    ("GetPassage", {}),
+    ("ListPassages", {"page_token": "AAAA"}),
+    ("ListPassages", {"thread": "a\nb"}),
+    ("SearchPassages", {"query": "budget", "tags": [" "]}),
+    ("SearchPassages", {"query": "budget", "max_results": -1}),
+    ("DeletePassage", {"passage_id": "not-one"}),
+    ("DeletePassages", {"tag": "work", "thread": "t-1"}),
+    ("DeletePassages", {"thread": f"{CANARY}\n"}),
+    ("RenderPrompt", {"sections": [0]}),
+    ("RenderPrompt", {"sections": [2, 2]}),
+    ("RenderPrompt", {"if_none_match": "x" * 65}),
+    ("OpenSession", {"agent_id": "alice", "taint": 0}),
+    ("OpenSession", {"agent_id": "alice", "taint": 5}),
+    ("RaiseTaint", {"session_id": "not-one", "taint": 2}),
+    ("GetAgent", {"agent_id": "not one"}),
+    ("CreateAgent", {"agent_id": "dora", "initial_blocks": [{"label": "a"}, {"label": "a"}]}),
+    ("CreateAgent", {"agent_id": "dora", "initial_blocks": [{"label": "two words"}]}),
+    ("UpdateAgent", {"agent_id": "alice", "memory_settings": {"memory_char_limit": -1}}),
+    ("ListSessions", {"agent_id": "alice", "page_size": -3}),
+    ("ListAgents", {"page_token": "AAAA"}),
+    ("ListAuditEvents", {"page_token": "AAAA"}),
+    ("ListAuditEvents", {"session_id": "not-one"}),
+    ("CreateSharedBlock", {"owner_agent_id": "alice", "label": "two words"}),
+    ("AttachBlock", {"owner_agent_id": "alice", "label": "plan", "agent_id": "alice"}),
+    ("DetachBlock", {"owner_agent_id": "alice", "label": "", "agent_id": "bob"}),
+    ("DeleteSharedBlock", {"owner_agent_id": "alice", "label": f"{CANARY}\n"}),
+    ("ListBlockConsumers", {"owner_agent_id": "alice", "label": "plan", "page_token": "AAAA"}),
+)
+"""A time of None is one that has passed; no fields are bytes that do not parse."""
 
 
 def wrong_calls(session: str, session_id: str, host: str) -> tuple[tuple[str, str, Fields], ...]:

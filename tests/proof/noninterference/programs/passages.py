@@ -6,11 +6,17 @@ from datetime import timedelta
 from typing import Any
 
 from tests.proof.noninterference.programs.alphabets import CANARY, EVENT_TIMES, IDS, SPELLINGS, TAGS, THREADS, WORDS
-from tests.proof.noninterference.programs.malformed import NO_MESSAGE, OF_A_STREAM
 from tests.proof.noninterference.programs.memories import expiry, page_size, question, tag_filter, tags
 from tests.proof.noninterference.programs.operations import Call, Fields, Pen
 
 _DO = {"store": 29, "import": 14, "get": 14, "list": 17, "search": 13, "delete": 13, "delete many": 5}
+_OUT_OF_FORM: tuple[Fields, ...] = (
+    b"\xff\xff\xff",
+    {},
+    {"passage": {"content": ""}},
+    {"passage": {"content": CANARY, "tags": [" "]}},
+    {"passage": {"content": CANARY, "thread": f" {CANARY}"}},
+)
 
 
 def about_passages(pen: Pen, *, ids: bool = False) -> Call:
@@ -44,8 +50,7 @@ def _stream(pen: Pen, *, ids: bool) -> list[Fields]:
             passage.setdefault("passage_id", pen.rng.choice(IDS))
     stream: list[Fields] = [{"passage": passage} for passage in passages]
     if pen.chance(0.2):
-        wrong: list[Fields] = [NO_MESSAGE, {}, *OF_A_STREAM, {"passage": {"content": CANARY, "expire_time": pen.time}}]
-        bad = pen.rng.choice(wrong)
+        bad = pen.rng.choice((*_OUT_OF_FORM, {"passage": {"content": CANARY, "expire_time": pen.time}}))
         stream.insert(pen.rng.randrange(len(stream) + 1), bad)
     return stream
 

@@ -16,7 +16,7 @@ from tests.proof.noninterference.model import Model
 from tests.proof.noninterference.programs.alphabets import LABELS, LEVELS, PREFIXES, TAGS, THREADS, WORDS
 from tests.proof.noninterference.programs.blocks import about_blocks
 from tests.proof.noninterference.programs.hosts import about_hosts
-from tests.proof.noninterference.programs.malformed import NO_MESSAGE, OUT_OF_FORM, wrong_calls
+from tests.proof.noninterference.programs.malformed import OUT_OF_FORM, wrong_calls
 from tests.proof.noninterference.programs.memories import about_memories, renames
 from tests.proof.noninterference.programs.notes import about_notes
 from tests.proof.noninterference.programs.operations import Call, Fields, Operation, Pen, Seen, encoded
@@ -249,9 +249,9 @@ class Writer:
         rpc, fields = self.rng.choice(OUT_OF_FORM)
         if rpc not in FOR_SESSIONS:
             token = self.host()
-        if isinstance(fields, dict) and "expire_time" in fields:
+        if "expire_time" in fields:
             fields = {**fields, "expire_time": self._time - timedelta(seconds=self.rng.choice((0, 1, 3600)))}
-        return self.operation(token, rpc, fields, mark="!" if fields == NO_MESSAGE else "")
+        return self.operation(token, rpc, fields if fields else b"\xff\xff\xff", mark="" if fields else "!")
 
     def _wrong_caller(self) -> Operation:
         session, session_id = self.some_session()
