@@ -221,7 +221,7 @@ class Program:
     ) -> bool:
         """Whether the law covers the answer: sessions' always; hosts' as far as they show nothing above.
 
-        What runs beside has no order that a model could foretell: then hosts' answers are not compared.
+        What runs beside has no order that a model could predict: then hosts' answers are not compared.
         """
         if operation.token not in self._models[0].hosts:
             return (level or 0) <= self._observer

@@ -31,7 +31,7 @@ _RERANK_SOMETHING = 48
 
 
 def test_two_worlds_that_differ_above_look_the_same_below(postgres, programs, seed):
-    """Every program, byte for byte, in both worlds; and each answer is the one that the model foretells."""
+    """Every program, byte for byte, in both worlds; and each answer is the one that the model predicts."""
     with two_worlds(postgres) as worlds:
         report = run_programs(worlds, seed, programs)
         met = set(report.coverage)
@@ -116,7 +116,7 @@ def _run(worlds, seed: str, form: Form, observer: int) -> Report:
 @pytest.mark.proof
 @pytest.mark.usefixtures("nearly_full")
 def test_two_worlds_look_the_same_below_when_quotas_are_nearly_full(postgres, programs, seed):
-    """The model does not foretell quotas: the worlds are compared alone."""
+    """The model does not predict quotas: the worlds are compared alone."""
     refused: set[str] = set()
     with two_worlds(postgres) as worlds, changed(worlds, few_limits):
         for number in range(max(8, programs // 4)):

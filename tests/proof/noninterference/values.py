@@ -104,7 +104,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Untold:
-    """OK, with an answer that this model does not foretell: the audit."""
+    """OK, with an answer that this model does not predict: the audit."""
 
     ceiling: int
 
