@@ -146,7 +146,7 @@ class Verification:
                 _LOG.error("tokens could not be looked up: %s\n%s", type(error).__name__, location_of(error))
             rejection = Rejection(error)
             for call, _ in together:
-                call.refuse(rejection)
+                call.guarded(partial(call.refuse, rejection))
             return
         with self._wake:
             for principal in principals.values():
@@ -154,7 +154,7 @@ class Verification:
         for call, admit in together:
             found = principals.get(call.token) if call.token is not None else None
             if found is None:
-                call.refuse(_UNAUTHENTICATED)
+                call.guarded(partial(call.refuse, _UNAUTHENTICATED))
             else:
                 call.guarded(partial(admit, call, found))
 
