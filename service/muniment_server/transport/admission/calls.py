@@ -98,10 +98,10 @@ class AdmittedCall(Admitted):
 
     def start(self) -> None:
         """Its turn has come."""
-        if self.stage == RECEIVING:
-            self._call.receive(self._received)
-        else:
+        if self.stage == RUNNING:
             self._pool.run(self)
+        else:
+            self._call.receive(self._received)
 
     def _received(self, message: bytes | None) -> None:
         is_in_time = self._cutoff.clear(self._call)
@@ -124,11 +124,11 @@ class AdmittedCall(Admitted):
         self._call.next_message = lambda: message
         if not self._shares.receive(self, len(message or b"")):
             return self._refuse(_OVERLOADED)
+        self._cutoff.expect_turn(self._call, self._had_no_turn)
         self._wait(RUNNING)
-        if self.waits:
-            self._cutoff.expect_turn(self._call, self._had_no_turn)
 
     def _had_no_turn(self) -> None:
+        """Refused if it still waits."""
         if self._shares.withdraw(self):
             self._refuse(_OVERLOADED)
 
