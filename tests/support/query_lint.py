@@ -83,7 +83,8 @@ def _relations(text: str) -> Iterator[tuple[str, str, str]]:
 
 def common_table_expressions(text: str) -> Iterator[tuple[str, int, int]]:
     """(name, start, end) of every common table expression."""
-    for match in re.finditer(r"(?:WITH|,) (?:RECURSIVE )?(\w+) AS (?:(?:NOT )?MATERIALIZED )?\(", text):
+    named = r"(?:WITH|,) (?:RECURSIVE )?(\w+)(?: \([\w, ]+\))? AS (?:(?:NOT )?MATERIALIZED )?\("
+    for match in re.finditer(named, text):
         yield match[1], match.end(), _end(text, match.end())
 
 
