@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from muniment_server.embedder import socket as embedder_socket
+from muniment_server.transport.admission import cutoff
 from tests.support.tenants import at, host
 
 __all__ = ["at", "host"]
@@ -18,3 +19,4 @@ def more_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     for limit in ("_REMOTE_SECONDS", "_RERANKING_SECONDS"):
         monkeypatch.setattr(embedder_socket, limit, 10.0)
+    monkeypatch.setattr(cutoff, "TURN_SECONDS", 60.0)

@@ -98,7 +98,11 @@ def test_the_key_is_printed_on_a_terminal_and_in_no_file_or_log(folder, data_dir
     printed = []
     for on_a_terminal in (False, True):
         server = Server(
-            folder, *DEV, "--log-format", log_format, environment=environment_in(folder), on_a_terminal=on_a_terminal
+            folder,
+            *DEV,
+            *("--listen", "127.0.0.1:0", "--log-format", log_format),
+            environment=environment_in(folder),
+            on_a_terminal=on_a_terminal,
         )
         try:
             printed.append(server.read_to_the_last_line())
