@@ -350,12 +350,14 @@ def a_level_waits_neither_for_the_searches_of_another_nor_for_its_failures(world
     while not world.server.requests:
         time.sleep(0.01)
     found = [world.search(PUBLIC).reranked for _ in range(3)]
+    were_hanging = all(thread.is_alive() for thread in high)
     ended.set()
     for thread in high:
         thread.join()
     found.append(world.search(PUBLIC).reranked)
 
     assert found == [True] * 4
+    assert were_hanging
 
 
 @pytest.mark.usefixtures("one_turn")
