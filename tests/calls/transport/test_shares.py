@@ -332,6 +332,22 @@ def test_a_server_of_one_tenant_is_stuck_although_it_may_not_take_all_turns(cloc
     assert some.seconds_without_progress == 60
 
 
+def test_callers_who_give_up_do_not_hide_that_a_server_is_stuck(clock):
+    """Each waits for less than the time after which it counts as stuck."""
+    some = shares(turns=4, turns_of_tenant=3, clock=clock)
+    for keys in (ADA, BOB, ADA):
+        queue(some, admitted(some, keys))
+    for _ in range(12):
+        claim = admitted(some, BOB)
+        queue(some, claim)
+        clock.now += 5
+        seconds = some.seconds_without_progress
+        some.withdraw(claim)
+        give_up(some, claim)
+
+    assert seconds == 60
+
+
 @pytest.mark.parametrize(("turns", "running"), [(1, 1), (2, 1), (4, 2), (8, 4)])
 def test_a_session_does_not_take_all_turns(turns, running):
     some = shares(turns=turns, turns_of_tenant=turns)

@@ -65,7 +65,7 @@ class Admitted(Claim):
         self._cutoff.expect_reader(self._call)
 
     def _refuse(self, rejection: Rejection) -> None:
-        """It ends unless its work has begun. Its caller has to read that, too."""
+        """Refuse it. Like an answer, the status has to be read in time."""
         self._call.refuse(rejection)
         self._cutoff.expect_reader(self._call)
         self.finish()

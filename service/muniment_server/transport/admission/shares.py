@@ -158,7 +158,7 @@ class Shares:
         self._root = Share()
         self._clock = clock
         self._progress = clock()
-        """When a turn to run ended last, or no call waited for one."""
+        """When a turn to run began or ended last. When a call began to wait tells less: callers give up, and return."""
         self._lock = threading.Lock()
 
     def admit(self, claim: Claim, keys: Sequence[Hashable]) -> bool:
@@ -203,8 +203,6 @@ class Shares:
     def take_turn(self, claim: Claim, stage: int) -> Sequence[Claim]:
         """Queue *claim*. Returns those whose turn it is now: at once *claim* itself, if a turn is free for it."""
         with self._lock:
-            if stage == RUNNING and not self._root.waiting[RUNNING]:
-                self._progress = self._clock()
             claim.stage = stage
             if not self._root.waiting[stage] and self._is_able_to_begin(claim, stage):
                 self._begin(claim, stage)
@@ -242,7 +240,7 @@ class Shares:
 
     @property
     def seconds_without_progress(self) -> float:
-        """For how long calls have waited while as many run as one tenant may have. 0 if none waits, or fewer run."""
+        """For how long as many calls run as one tenant may have, while others wait. 0 if none waits, or fewer run."""
         is_waited_for = self._root.waiting[RUNNING] and self._root.turns[RUNNING] >= self._most_turns[RUNNING][1]
         return self._clock() - self._progress if is_waited_for else 0.0
 
@@ -279,6 +277,7 @@ class Shares:
         for share in claim.shares:
             share.turns[stage] += 1
         if stage == RUNNING:
+            self._progress = claim.begun
             self._set(claim, ANSWERS, self._max_answer)
             claim.shares[-1].writing += claim.weight if claim.writes else 0
 
