@@ -337,15 +337,16 @@ def test_callers_who_give_up_do_not_hide_that_a_server_is_stuck(clock):
     some = shares(turns=4, turns_of_tenant=3, clock=clock)
     for keys in (ADA, BOB, ADA):
         queue(some, admitted(some, keys))
+    seconds = []
     for _ in range(12):
         claim = admitted(some, BOB)
         queue(some, claim)
         clock.now += 5
-        seconds = some.seconds_without_progress
+        seconds.append(some.seconds_without_progress)
         some.withdraw(claim)
         give_up(some, claim)
 
-    assert seconds == 60
+    assert seconds[-1] == 60
 
 
 @pytest.mark.parametrize(("turns", "running"), [(1, 1), (2, 1), (4, 2), (8, 4)])
