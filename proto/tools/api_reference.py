@@ -1,7 +1,7 @@
 """Writes the reference of the API in Markdown: api_reference.py RULES PAGE.
 
 RULES is the descriptor set that `descriptor_sets.py` makes for the server. What the page says comes from there:
-comments, types, rules, policies and idempotency.
+comments, types, rules and policies.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from google.protobuf.descriptor_pb2 import (
     FileDescriptorProto,
     FileDescriptorSet,
     MethodDescriptorProto,
-    MethodOptions,
     ServiceDescriptorProto,
 )
 from google.protobuf.descriptor_pool import DescriptorPool
@@ -40,10 +39,10 @@ _INTRODUCTION = f"""\
 `make proto` generates this page from the comments in [proto](../../proto/README.md): edit those.
 
 A **host** calls with a host key, a **session** with its token. Below its name, each method says who may call it, in
-which direction information flows (reads items, writes items, or control by hosts), whether it is idempotent, and
-whether a call is repeatable ([what is retried](../../clients/README.md#what-is-retried) has the exceptions). A request
-that breaks a rule of a field fails with `FIELD_INVALID`, before anything else happens. Each reason of a failure has one
-status: see [error reasons](#error-reasons). [error.proto](../../proto/muniment/v1/error.proto) has an example of each.
+which direction information flows (reads items, writes items, or control by hosts), and whether clients may repeat a
+call ([what is retried](../../clients/README.md#what-is-retried) has the exceptions). A request that breaks a rule of a
+field fails with `FIELD_INVALID`, before anything else happens. Each [reason](#error-reasons) of a failure has one
+status.
 
 * A field that is only named is one of the [common fields](#common-fields).
 * A field that is not set has its default: empty, 0, false.
@@ -57,11 +56,6 @@ _EXAMPLE = re.compile(r"\s*\bExample, ([A-Z_]+): .*")
 """What a comment on a reason ends with. The page takes the status from it."""
 _UNSAID = frozenset({"enum.defined_only", "enum.not_in", "ignore"})
 """The rules that the introduction states, and what is shown otherwise."""
-_IDEMPOTENCY = {
-    MethodOptions.NO_SIDE_EFFECTS: "no side effects",
-    MethodOptions.IDEMPOTENT: "idempotent",
-    MethodOptions.IDEMPOTENCY_UNKNOWN: "not idempotent",
-}
 _BOUNDS = {
     "string.min_len": "code points",
     "string.max_len": "code points",
@@ -196,9 +190,8 @@ def _service(contract: Contract, file: FileDescriptorProto, index: int) -> Itera
 def _policy(contract: Contract, method: MethodDescriptorProto) -> str:
     policy = contract.option(method, "muniment.v1.policy")
     callers = " and ".join(_CALLERS[each] for each in policy.principals)
-    idempotency = _IDEMPOTENCY[method.options.idempotency_level]
     repeated = "repeatable" if policy.may_be_repeated else "not repeatable"
-    return f"For {callers}: {_FLOWS[policy.flow]}, {idempotency}, {repeated}."
+    return f"{callers.capitalize()}: {_FLOWS[policy.flow]}, {repeated}."
 
 
 def _request(contract: Contract, method: MethodDescriptorProto) -> Iterator[str]:
@@ -239,8 +232,14 @@ def _lines(contract: Contract, file: FileDescriptorProto, index: int) -> list[tu
 
 def _described(contract: Contract, message: DescriptorProto, field: FieldDescriptorProto, comment: str) -> str:
     """A field without its name. What its comment says of its rules is not said again."""
-    rules = [rule for rule in _rules(contract, field) if rule.removesuffix(" or empty") not in comment]
+    said = re.sub(r"(?<=\d),(?=\d{3})", "", comment)
+    rules = [rule for rule in _rules(contract, field) if _essence(rule) not in said]
     return f"{', '.join([_type(contract, message, field), *rules])}. {_without_statuses(comment)}"
+
+
+def _essence(rule: str) -> str:
+    """What of a rule a comment says: the numbers of entries without their name, and without separators."""
+    return re.sub(r"(?<=\d),(?=\d{3})", "", rule.removesuffix(" or empty").removesuffix(" entries"))
 
 
 def _list(fields: Iterable[tuple[str, str]]) -> str:
