@@ -32,6 +32,8 @@ _REASONS = "ErrorReason"
 _SERVICE, _MESSAGE, _ENUM = 6, 4, 5
 """How the paths of services, messages and enums begin in a file. Those of their members go on with 2."""
 _MEMBER = 2
+_LONG = 9
+"""How many words a description has at least that stands once, and where else it applies is linked."""
 _AN_ID = "^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$"
 _INTRODUCTION = f"""\
 # API reference
@@ -94,6 +96,7 @@ class Contract:
         self._methods = {method.name for file in self.files for service in file.service for method in service.method}
         self._sent = self._parts(f"{method}Request" for method in self._methods)
         self._common_fields = {sent: self._common(sent=sent) for sent in (True, False)}
+        self._described: dict[tuple[str, str], str] = {}
 
     def _parts(self, names: Iterable[str]) -> set[str]:
         """The messages of these names, with those that they consist of."""
@@ -117,6 +120,13 @@ class Contract:
     def common_fields(self, *, of: str | None = None, sent: bool = True) -> dict[str, str]:
         """Those of requests with their parts, or of all other messages: the kind of *of*, if that is given."""
         return self._common_fields[of in self._sent if of else sent]
+
+    def described(self, name: str, line: str, *, of: str) -> str:
+        """The description of a field of the message *of*, or a link to where the page has it already."""
+        before = self._described.setdefault((name, line), of)
+        if before == of or len(line.split()) < _LONG:
+            return line
+        return f"as for {self.link(re.sub('(Request|Response)$', '', before))}."
 
     def message(self, type_name: str) -> tuple[FileDescriptorProto, int]:
         """Where the message of this full name is: its file and its number in it."""
@@ -213,12 +223,13 @@ def _fields(contract: Contract, file: FileDescriptorProto, index: int, *, title:
     """The fields of a message: those that are common by their names, the others with their descriptions."""
     lines, shared = _lines(contract, file, index), contract.common_fields(of=file.message_type[index].name)
     common = ", ".join(f"`{name}`" for name, line in lines if shared.get(name) == line)
-    own = [(name, line) for name, line in lines if shared.get(name) != line]
+    own = [each for each in lines if shared.get(each[0]) != each[1]]
     if not own:
         yield f"{title}: {common or 'no fields'}."
     else:
+        name = file.message_type[index].name
         yield f"{title}: {common}, and" if common else f"{title}:"
-        yield _list(own)
+        yield _list((field, contract.described(field, line, of=name)) for field, line in own)
 
 
 def _lines(contract: Contract, file: FileDescriptorProto, index: int) -> list[tuple[str, str]]:

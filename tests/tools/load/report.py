@@ -63,13 +63,14 @@ def _shown(cell: Cell, operation: str) -> str:
 
 
 def _costs(results: Results) -> str:
+    shown = [cell for cell in results.cells if cell.clients in (results.plan.clients[0], results.plan.clients[-1])]
     return f"""## Load and cost
 
 *Capacity* is what the clients reached in a closed loop just before, in calls a second; {_share(results)} of it was
-offered. CPU is in microseconds a call, memory in MiB. `costs.csv` also has how late the load generators were, and
-`baselines.csv` what a gRPC ping and bare statements took at the same rate.
+offered. CPU is in microseconds a call, memory in MiB. `costs.csv` has the other numbers of clients, and how late the
+load generators were; `baselines.csv` what a gRPC ping and bare statements took at the same rate.
 
-{markdown(("memories", "clients", *_COST), (_sized(cell, str(cell.clients)) for cell in results.cells))}"""
+{markdown(("memories", "clients", *_COST), (_sized(cell, str(cell.clients)) for cell in shown))}"""
 
 
 _COST = ("capacity", "answered", "refused", "CPU: server", "Postgres", "memory: server", "Postgres")
