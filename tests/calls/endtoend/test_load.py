@@ -102,7 +102,7 @@ def test_pictures_and_tables_leave_the_same_percentiles_out():
 
     lines = _lines(cells, lambda cell: cell.items, GET)
     drawn = ET.fromstring(picture.panels("title", "below", {GET: lines}))
-    shown = [percentiles(cell.figures(GET)).split(" / ") for cell in cells]
+    shown = [percentiles(cell.figures(GET)).split("/") for cell in cells]
 
     assert [len(lines[name]) for name in ("p50", "p95", "p99")] == [2, 2, 1]
     assert [row[2] for row in shown] == ["5.0", "–"]

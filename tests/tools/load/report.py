@@ -45,7 +45,7 @@ def _latencies(results: Results) -> str:
     rows = [[operation, *(_shown(cell, operation) for cell in by_size)] for operation in OPERATIONS]
     return f"""## Latency
 
-Milliseconds, p50 / p95 / p99. p95 needs 20 calls, and p99 100: with fewer, there is a dash. Latencies are counted from
+Milliseconds, p50/p95/p99. p95 needs 20 calls, and p99 100: with fewer, there is a dash. Latencies are counted from
 when a call was due, so they include the time that it waited for its client's previous call. `cells.csv` has all cells.
 
 ![Latency by number of stored memories]({pictures.BY_SIZE})
@@ -100,7 +100,7 @@ def _workers(results: Results) -> str:
     loads = {f"{cell.items:,} memories, {_count(cell.clients, 'client')}" for cell in results.by_workers}
     return f"""## Number of workers
 
-{", ".join(loads)}: p50 / p95 / p99 in milliseconds, memory in MiB.
+{", ".join(loads)}: p50/p95/p99 in milliseconds, memory in MiB.
 
 {markdown(("", "capacity", "memory", *_THREE), rows)}"""
 
@@ -129,7 +129,7 @@ the cores: the CPU that it takes for a call, and how many memories waited for th
 {markdown(("memories", "capacity", *_THREE, "CPU", "waiting"), rows)}
 ### From save to found
 
-Milliseconds from the beginning of a save until a search finds the memory, p50 / p95 / slowest, on an idle server and
+Milliseconds from the beginning of a save until a search finds the memory, p50/p95/slowest, on an idle server and
 during the load. By words: a search for a word that no other memory has. By embedding: an English sentence, searched for
 in Chinese. A search is repeated every 10 ms for at most 20 s.
 
@@ -143,7 +143,7 @@ def _fresh(figures: Figures, not_found: int = 0) -> str:
     if not figures.calls and not not_found:
         return "–"
     missed = f", {not_found} not found" if not_found else ""
-    return " / ".join(map(milliseconds, (figures.p50, figures.p95, figures.slowest))) + missed
+    return "/".join(map(milliseconds, (figures.p50, figures.p95, figures.slowest))) + missed
 
 
 def _method(results: Results) -> str:

@@ -36,8 +36,8 @@ def milliseconds(value: float) -> str:
 
 
 def percentiles(figures: Figures) -> str:
-    """p50 / p95 / p99."""
-    return " / ".join(map(milliseconds, [figures.p50, figures.p95, figures.p99]))
+    """p50/p95/p99."""
+    return "/".join(map(milliseconds, [figures.p50, figures.p95, figures.p99]))
 
 
 def all_cells(results: Results) -> Sequence[Cell]:
