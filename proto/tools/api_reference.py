@@ -47,7 +47,7 @@ field fails with `FIELD_INVALID`, before anything else happens. Each [reason](#e
 status.
 
 * A field that is only named is one of the [common fields](#common-fields).
-* A field that is not set has its default: empty, 0, false.
+* A field that is not set has its default: empty, 0, false. A response that is not described has no fields.
 * *Like an id*: it matches `{_AN_ID}`.
 * A field of an enum takes a known value, and UNSPECIFIED only if the enum says that it is the same as another one.
 * Strings without a rule about their form are limited further where their comment says so.
@@ -224,9 +224,9 @@ def _fields(contract: Contract, file: FileDescriptorProto, index: int, *, title:
     lines, shared = _lines(contract, file, index), contract.common_fields(of=file.message_type[index].name)
     common = ", ".join(f"`{name}`" for name, line in lines if shared.get(name) == line)
     own = [each for each in lines if shared.get(each[0]) != each[1]]
-    if not own:
-        yield f"{title}: {common or 'no fields'}."
-    else:
+    if not own and common:
+        yield f"{title}: {common}."
+    elif own:
         name = file.message_type[index].name
         yield f"{title}: {common}, and" if common else f"{title}:"
         yield _list((field, contract.described(field, line, of=name)) for field, line in own)
