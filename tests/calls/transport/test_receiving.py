@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import ExitStack, closing
 from typing import Any
 from unittest import mock
 
@@ -198,18 +198,16 @@ def test_calls_that_end_while_they_wait_leave_the_queue(service, monkeypatch):
         assert (root.turns[RECEIVING], root.held[ARRIVING]) == (5, 5)
 
 
-def test_checks_of_health_without_a_message_stop_none_of_another_connection(service, monkeypatch):
-    """Nor are they ended by them: whether one is would tell its peer what others do."""
+def test_checks_of_health_without_a_message_stop_none_of_other_connections(service, monkeypatch):
+    """Nor are they ended by them, however many there are: that would tell their peers what others do."""
     monkeypatch.setattr(cutoff, "RECEIVE_SECONDS_OF_HEALTH", 60.0)
     root = pools_of(service).health.shares._root
-    with (
-        without_message("", service.address, HEALTH, count=1),
-        without_message("", service.address, HEALTH, count=100),
-    ):
-        wait_until(lambda: root.held[ARRIVING] == 101, "they are let in")
+    with ExitStack() as connections:
+        for _ in range(20):
+            connections.enter_context(without_message("", service.address, HEALTH, count=17))
+        wait_until(lambda: root.held[ARRIVING] == 20 * 16, "sixteen of each are let in")
         health: Any = health_pb2_grpc.HealthStub(service.channel)
         status = health.Check(health_pb2.HealthCheckRequest(), timeout=20).status
 
         assert status == health_pb2.HealthCheckResponse.SERVING
-        assert root.held[ARRIVING] == 101
-        assert root.turns[RECEIVING] == 17
+        assert (root.held[ARRIVING], root.turns[RECEIVING]) == (20 * 16, 20 * 4)

@@ -149,9 +149,9 @@ class Admission:
                 self.verification.verify(call, token, partial(self.enter_within_rate, route=route))
 
     def _check_health(self, call: Incoming, route: Route) -> None:
-        """For everybody. Each connection has room and turns of its own: a check tells nothing of those of others."""
+        """For everybody. All room is the connection's own: a check tells nothing of those of others."""
         check = AdmittedCall(call, route.behavior, self._pools.health, self._cutoff, writes=False)
-        if check.enter((None, call.peer())):
+        if check.enter((call.peer(),)):
             check.receive()
 
     def enter_within_rate(self, call: Incoming, principal: HostIdentity | SessionIdentity, route: Route) -> None:

@@ -23,8 +23,10 @@ _RECEIVED_AT_ONCE = (256, 192, 10, 5)
 """Messages of all sessions, of a tenant, of an agent at one level, and of a session."""
 _RECEIVED_OF_FEW = (64, 48, 10, 5)
 """The same for hosts, of which a key is the third, and for searches and prompts."""
-_RECEIVED_OF_HEALTH = (64, 64, 16, 16)
-"""The same for checks of the health, of which a connection is the third. On a unix socket, all are one."""
+_HEALTH_CHECKS, _HEALTH_BYTES = 16, 64 * 1024
+_HEALTH_RECEIVED = 4
+"""Of one connection. Others make no difference to it: there are fewer connections than these."""
+_CONNECTIONS = 2**20
 _HEALTH_THREADS = 2
 _MIB = 1024 * 1024
 _MAX_ANSWER = 3 * _MIB
@@ -112,12 +114,14 @@ class Pools:
             received=_RECEIVED_OF_FEW,
             of_tenant=limits.long_threads,
         )
-        of_health = shares(
-            _HEALTH_THREADS,
-            limits.max_in_flight,
-            received=_RECEIVED_OF_HEALTH,
-            of_tenant=_HEALTH_THREADS,
+        of_health = Shares(
+            received=(_HEALTH_RECEIVED * _CONNECTIONS, _HEALTH_RECEIVED),
+            turns=_HEALTH_THREADS,
+            turns_of_tenant=1,
+            max_calls=_HEALTH_CHECKS * _CONNECTIONS,
+            max_bytes=_HEALTH_BYTES * _CONNECTIONS,
             max_answer=0,
+            parts=(1 / _CONNECTIONS,),
         )
         return cls(
             calls=CallPool("call", limits.threads, of_calls),

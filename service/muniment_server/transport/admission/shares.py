@@ -138,18 +138,21 @@ class Shares:
         max_calls: int,
         max_bytes: int,
         max_answer: int,
+        parts: Sequence[float] = _PARTS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """How much there is of all.
 
         *received*: how many messages are received at once, of all, a tenant, an agent at one level or a host key, and a
-        session. *turns*: how many calls run at once. *max_answer* are the bytes that an answer may have.
+        session. *turns*: how many calls run at once. *max_answer* are the bytes that an answer may have. *parts*: which
+        part of the room one tenant, and so on, may have.
         """
         of_session = max(1, turns // 2)
         self._most_turns = tuple(received), (turns, turns_of_tenant, turns_of_tenant, of_session)
         """How many turns all, one tenant, one agent and one session may have at once, at each stage."""
+        self._parts = parts
         self._max_answer = max_answer
-        max_answers = max(1, round((of_session + 0.5) * max_answer / _PARTS[-1]))
+        max_answers = max(1, round((of_session + 0.5) * max_answer / parts[-1]))
         self._most = [max_calls, max_calls, max_bytes, max_answers]
         """How much of each kind there may be. One session's part of the answers lets it use its turns, and have half a
         long answer unread meanwhile."""
@@ -292,7 +295,9 @@ class Shares:
         """Whether *part* may have one more turn. Whoever leaves answers unread may have none to run."""
         if part.turns[stage] >= self._most_turns[stage][depth + 1]:
             return False
-        return stage == RECEIVING or _fits(part.held[ANSWERS], self._max_answer, _PARTS[depth] * self._room(ANSWERS))
+        return stage == RECEIVING or _fits(
+            part.held[ANSWERS], self._max_answer, self._parts[depth] * self._room(ANSWERS)
+        )
 
     def _is_free(self, stage: int) -> bool:
         """Whether anybody may have a turn."""
@@ -338,7 +343,7 @@ class Shares:
         if root.held[kind] + count > self._most[kind]:
             return False
         left = self._room(kind)
-        for share, part in zip(parts, _PARTS, strict=False):
+        for share, part in zip(parts, self._parts, strict=False):
             if not _fits(share.held[kind], count, part * left):
                 return False
         self._set(claim, kind, count)
