@@ -1,4 +1,4 @@
-"""Hardening of the processes that hold plaintext."""
+"""Hardening of processes: those that hold plaintext, and those that accept connections."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import resource
 import sys
 
 _PR_SET_DUMPABLE = 4
+_MOST_FILES = 2**16
 
 
 def forbid_core_dumps() -> None:
@@ -20,3 +21,13 @@ def forbid_core_dumps() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (lowest, lowest))
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def allow_many_connections() -> None:
+    """Let this process and its children open as many files as the hard limit allows, up to 65,536.
+
+    A worker that may open no more accepts no connection, whoever has the others. A shell's own limit is often 1,024.
+    """
+    files, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = _MOST_FILES if hard == resource.RLIM_INFINITY else min(_MOST_FILES, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(files, most), hard))

@@ -23,7 +23,7 @@ from muniment_server.embedder.remote.configuration import reranker_socket
 from muniment_server.postgres.placement import Placement
 from muniment_server.process.assignment import Assignment
 from muniment_server.process.backoff import StartBackoff
-from muniment_server.process.hardening import forbid_core_dumps
+from muniment_server.process.hardening import allow_many_connections, forbid_core_dumps
 from muniment_server.process.stop_signal import StopSignal
 from muniment_server.runtime import address, connection_budget, databases, metrics_endpoint
 from muniment_server.runtime.certificates import checked_tls
@@ -65,6 +65,7 @@ def run(config: ServerConfig, *, on_ready: Callable[[RunningServer], None]) -> N
     Raises NotReady, AddressInUse, EmbeddedPostgresError, PassfileError, CannotMigrate or ChildFailed.
     """
     forbid_core_dumps()
+    allow_many_connections()
     stop, replacements = StopSignal(), Replacements()
     handle_signals(stop, replacements)
     with (

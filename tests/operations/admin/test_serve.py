@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import resource
 import signal
 import socket
 import stat
@@ -358,3 +360,16 @@ def test_a_unix_socket_is_served_by_one_worker_and_held_by_one_server(serving, f
     assert "another server listens" in refused(folder, "--listen", "unix:socket", "--data-dir", "other")
     assert server.stop() == 0
     assert not (folder / "socket").exists()
+
+
+def test_its_workers_may_open_as_many_files_as_the_hard_limit_allows(folder):
+    """A shell's own limit is often 1,024. As many idle connections, which need no credential, would close a worker."""
+    command = ("sh", "-c", 'ulimit -Sn 1024; exec "$0" "$@"', *COMMAND)
+    server = Server(folder, *DEV, "--listen", "127.0.0.1:0", environment=environment_in(folder), command=command)
+    try:
+        limits = [Path(f"/proc/{pid}/limits").read_text() for pid in server.workers]
+    finally:
+        server.end()
+    most = min(resource.getrlimit(resource.RLIMIT_NOFILE)[1], 2**16)
+
+    assert [re.findall(r"Max open files +(\d+)", each) for each in limits] == [[str(most)]] * 2
