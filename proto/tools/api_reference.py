@@ -47,6 +47,7 @@ field fails with `FIELD_INVALID`, before anything else happens. Each [reason](#e
 status.
 
 * A field that is only named is one of the [common fields](#common-fields).
+* A list method returns its list in pages.
 * A field that is not set has its default: empty, 0, false. A response that is not described has no fields.
 * *Like an id*: it matches `{_AN_ID}`.
 * A field of an enum takes a known value, and UNSPECIFIED only if the enum says that it is the same as another one.
@@ -245,7 +246,8 @@ def _described(contract: Contract, message: DescriptorProto, field: FieldDescrip
     """A field without its name. What its comment says of its rules is not said again."""
     said = re.sub(r"(?<=\d),(?=\d{3})", "", comment)
     rules = [rule for rule in _rules(contract, field) if _essence(rule) not in said]
-    return f"{', '.join([_type(contract, message, field), *rules])}. {_without_statuses(comment)}"
+    about = "" if comment.startswith("One page of ") else f" {_without_statuses(comment)}"
+    return f"{', '.join([_type(contract, message, field), *rules])}.{about}"
 
 
 def _essence(rule: str) -> str:
