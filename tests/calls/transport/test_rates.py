@@ -197,6 +197,19 @@ def test_what_an_agent_owes_is_forgotten_after_ten_seconds(stopped):
     assert counting.admit(_identity(2, per_second=1))
 
 
+def test_of_unconfirmed_calls_one_a_minute_counts_however_many_sessions_there_are(stopped, monkeypatch):
+    """One that no statement will ever confirm is forgotten then, as is the level that was remembered."""
+    monkeypatch.setattr(rates, "_MOST_BUCKETS", 10)
+    counting = Rates(stopped)
+    first = [counting.admit_unconfirmed(_identity(number)) for number in range(20)]
+    again = [counting.admit_unconfirmed(_identity(number)) for number in range(19, 10, -1)]
+    stopped.seconds += 60
+
+    assert (first, again) == ([True] * 20, [False] * 9)
+    assert counting.admit_unconfirmed(_identity(19))
+    assert len(counting._unconfirmed._empty_until) == 1
+
+
 def test_a_new_limit_begins_anew(stopped):
     counting = Rates(stopped)
     for _ in range(ROOM):

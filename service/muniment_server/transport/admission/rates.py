@@ -22,37 +22,44 @@ from collections.abc import Callable, Hashable
 from google.protobuf.message import Message
 
 from muniment_server.domain.errors import Refusal, Unauthenticated
-from muniment_server.domain.ids import SessionId
 from muniment_server.domain.principals import HostIdentity, SessionIdentity
 from muniment_server.monitor.call import Call, Proceed
 
 _BURST_SECONDS = 10.0
 _MOST_BUCKETS = 100_000
+_UNCONFIRMED_SECONDS = 60.0
+"""As long as a worker remembers a level: see `admission`."""
 
 
 class Buckets:
     """Token buckets by key. One that is full is forgotten."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], burst: float = _BURST_SECONDS) -> None:
+        """A full bucket holds what fills it in *burst* seconds."""
         self._clock = clock
+        self._burst = burst
         self._empty_until: OrderedDict[Hashable, float] = OrderedDict()
         """When each bucket was empty last, if it has been filled at its rate since. The one used last is the last."""
 
-    def has_room(self, key: Hashable, rate: int) -> bool:
+    def has_room(self, key: Hashable, rate: float) -> bool:
         """Whether the bucket, which is filled at *rate* tokens a second, holds a token."""
         now = self._clock()
         return self._since(key, now) + 1 / rate <= now
 
-    def take(self, key: Hashable, rate: int) -> None:
-        """Take a token. A bucket may be in debt, by what fills it in ten seconds at most."""
+    def take(self, key: Hashable, rate: float) -> None:
+        """Take a token. A bucket may be in debt, by what a full one holds at most."""
         now = self._clock()
-        self._empty_until[key] = min(self._since(key, now) + 1 / rate, now + _BURST_SECONDS)
+        self._empty_until[key] = min(self._since(key, now) + 1 / rate, now + self._burst)
         self._empty_until.move_to_end(key)
-        while len(self._empty_until) > _MOST_BUCKETS or next(iter(self._empty_until.values())) <= now - _BURST_SECONDS:
+        while len(self._empty_until) > _MOST_BUCKETS or next(iter(self._empty_until.values())) <= now - self._burst:
             self._empty_until.popitem(last=False)
 
+    def refill(self, key: Hashable) -> None:
+        """Fill the bucket."""
+        self._empty_until.pop(key, None)
+
     def _since(self, key: Hashable, now: float) -> float:
-        return max(self._empty_until.get(key, -math.inf), now - _BURST_SECONDS)
+        return max(self._empty_until.get(key, -math.inf), now - self._burst)
 
 
 class Rates:
@@ -61,7 +68,8 @@ class Rates:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._of_sessions = Buckets(clock)
         self._of_agents = Buckets(clock)
-        self._unconfirmed: set[SessionId] = set()
+        self._unconfirmed = Buckets(clock, _UNCONFIRMED_SECONDS)
+        """Of one token each."""
         self._lock = threading.Lock()
 
     def admit_unconfirmed(self, caller: HostIdentity | SessionIdentity) -> bool:
@@ -73,9 +81,8 @@ class Rates:
         if isinstance(caller, HostIdentity):
             return True
         with self._lock:
-            may_count = caller.session_id not in self._unconfirmed
-            if len(self._unconfirmed) < _MOST_BUCKETS:
-                self._unconfirmed.add(caller.session_id)
+            if may_count := self._unconfirmed.has_room(caller.session_id, 1 / _UNCONFIRMED_SECONDS):
+                self._unconfirmed.take(caller.session_id, 1 / _UNCONFIRMED_SECONDS)
             return may_count
 
     def admit(self, caller: HostIdentity | SessionIdentity) -> bool:
@@ -96,7 +103,7 @@ class Rates:
         if isinstance(caller, SessionIdentity):
             with self._lock:
                 self._of_agents.take(_at_level(caller), caller.calls_per_second)
-                self._unconfirmed.discard(caller.session_id)
+                self._unconfirmed.refill(caller.session_id)
 
 
 class CountCalls:
