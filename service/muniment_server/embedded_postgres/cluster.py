@@ -69,7 +69,7 @@ def _init(data: Path, binaries: Binaries, account: Account, *, durable: bool) ->
     try:
         child.run(_initdb(binaries, part, durable=durable), account)
     except subprocess.CalledProcessError as error:
-        raise DidNotStart(f"initdb could not create {data}: {error.stderr.strip()}") from error
+        raise DidNotStart(f"initdb could not create {data}: {error.stderr}", "choose another directory") from error
     part.rename(data)
     if durable:
         sync_directory(data.parent)

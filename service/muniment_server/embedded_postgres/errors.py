@@ -9,6 +9,9 @@ EmbeddedPostgresError
   DidNotStart         initdb or postgres failed; the message contains its output
 """
 
+import errno
+import os
+
 
 class EmbeddedPostgresError(RuntimeError):
     """The base class of all errors of the embedded Postgres."""
@@ -36,3 +39,8 @@ class UnusableAccount(EmbeddedPostgresError):
 
 class DidNotStart(EmbeddedPostgresError):
     """initdb or postgres failed."""
+
+    def __init__(self, text: str, remedy: str) -> None:
+        """*remedy* is what to do unless the disk is full."""
+        full = "make room on the disk, and run the command again: nothing is damaged"
+        super().__init__(f"{text.strip()}\n{full if os.strerror(errno.ENOSPC) in text else remedy}")

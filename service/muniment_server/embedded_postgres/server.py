@@ -188,7 +188,7 @@ class EmbeddedPostgres:
             ) from error
 
     def _failure(self, text: str) -> DidNotStart:
-        return DidNotStart(f"{text.strip()}\nif a file in {self._data} is missing or damaged, {AFTER_LOSS}")
+        return DidNotStart(text, f"if a file in {self._data} is missing or damaged, {AFTER_LOSS}")
 
     @property
     def _log_path(self) -> Path:

@@ -13,6 +13,7 @@ from muniment_server.embedded_postgres import (
     DidNotStart,
     UnusableDirectory,
     WrongVersion,
+    cluster,
     find_bindir,
 )
 from tests.support.embedded import SYSTEM_15, as_root, query
@@ -107,6 +108,14 @@ def test_a_cluster_that_has_lost_a_file_is_refused_with_advice_and_left_alone(em
     (directory / "lost").rename(directory / "data" / lost)
     with embedded():
         pass
+
+
+def test_a_disk_too_full_for_a_cluster_is_said_to_be_full(embedded, monkeypatch):
+    full = ["sh", "-c", "echo could not write to file: No space left on device >&2; exit 1"]
+    monkeypatch.setattr(cluster, "_initdb", lambda *_, **__: full)
+
+    with pytest.raises(DidNotStart, match=r"device\nmake room on the disk"):
+        embedded(fresh=True).start()
 
 
 @needs_wheel
