@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -127,6 +128,7 @@ def _check_embedded_database(config: DatabaseConfig, data_dir: Path, *, deep: bo
     except EmbeddedPostgresError as error:
         yield _bad(str(error))
     yield _check_directory(data_dir)
+    yield from _check_writers([data_dir, databases.cluster_directory(data_dir), config.epoch_directory])
     yield from _check_credentials(data_dir / development.FILE)
     if not has_cluster(data_dir):
         return
@@ -155,6 +157,13 @@ def _check_directory(data_dir: Path) -> Finding:
     if not has_cluster(data_dir):
         return _worth_knowing(f"{data_dir} has no database yet: `muniment serve` creates it")
     return _good(f"{data_dir} contains a database and is writable")
+
+
+def _check_writers(directories: Iterable[Path | None]) -> Iterator[Finding]:
+    """Whether only their owner's group may replace what is in the *directories*."""
+    for each in directories:
+        if each is not None and each.exists() and each.stat().st_mode & stat.S_IWOTH:
+            yield _bad(f"any user can replace what is in {each}: chmod o-w {each}, and find out whether one did")
 
 
 def _check_disk(directory: Path) -> Finding:
@@ -221,8 +230,10 @@ def _check_epoch(config: DatabaseConfig, conninfo: str) -> Iterator[Finding]:
         if (highest := guard.highest()) is not None:
             yield _good(f"an old primary is refused: {directory} has timeline {highest.timeline}")
         else:
-            unused = "no server has used {} yet: `muniment serve` keeps the highest timeline there"
-            yield _worth_knowing(unused.format(directory))
+            yield _worth_knowing(
+                f"{directory} has no timeline, so an old primary would be accepted: if a server has used the "
+                "directory, put back what was in it; if not, `muniment serve` keeps the highest timeline there"
+            )
 
 
 def check_database(conninfo: str, *, admin: str | None, connections: int, deep: bool = False) -> Iterator[Finding]:

@@ -51,6 +51,18 @@ def test_credentials_that_others_may_read_are_wrong(doctor, dev):
         file.chmod(0o600)
 
 
+@pytest.mark.parametrize("name", [".", "postgres", "state"])
+def test_a_directory_in_which_any_user_may_write_is_wrong(doctor, dev, name):
+    """Whoever may write in it can replace what is in it: the database, or the highest timeline."""
+    directory = dev.folder / ".muniment" / name
+    before = directory.stat().st_mode
+    directory.chmod(0o777)
+    try:
+        assert ["any user can replace what is in" in wrong for wrong in doctor()] == [True]
+    finally:
+        directory.chmod(before)
+
+
 def test_a_directory_in_the_place_of_the_credentials_is_no_file(tmp_path):
     (found,) = checks._check_credentials(tmp_path)
 

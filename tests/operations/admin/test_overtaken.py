@@ -83,4 +83,4 @@ def test_the_doctor_reports_it(dev, overtaken):
 def test_the_doctor_says_that_nothing_was_seen_yet(dev, tmp_path):
     done = run_process(dev.folder, "doctor", "--data-dir", ".muniment", "--state-dir", str(tmp_path))
 
-    assert f"! no server has used {tmp_path} yet" in done.stdout
+    assert f"! {tmp_path} has no timeline, so an old primary would be accepted" in done.stdout
