@@ -70,6 +70,7 @@ _HEAD_BYTES = 64
 _OLDEST_ROWS = 25
 """The oldest schema whose rows alone can be restored: some migrations up to it need tables on one server."""
 _STANDARD_OUTPUT = 1
+_ANOTHER = "use another copy of it, or another backup, and keep this one to find out why"
 _CHUNK_BYTES = 1024 * 1024
 _CAUSES = {
     "No space left on device": "make room on the disk, of the backup or of the database, and run the command again",
@@ -89,6 +90,8 @@ def dump(admin: str, target: IO[bytes]) -> None:
     options = ["--format=custom", *(f"--schema={name}" for name in _SCHEMAS), *([] if streams else [f"--file={path}"])]
     with psycopg.connect(admin) as connection:
         engine = engine_of(connection)
+        if max(migrate.applied_versions(connection), default=0) > migrate.newest_version():
+            raise Failure("a later version of Muniment made the schema", "back it up with that version, which knows it")
     with (
         engine.paused_writes(admin),
         _running("pg_dump", admin, *options, pass_fds=[target.fileno()], stdout=subprocess.PIPE) as process,
@@ -157,7 +160,7 @@ def _has_right_digest(file: Path) -> bool:
         if last is None or found.hexdigest().encode() != last[1]:
             raise Failure(
                 f"{file} is not as `muniment backup` wrote it: it was changed, cut off or extended",
-                "nothing was changed; use another copy of it, or another backup, and keep this one to find out why",
+                f"nothing was changed; {_ANOTHER}",
             )
         return True
 
@@ -290,7 +293,7 @@ def load_sessions(connection: psycopg.Connection[Any], file: Path) -> None:
                         copy.write(row)
         errors = process.stderr.read()
     if process.returncode != 0:
-        raise _failure("pg_restore", errors)
+        raise _unreadable(file, errors)
 
 
 def first_migration(file: Path) -> datetime:
@@ -303,7 +306,7 @@ def _migrations(file: Path) -> dict[int, str]:
     rows = _read(file, *_rows_of("migration"))
     found = {int(version): time.decode() for version, time in _MIGRATION.findall(rows)}
     if 1 not in found:
-        raise _failure("pg_restore", b"")
+        raise _unreadable(file, b"")
     return found
 
 
@@ -321,7 +324,7 @@ def _read(file: Path, *options: str) -> bytes:
     """What pg_restore prints of the dump *file*, without a database. Raises Failure."""
     done = subprocess.run(_reading(file, *options), capture_output=True, check=False)
     if done.returncode != 0:
-        raise _failure("pg_restore", done.stderr)
+        raise _unreadable(file, done.stderr)
     return done.stdout
 
 
@@ -408,11 +411,22 @@ def _require_same_or_newer(connection: psycopg.Connection[Any], entries: bytes) 
         )
 
 
+def _unreadable(file: Path, output: bytes) -> Failure:
+    """That pg_restore cannot read *file*. No login is involved."""
+    return Failure(f"{file} is no backup, or is damaged or cut off: {_reason(output)}", _remedy(output, _ANOTHER))
+
+
 def _failure(program: str, output: bytes) -> Failure:
-    """Its first error, and that of the database behind it. Other lines may quote a statement, and so content."""
-    text = output.decode(errors="replace")
-    found = _ERROR.search(text)
-    reason = " ".join(filter(None, found.groups())) if found else "it gave no reason"
     check = "check that the login is an administrator, and find the cause: muniment doctor --deep"
     check = check if program == "pg_dump" else "check that the file is a backup and that the login is an administrator"
-    return Failure(f"{program} failed: {reason}", next((do for cause, do in _CAUSES.items() if cause in text), check))
+    return Failure(f"{program} failed: {_reason(output)}", _remedy(output, check))
+
+
+def _reason(output: bytes) -> str:
+    """The first error of a program, and that of the database behind it. Other lines may quote content."""
+    found = _ERROR.search(output.decode(errors="replace"))
+    return " ".join(filter(None, found.groups())) if found else "it gave no reason"
+
+
+def _remedy(output: bytes, otherwise: str) -> str:
+    return next((do for cause, do in _CAUSES.items() if cause.encode() in output), otherwise)

@@ -76,6 +76,18 @@ def test_a_backup_that_was_cut_off_anywhere_is_found(content: bytes, tmp_path: P
         require_damaged(tmp_path / "cut.dump", content[:length])
 
 
+@pytest.mark.parametrize("length", [0, 10, 100])
+def test_what_is_left_of_a_backup_needs_another_copy_and_no_other_login(
+    content: bytes, tmp_path: Path, length: int
+) -> None:
+    (tmp_path / "cut.dump").write_bytes(content[:length])
+
+    with pytest.raises(Failure) as failed:
+        dumps.require_whole(tmp_path / "cut.dump")
+
+    assert dumps._ANOTHER in failed.value.hint
+
+
 @pytest.mark.parametrize("more", [b"\0", b"\n", b"\0" * 2**20, None], ids=["zero", "newline", "zeros", "itself"])
 def test_a_backup_with_more_at_its_end_is_found(content: bytes, tmp_path: Path, more: bytes | None) -> None:
     require_damaged(tmp_path / "longer.dump", content + (content if more is None else more))
@@ -144,7 +156,7 @@ def test_a_backup_without_a_digest_that_was_cut_off_is_refused_before_anything_i
     done = run(folder, "restore", "older.dump", "--data-dir", "restored")
 
     assert (done.returncode, (folder / "restored").exists()) == (1, False)
-    assert "pg_restore failed" in done.stderr
+    assert "older.dump is no backup, or is damaged or cut off" in done.stderr
 
 
 def test_a_backup_to_standard_output_has_a_digest_too(
@@ -170,6 +182,17 @@ def test_a_backup_of_a_later_schema_is_refused_before_anything_is_done(
 
     assert (done.returncode, (folder / "restored").exists()) == (1, False)
     assert "the backup was made by a later version of Muniment" in done.stderr
+
+
+def test_a_database_of_a_later_version_is_not_backed_up(database: Database, folder: Path) -> None:
+    """That version may have made schemas that this one does not know, and `restore` would refuse the backup."""
+    with database.as_owner() as owner:
+        owner.execute("INSERT INTO vault.migration (version, name, oldest_server) VALUES (1000, 'later', 1)")
+
+    done = run(folder, "backup", "later.dump", "--database-url", database.admin)
+
+    assert (done.returncode, [*folder.glob("later.dump*")]) == (1, [])
+    assert "a later version of Muniment made the schema" in done.stderr
 
 
 @pytest.mark.parametrize(("oldest", "status"), [(1000, 1), (1, 0)])
