@@ -136,7 +136,7 @@ class World:
 
 @dataclass(frozen=True)
 class Outcomes:
-    """OK and the reasons of refusals that any run of two worlds must compare at least once."""
+    """OK and the reasons of refusals that a long run of two worlds must compare at least once."""
 
     everywhere: tuple[str, ...]
     """By hosts; by sessions at each level below RESTRICTED, where only OK is a must."""
@@ -169,14 +169,24 @@ class Rpc:
     python: Callable[[HostClient, SessionClient], object]
     """A call of the Python client."""
     outcomes: Outcomes
-    """What runs of tests/proof/noninterference compare."""
+    """What runs of tests/proof/noninterference compare: checked from 96 programs on, as `make prove-deep` runs them."""
     leaves: Leaves | None = None
     """What its audit rows stand for. None: it changes no item, or records no item."""
     refused: Callable[[World], tuple[dict[str, Any], ...]] = lambda _: ()
-    """Requests that are refused for their form, whoever calls. No RPC takes bytes that are no message."""
+    """Requests that are refused for their form, whoever calls. No RPC takes bytes that are no message.
+
+    Programs of tests/proof/noninterference send them too.
+    """
 
 
-RPCS: dict[str, Rpc] = {
+class _Rows(dict[str, Rpc]):
+    """The rows by RPC. Whoever asks for one that is missing is told what to do."""
+
+    def __missing__(self, rpc: str) -> Rpc:
+        raise KeyError(f"{rpc} has no row: add one to tests/rpcs.py")
+
+
+_ROWS: dict[str, Rpc] = {
     "CreateAgent": Rpc(
         changes="agent",
         request=lambda w: {
@@ -767,6 +777,7 @@ RPCS: dict[str, Rpc] = {
         outcomes=Outcomes(("OK", "CEILING_EXCEEDED", "FIELD_INVALID")),
     ),
 }
+RPCS = _Rows(_ROWS)
 
 
 def filled(host: Caller, level: int, *, word: str, content: str = "old") -> tuple[Caller, World]:

@@ -1,4 +1,4 @@
-"""What any run must compare at least once: RPC, level of the caller, status."""
+"""What a run of 96 programs must compare at least once: RPC, level of the caller, status."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.rpcs import RPCS
 from tests.support.methods import POLICIES
 
 BY_SESSION = {rpc: row.outcomes for rpc, row in RPCS.items() if POLICIES[rpc].for_sessions and rpc != "CloseSession"}
-"""Programs close a session at PUBLIC only: see below."""
+"""CloseSession is in `REACHABLE` by itself: programs close a session at PUBLIC only."""
 _BY_HOST = {rpc: row.outcomes for rpc, row in RPCS.items() if POLICIES[rpc].for_hosts}
 LEVELS = [level.name for level in Classification]
 REACHABLE = frozenset(
