@@ -11,6 +11,7 @@ POLICIES = {method.name: method for method in policies(SERVICES).values()}
 METHODS = sorted(POLICIES)
 FOR_HOSTS = {name for name, method in POLICIES.items() if not method.for_sessions}
 FOR_SESSIONS = {name for name, method in POLICIES.items() if not method.for_hosts}
+FOR_BOTH = POLICIES.keys() - FOR_HOSTS - FOR_SESSIONS
 
 
 def request_of(rpc: str) -> Descriptor:

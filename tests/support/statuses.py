@@ -1,11 +1,14 @@
-"""The status that an error becomes."""
+"""The status that an error becomes, and the code of each reason."""
 
 from __future__ import annotations
+
+import re
 
 from google.rpc import error_details_pb2, status_pb2
 
 from muniment.v1 import note_pb2, passage_pb2
 from muniment_server.monitor import status
+from tests.support.words import ROOT
 
 DETAILS = (
     error_details_pb2.ErrorInfo,
@@ -14,6 +17,11 @@ DETAILS = (
     note_pb2.BudgetExceeded,
     passage_pb2.ImportProgress,
 )
+
+_EXAMPLE = re.compile(r"// Example, (?P<code>[A-Z_]+):[^;]*?ERROR_REASON_(?P<reason>[A-Z_]+) =")
+_CONTRACT = (ROOT / "proto" / "muniment" / "v1" / "error.proto").read_text("utf-8")
+CODES = {match["reason"]: match["code"] for match in _EXAMPLE.finditer(_CONTRACT)}
+"""The code of each reason, as its comment in the contract says."""
 
 
 def details_of(error, **named):

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from muniment_server.monitor.policy import policies
-from muniment_server.transport.server import SERVICES
 from tests.proof.noninterference.model import Learned, Model
 from tests.proof.noninterference.programs.operations import Pen, Seen
 from tests.proof.noninterference.programs.writer import Writer
 from tests.proof.noninterference.replay import BEGINNING
-from tests.proof.noninterference.values import FOR_BOTH, FOR_SESSIONS
+from tests.support.methods import FOR_SESSIONS
 
-_POLICIES = policies(SERVICES).values()
-_OF_SESSIONS = {method.name for method in _POLICIES if method.for_sessions and not method.for_hosts}
-_OF_BOTH = {method.name for method in _POLICIES if method.for_sessions and method.for_hosts}
 _DRAWS = 4000
 """The RPC that is drawn least is one call in a hundred."""
 
@@ -28,12 +23,7 @@ def drawn() -> set[str]:
     return {writer._about(pen)[0] for _ in range(_DRAWS)}
 
 
-def test_the_rpcs_of_sessions_are_those_of_the_contract():
-    assert FOR_SESSIONS == _OF_SESSIONS
-    assert FOR_BOTH == _OF_BOTH, "tests/proof/noninterference/values.py differs from the contract in FOR_BOTH"
-
-
-@pytest.mark.parametrize("rpc", sorted(_OF_SESSIONS))
+@pytest.mark.parametrize("rpc", sorted(FOR_SESSIONS))
 def test_every_rpc_of_sessions_is_called_in_the_two_worlds(drawn: set[str], rpc: str):
     assert rpc in drawn, f"no program calls {rpc}: draw it in tests/proof/noninterference/programs/<noun>.py"
     assert hasattr(Model, f"_{rpc}"), (

@@ -26,9 +26,6 @@ from tests.proof.noninterference.model.prompts import Prompts
 from tests.proof.noninterference.model.sessions import Sessions
 from tests.proof.noninterference.rules import keeps_the_rules
 from tests.proof.noninterference.values import (
-    CODES,
-    FOR_BOTH,
-    FOR_SESSIONS,
     METHODS,
     NAMES,
     Agent,
@@ -47,7 +44,9 @@ from tests.proof.noninterference.values import (
     join,
     random_id,
 )
+from tests.support.methods import FOR_BOTH, FOR_SESSIONS
 from tests.support.services import Outcome, reason_of
+from tests.support.statuses import CODES
 
 
 class Model(Memories, Passages, Prompts, Sharing, Sessions, Agents):

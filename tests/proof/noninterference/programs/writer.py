@@ -24,7 +24,8 @@ from tests.proof.noninterference.programs.passages import about_passages
 from tests.proof.noninterference.programs.prompts import about_prompts
 from tests.proof.noninterference.programs.seldom import seldom
 from tests.proof.noninterference.replay import BEGINNING
-from tests.proof.noninterference.values import FOR_SESSIONS, METHODS
+from tests.proof.noninterference.values import METHODS
+from tests.support.methods import FOR_SESSIONS
 
 NOUNS = {"memories": 23, "notes": 30, "blocks": 18, "passages": 21, "prompts": 8}
 """What sessions do, and how often."""
