@@ -12,7 +12,7 @@ from datetime import datetime
 from muniment_server.domain.blocks import BlockEdit, edited
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import BlockNotFound, EtagStale
-from muniment_server.domain.items import PAGE_BYTES, Item, ItemKind, Version
+from muniment_server.domain.items import PAGE_BYTES, Item, ItemKind, NewerBelow, Version
 from muniment_server.items import item_store
 from muniment_server.items.blocks import list_query
 from muniment_server.items.item_store import NewVersion
@@ -36,6 +36,7 @@ class Block:
     version: Version
     create_time: datetime
     update_time: datetime
+    newer_below: NewerBelow | None
 
 
 def list_blocks(scope: SessionScope, *, after: tuple[str, str], limit: int) -> tuple[Sequence[Block], bool]:
@@ -98,6 +99,7 @@ def _block_of_row(row: BlockRow) -> Block:
         version=row.version,
         create_time=row.create_time,
         update_time=row.update_time,
+        newer_below=row.newer_below,
     )
 
 
@@ -111,4 +113,5 @@ def _own_block(agent_id: str, item: Item) -> Block:
         version=item.version,
         create_time=item.create_time,
         update_time=item.update_time,
+        newer_below=item.newer_below,
     )

@@ -33,6 +33,19 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True)
+class NewerBelow:
+    """A version that is newer than the one that shadows it."""
+
+    level: Classification
+    update_time: datetime
+
+
+def newer_below(shown: Classification, newest_level: Classification, newest_time: datetime) -> NewerBelow | None:
+    """The newest visible version of a name, if it is below the one that is *shown*."""
+    return NewerBelow(newest_level, newest_time) if newest_level < shown else None
+
+
+@dataclass(frozen=True, slots=True)
 class ItemFilter:
     """Which items to return. None and empty match all. Only passages have a thread and times."""
 
@@ -71,8 +84,16 @@ class Item:
     create_time: datetime
     update_time: datetime
     expire_time: datetime | None
+    newest_level: Classification
+    """That of the newest visible version of the name."""
+    newest_time: datetime
 
     @property
     def version(self) -> Version:
         """What the etag identifies."""
         return Version(self.item_id, self.revision)
+
+    @property
+    def newer_below(self) -> NewerBelow | None:
+        """The newest visible version, if it is not this one."""
+        return newer_below(self.level, self.newest_level, self.newest_time)

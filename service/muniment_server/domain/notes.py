@@ -6,8 +6,8 @@ and writes that.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeAlias
 
@@ -23,7 +23,7 @@ from muniment_server.domain.errors import (
     TierDisabled,
     WriteLevelMismatch,
 )
-from muniment_server.domain.items import Version
+from muniment_server.domain.items import NewerBelow, Version, newer_below
 
 SEPARATOR = "\n§\n"
 """Joins the notes of a tier, and counts toward the budget."""
@@ -44,6 +44,7 @@ class Note:
     version: Version
     create_time: datetime
     update_time: datetime
+    newer_below: NewerBelow | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +123,13 @@ class NoteSet:
 
     def notes(self, tier: Tier) -> list[Note]:
         """Each note of *tier* at its highest version, oldest first. Shadowing comes before the tier filter."""
-        seen = (unshadowed(versions) for versions in self.versions.values())
+        seen = map(_seen, self.versions.values())
         return sorted((note for note in seen if note.tier is tier), key=lambda note: (note.create_time, note.note_id))
 
     def below(self, note_id: str) -> list[Note]:
         """The version that is seen once the own-level one is deleted, as a list of one, or an empty list."""
         lower = strictly_below(self.versions.get(note_id, {}), self.taint)
-        return [unshadowed(lower)] if lower else []
+        return [_seen(lower)] if lower else []
 
     def usage(self, tier: Tier) -> Usage:
         """The usage of *tier*."""
@@ -146,6 +147,13 @@ class NoteSet:
         """Whether *tier* is enabled for the agent."""
         settings = self._settings
         return bool(settings.memory_enabled if tier is Tier.MEMORY else settings.user_profile_enabled)
+
+
+def _seen(versions: Mapping[Classification, Note]) -> Note:
+    """The version that shadows the others. It says whether another is newer."""
+    shown = unshadowed(versions)
+    newest = max(versions.values(), key=lambda note: (note.update_time, note.classification))
+    return replace(shown, newer_below=newer_below(shown.classification, newest.classification, newest.update_time))
 
 
 def plan_edits(notes: NoteSet, tier: Tier, edits: Sequence[NoteEdit]) -> Plan:

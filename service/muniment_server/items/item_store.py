@@ -233,6 +233,8 @@ def saved_item(new: NewVersion, row: Saved) -> Item:
         create_time=row.create_time,
         update_time=row.update_time,
         expire_time=row.expire_time,
+        newest_level=row.level,
+        newest_time=row.update_time,
     )
 
 

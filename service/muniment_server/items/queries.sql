@@ -4,10 +4,11 @@
 -- name: get_item
 -- The highest version of one name that this session may see. Nulls: not found.
 SELECT found.name, found.tier, found.content, found.tags, found.thread, found.author, found.event_time, found.level,
-       found.item_id, found.revision, found.create_time, found.update_time, found.expire_time
+       found.item_id, found.revision, found.create_time, found.update_time, found.expire_time, found.newest_level, found.newest_time
   FROM session
        LEFT JOIN LATERAL (
-           SELECT visible.*
+           SELECT visible.*, first_value(visible.level) OVER (ORDER BY visible.update_time DESC, visible.level DESC) AS newest_level,
+                  first_value(visible.update_time) OVER (ORDER BY visible.update_time DESC, visible.level DESC) AS newest_time
              FROM visible
             WHERE (visible.kind, visible.name) = (%(kind)s, %(name)s)
             ORDER BY visible.level DESC
@@ -51,10 +52,11 @@ SELECT agent.max_items, agent.max_bytes, agent.max_revisions, total.items, total
 -- before it, since all versions that shadow each other have the same name. Nulls: nothing more.
 -- bytes: the size of the page up to and including this row. One extra row, the one that exceeds page_bytes, signals that there are more.
 SELECT found.name, found.tier, found.content, found.tags, found.thread, found.author, found.event_time, found.level,
-       found.item_id, found.revision, found.create_time, found.update_time, found.expire_time, found.bytes
+       found.item_id, found.revision, found.create_time, found.update_time, found.expire_time, found.newest_level, found.newest_time,
+       found.bytes
   FROM session
        LEFT JOIN LATERAL (
-           SELECT sized.*
+           SELECT sized.*, newest.level AS newest_level, newest.update_time AS newest_time
              FROM (
                       SELECT seen.*, sum(seen.own_bytes) OVER (ORDER BY seen.name ROWS UNBOUNDED PRECEDING) AS bytes
                         FROM (
@@ -72,6 +74,13 @@ SELECT found.name, found.tier, found.content, found.tags, found.thread, found.au
                        ORDER BY seen.name
                        LIMIT %(limit)s
                   ) AS sized
+                  CROSS JOIN LATERAL (
+                      SELECT visible.level, visible.update_time
+                        FROM visible
+                       WHERE (visible.kind, visible.name) = (%(kind)s, sized.name)
+                       ORDER BY visible.update_time DESC, visible.level DESC
+                       LIMIT 1
+                  ) AS newest
             WHERE sized.bytes - sized.own_bytes <= %(page_bytes)s
        ) AS found ON TRUE
  ORDER BY found.name;
@@ -80,11 +89,15 @@ SELECT found.name, found.tier, found.content, found.tags, found.thread, found.au
 -- The block of one label: the own one, else the first shared one by owner; or only that of one owner. At its highest visible level.
 -- Nulls: not found.
 SELECT CASE WHEN found.item_id IS NOT NULL THEN agent.agent_id END AS agent_id, found.owner_agent_id, found.name, found.content, found.level, found.item_id, found.revision,
-       found.create_time, found.update_time
+       found.create_time, found.update_time, found.newest_level, found.newest_time
   FROM session
        CROSS JOIN agent
        LEFT JOIN LATERAL (
-           SELECT seen.*
+           SELECT seen.*,
+                  first_value(seen.level) OVER (PARTITION BY seen.owner_agent_id
+                                                ORDER BY seen.update_time DESC, seen.level DESC) AS newest_level,
+                  first_value(seen.update_time) OVER (PARTITION BY seen.owner_agent_id
+                                                      ORDER BY seen.update_time DESC, seen.level DESC) AS newest_time
              FROM (
                       SELECT NULL::text COLLATE "C" AS owner_agent_id, visible.name, visible.content, visible.level, visible.item_id, visible.revision, visible.create_time, visible.update_time
                         FROM visible
@@ -104,7 +117,7 @@ SELECT CASE WHEN found.item_id IS NOT NULL THEN agent.agent_id END AS agent_id, 
 -- One page by label and owner, the own block of a label first; each at its highest visible level.
 -- Nulls: nothing more. bytes: as in list_items.
 SELECT CASE WHEN found.item_id IS NOT NULL THEN agent.agent_id END AS agent_id, found.owner_agent_id, found.name, found.content, found.level, found.item_id, found.revision,
-       found.create_time, found.update_time, found.bytes
+       found.create_time, found.update_time, found.newest_level, found.newest_time, found.bytes
   FROM session
        CROSS JOIN agent
        LEFT JOIN LATERAL (
@@ -114,7 +127,13 @@ SELECT CASE WHEN found.item_id IS NOT NULL THEN agent.agent_id END AS agent_id, 
                                                                ROWS UNBOUNDED PRECEDING) AS bytes
                         FROM (
                                  SELECT DISTINCT ON (seen.name, seen.owner_agent_id) seen.*,
-                                        %(overhead)s + octet_length(seen.content) AS own_bytes
+                                        %(overhead)s + octet_length(seen.content) AS own_bytes,
+                                        first_value(seen.level) OVER (
+                                            PARTITION BY seen.name, seen.owner_agent_id ORDER BY seen.update_time DESC, seen.level DESC
+                                        ) AS newest_level,
+                                        first_value(seen.update_time) OVER (
+                                            PARTITION BY seen.name, seen.owner_agent_id ORDER BY seen.update_time DESC, seen.level DESC
+                                        ) AS newest_time
                                    FROM (
                                             SELECT NULL::text COLLATE "C" AS owner_agent_id, visible.name, visible.content, visible.level, visible.item_id, visible.revision, visible.create_time, visible.update_time
                                               FROM visible

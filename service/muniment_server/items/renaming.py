@@ -74,4 +74,6 @@ def _renamed(new_key: str, released: ReleasedItem) -> Item:
         create_time=released.create_time,
         update_time=released.time,
         expire_time=released.expire_time,
+        newest_level=released.level,
+        newest_time=released.time,
     )

@@ -9,7 +9,7 @@ from datetime import datetime
 from muniment_server.domain.budgets import Tier
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import ItemId
-from muniment_server.domain.items import Item, Version
+from muniment_server.domain.items import Item, NewerBelow, Version, newer_below
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +35,19 @@ class BlockRow:
     revision: int
     create_time: datetime
     update_time: datetime
+    newest_level: Classification
+    """That of the newest visible version of the name."""
+    newest_time: datetime
 
     @property
     def version(self) -> Version:
         """What the etag identifies."""
         return Version(self.item_id, self.revision)
+
+    @property
+    def newer_below(self) -> NewerBelow | None:
+        """The newest visible version, if it is not this one."""
+        return newer_below(self.level, self.newest_level, self.newest_time)
 
 
 @dataclass(frozen=True, slots=True)

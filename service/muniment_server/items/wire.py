@@ -11,12 +11,12 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from muniment.v1 import classification_pb2, note_pb2
+from muniment.v1 import classification_pb2, note_pb2, version_pb2
 from muniment_server.domain import text
 from muniment_server.domain.budgets import Usage
 from muniment_server.domain.classification import Classification, join
 from muniment_server.domain.errors import FieldViolation, InvalidArgument
-from muniment_server.domain.items import ItemKind
+from muniment_server.domain.items import ItemKind, NewerBelow
 
 _NANOS = 1_000_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -45,6 +45,15 @@ def time_to_proto(time: datetime | None) -> Timestamp | None:
         return None
     since = time - _EPOCH
     return Timestamp(seconds=since.days * 86_400 + since.seconds, nanos=since.microseconds * 1000)
+
+
+def newer_to_proto(newer: NewerBelow | None) -> version_pb2.NewerBelow | None:
+    """A newer version below; None stays absent."""
+    if newer is None:
+        return None
+    return version_pb2.NewerBelow(
+        classification=level_to_proto(newer.level), update_time=time_to_proto(newer.update_time)
+    )
 
 
 def time_from_proto(message: Timestamp, *, field: str) -> datetime:

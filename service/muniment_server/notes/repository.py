@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import accumulate
 from typing import TypeAlias
@@ -133,7 +133,8 @@ def _edited(
                 seen |= {note.note_id: note for note in before.below(note_id)}
             case KeepStep(note_id):
                 notes.append(seen[note_id])
-    return EditedNotes(tuple(notes), tuple(revealed), plan.usage)
+    written = tuple(replace(note, newer_below=None) for note in notes)  # as in the answers to all writes
+    return EditedNotes(written, tuple(revealed), plan.usage)
 
 
 def _page(notes: Sequence[Note], after: Position | None, limit: int, usage: Usage) -> NotePage:
@@ -153,4 +154,5 @@ def _note(item: Item) -> Note:
         version=item.version,
         create_time=item.create_time,
         update_time=item.update_time,
+        newer_below=item.newer_below,
     )

@@ -10,7 +10,7 @@ from muniment_server.domain.budgets import Tier
 from muniment_server.domain.errors import BudgetExceeded
 from muniment_server.domain.notes import AddNote, DeleteNote, Note, NoteEdit, UpdateNote
 from muniment_server.items.paging import etag
-from muniment_server.items.wire import id_from_proto, level_to_proto, time_to_proto, usage_to_proto
+from muniment_server.items.wire import id_from_proto, level_to_proto, newer_to_proto, time_to_proto, usage_to_proto
 from muniment_server.monitor.session_scope import SessionScope
 from muniment_server.notes.repository import NoteMatch
 
@@ -42,6 +42,7 @@ def note_to_proto(note: Note) -> note_pb2.Note:
         etag=etag(note.version),
         create_time=time_to_proto(note.create_time),
         update_time=time_to_proto(note.update_time),
+        newer_below=newer_to_proto(note.newer_below),
     )
 
 

@@ -4,10 +4,11 @@
 -- One page, newest first, each passage at its highest visible level; filters come after the shadow.
 -- Nulls: nothing more. bytes: as in list_items.
 SELECT found.name, found.tier, found.content, found.tags, found.thread, found.author, found.event_time, found.level,
-       found.item_id, found.revision, found.create_time, found.update_time, found.expire_time, found.bytes
+       found.item_id, found.revision, found.create_time, found.update_time, found.expire_time, found.newest_level, found.newest_time,
+       found.bytes
   FROM session
        LEFT JOIN LATERAL (
-           SELECT sized.*
+           SELECT sized.*, newest.level AS newest_level, newest.update_time AS newest_time
              FROM (
                       SELECT page.*, sum(page.own_bytes) OVER (ORDER BY page.event_time DESC, page.create_time DESC, page.name DESC
                                                                ROWS UNBOUNDED PRECEDING) AS bytes
@@ -32,6 +33,13 @@ SELECT found.name, found.tier, found.content, found.tags, found.thread, found.au
                                   LIMIT %(limit)s
                              ) AS page
                   ) AS sized
+                  CROSS JOIN LATERAL (
+                      SELECT visible.level, visible.update_time
+                        FROM visible
+                       WHERE (visible.kind, visible.name) = (4, sized.name)
+                       ORDER BY visible.update_time DESC, visible.level DESC
+                       LIMIT 1
+                  ) AS newest
             WHERE sized.bytes - sized.own_bytes <= %(page_bytes)s
        ) AS found ON TRUE
  ORDER BY found.event_time DESC, found.create_time DESC, found.name DESC;

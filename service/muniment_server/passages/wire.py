@@ -11,7 +11,13 @@ from muniment_server.domain.errors import FieldViolation, InvalidArgument
 from muniment_server.domain.items import Item, ItemFilter
 from muniment_server.items.item_store import NewPassage
 from muniment_server.items.rows import StoredPassage
-from muniment_server.items.wire import id_from_proto, level_to_proto, optional_time_from_proto, time_to_proto
+from muniment_server.items.wire import (
+    id_from_proto,
+    level_to_proto,
+    newer_to_proto,
+    optional_time_from_proto,
+    time_to_proto,
+)
 from muniment_server.passages.repository import NEWEST, ImportProgress, Position
 from muniment_server.search.search import Match
 
@@ -63,6 +69,7 @@ def passage_to_proto(passage: Item | StoredPassage) -> passage_pb2.Passage:
         classification=level_to_proto(passage.level),
         create_time=time_to_proto(passage.create_time),
         expire_time=time_to_proto(passage.expire_time),
+        newer_below=newer_to_proto(passage.newer_below) if isinstance(passage, Item) else None,
     )
 
 

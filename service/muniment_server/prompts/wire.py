@@ -14,7 +14,7 @@ from muniment.v1.prompt_pb2 import (
 from muniment_server.domain.budgets import Tier
 from muniment_server.domain.notes import Note
 from muniment_server.items.rows import BlockRow
-from muniment_server.items.wire import joined, level_to_proto
+from muniment_server.items.wire import joined, level_to_proto, newer_to_proto
 
 _TIERS = {Tier.MEMORY: PROMPT_SECTION_KIND_MEMORY, Tier.USER: PROMPT_SECTION_KIND_USER_PROFILE}
 
@@ -37,11 +37,14 @@ def sections_to_proto(blocks: Sequence[BlockRow], tiers: Mapping[Tier, Sequence[
             label=block.name,
             owner_agent_id=block.owner_agent_id or block.agent_id,
             classification=level_to_proto(block.level),
+            newer_below=newer_to_proto(block.newer_below),
         )
     for tier, notes in tiers.items():
         if notes:
+            newer = [note.newer_below for note in notes if note.newer_below]
             yield PromptSection(
                 kind=_TIERS[tier],
                 note_ids=[note.note_id for note in notes],
                 classification=joined(note.classification for note in notes),
+                newer_below=newer_to_proto(max(newer, key=lambda one: (one.update_time, one.level), default=None)),
             )

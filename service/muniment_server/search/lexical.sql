@@ -260,8 +260,8 @@ best AS (
      LIMIT %(limit)s
 )
 SELECT found.name, found.tier, found.content, found.tags, found.thread, found.author, found.event_time, found.level,
-       found.item_id, found.revision, found.create_time, found.update_time, found.expire_time, found.change_id,
-       found.score, found.start, found.size, nullif((SELECT count(*) FROM top), 0) AS matches
+       found.item_id, found.revision, found.create_time, found.update_time, found.expire_time, found.newest_level, found.newest_time,
+       found.change_id, found.score, found.start, found.size, nullif((SELECT count(*) FROM top), 0) AS matches
   FROM session
        LEFT JOIN LATERAL (
            SELECT item.*, (best.score / 1e6)::float8 AS score, best.start, best.size,
@@ -269,7 +269,8 @@ SELECT found.name, found.tier, found.content, found.tags, found.thread, found.au
                       OVER (ORDER BY best.score DESC, best.name) AS bytes
              FROM best
                   JOIN LATERAL (
-                      SELECT visible.*
+                      SELECT visible.*, first_value(visible.level) OVER (ORDER BY visible.update_time DESC, visible.level DESC) AS newest_level,
+                             first_value(visible.update_time) OVER (ORDER BY visible.update_time DESC, visible.level DESC) AS newest_time
                         FROM visible
                        WHERE (visible.kind, visible.name) = (%(kind)s, best.name)
                        ORDER BY visible.level DESC

@@ -394,6 +394,32 @@ def a_quota_is_of_one_agent(world: World) -> None:
     assert probed.call(other, "SaveMemory", key="k", content="x").code.name == "OK"
 
 
+def what_is_newer_above_hides_nothing(world: World) -> None:
+    """At INTERNAL, the same is newer below before and after CONFIDENTIAL has the newest version."""
+    probed = Probed(world)
+    public, internal, confidential = (probed.session(level)[0] for level in tuple(Classification)[:3])
+    reads: tuple[tuple[str, dict[str, str]], ...] = (
+        ("GetMemory", {"key": "plan"}),
+        ("ListMemories", {}),
+        ("SearchMemories", {"query": "whale"}),
+    )
+
+    def write(token: str) -> None:
+        probed.call(token, "SaveMemory", key="plan", content="whale")
+        probed.now += timedelta(seconds=1)
+
+    def read() -> list[bytes]:
+        return [probed.call(internal, rpc, **fields).response for rpc, fields in reads]
+
+    write(internal)
+    older = read()
+    write(public)
+    newer = read()
+    write(confidential)
+    assert [one == other for one, other in zip(older, newer, strict=True)] == [False] * len(reads)
+    assert read() == newer
+
+
 def an_overtaken_server_is_not_used(world: World) -> None:
     """Once another process has seen a higher timeline, neither an idle connection nor a new one is used."""
     with tempfile.TemporaryDirectory() as folder:
@@ -438,6 +464,7 @@ PROBES = (
     a_vector_holds_the_turn_before_it_only,
     revoked_is_revoked,
     closed_is_closed,
+    what_is_newer_above_hides_nothing,
     an_overtaken_server_is_not_used,
     no_policy_no_start,
     ids_are_random,

@@ -96,7 +96,11 @@ def test_a_level_at_any_depth_is_found():
     """The walk above can fail: it finds the levels in a response."""
     search = next(method for method in METHODS if method.name == "SearchMemories")
 
-    assert set(levels_in(search.output_type)) == {"results.memory.classification", "classification"}
+    assert set(levels_in(search.output_type)) == {
+        "results.memory.classification",
+        "results.memory.newer_below.classification",
+        "classification",
+    }
 
 
 def test_no_request_for_items_names_an_agent():

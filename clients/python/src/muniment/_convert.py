@@ -17,7 +17,10 @@ from muniment.errors import InvalidArgument
 from muniment.v1 import agent_pb2, agent_service_pb2, audit_pb2, session_pb2, tag_match_pb2
 
 if TYPE_CHECKING:
-    from muniment.v1 import classification_pb2, note_pb2
+    from muniment.v1 import block_pb2, classification_pb2, memory_pb2, note_pb2, passage_pb2, prompt_pb2
+
+    Shown = memory_pb2.Memory | note_pb2.Note | block_pb2.Block | passage_pb2.Passage | prompt_pb2.PromptSection
+    """What says whether a lower version is newer."""
 
 TAG_MATCHES = {"all": tag_match_pb2.TAG_MATCH_ALL, "any": tag_match_pb2.TAG_MATCH_ANY}
 KINDS = {int(kind): kind for kind in values.ItemKind}
@@ -130,6 +133,13 @@ def initial_blocks_to_proto(blocks: Mapping[str, str] | None) -> Iterable[agent_
 
 def utc(stamp: Timestamp) -> datetime:
     return stamp.ToDatetime(tzinfo=UTC)
+
+
+def newer_below(message: Shown) -> values.NewerBelow | None:
+    if not message.HasField("newer_below"):
+        return None
+    newer = message.newer_below
+    return values.NewerBelow(values.Classification(newer.classification), utc(newer.update_time))
 
 
 def agent(message: agent_pb2.Agent, storage: Iterable[agent_pb2.AgentStorage] = ()) -> values.Agent:

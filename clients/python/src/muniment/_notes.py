@@ -169,6 +169,7 @@ def _note(message: note_pb2.Note) -> Note:
         etag=message.etag,
         create_time=_convert.utc(message.create_time),
         update_time=_convert.utc(message.update_time),
+        newer_below=_convert.newer_below(message),
     )
 
 

@@ -214,6 +214,7 @@ def _passage(message: passage_pb2.Passage) -> Passage:
         classification=Classification(message.classification),
         create_time=_convert.utc(message.create_time),
         expire_time=_convert.utc(message.expire_time) if message.HasField("expire_time") else None,
+        newer_below=_convert.newer_below(message),
     )
 
 

@@ -73,4 +73,5 @@ def _section(message: prompt_pb2.PromptSection) -> PromptSection:
         owner_agent_id=message.owner_agent_id or None,
         note_ids=tuple(message.note_ids),
         classification=Classification(message.classification),
+        newer_below=_convert.newer_below(message),
     )

@@ -1526,6 +1526,28 @@ pub mod audit_service_client {
         }
     }
 }
+/// Says that a version at a lower level is newer than the one that is shown, such as a correction. ListVersions shows it.
+///
+/// If several are newer, it describes the newest.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct NewerBelow {
+    /// The level of the newest version.
+    #[prost(enumeration = "Classification", tag = "1")]
+    pub classification: i32,
+    /// When that version was written.
+    #[prost(message, optional, tag = "2")]
+    pub update_time: ::core::option::Option<::prost_types::Timestamp>,
+}
+impl ::prost::Name for NewerBelow {
+    const NAME: &'static str = "NewerBelow";
+    const PACKAGE: &'static str = "muniment.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "muniment.v1.NewerBelow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/muniment.v1.NewerBelow".into()
+    }
+}
 /// One version of one core block, as a session sees it: text that is always in the prompt.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 #[prost(skip_debug)]
@@ -1554,6 +1576,9 @@ pub struct Block {
     /// When this version was written.
     #[prost(message, optional, tag = "8")]
     pub update_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// Present if a version below this one is newer. Answers to writes leave it out.
+    #[prost(message, optional, tag = "9")]
+    pub newer_below: ::core::option::Option<NewerBelow>,
 }
 impl ::prost::Name for Block {
     const NAME: &'static str = "Block";
@@ -2989,6 +3014,9 @@ pub struct Memory {
     /// When it expires. Absent if it never expires.
     #[prost(message, optional, tag = "8")]
     pub expire_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// Present if a version below this one is newer. Answers to writes leave it out.
+    #[prost(message, optional, tag = "9")]
+    pub newer_below: ::core::option::Option<NewerBelow>,
 }
 impl ::prost::Name for Memory {
     const NAME: &'static str = "Memory";
@@ -3997,6 +4025,9 @@ pub struct Note {
     /// When this version was written.
     #[prost(message, optional, tag = "7")]
     pub update_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// Present if a version below this one is newer. Answers to writes leave it out.
+    #[prost(message, optional, tag = "8")]
+    pub newer_below: ::core::option::Option<NewerBelow>,
 }
 impl ::prost::Name for Note {
     const NAME: &'static str = "Note";
@@ -4998,6 +5029,9 @@ pub struct Passage {
     /// When it expires. Absent if it never expires.
     #[prost(message, optional, tag = "9")]
     pub expire_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// Present if a passage with the same id, at a lower level, is newer. Answers to writes leave it out.
+    #[prost(message, optional, tag = "10")]
+    pub newer_below: ::core::option::Option<NewerBelow>,
 }
 impl ::prost::Name for Passage {
     const NAME: &'static str = "Passage";
@@ -5888,6 +5922,9 @@ pub struct PromptSection {
     /// The highest level in this section.
     #[prost(enumeration = "Classification", tag = "5")]
     pub classification: i32,
+    /// Present if a version below one of the items is newer. Of several, the newest.
+    #[prost(message, optional, tag = "6")]
+    pub newer_below: ::core::option::Option<NewerBelow>,
 }
 impl ::prost::Name for PromptSection {
     const NAME: &'static str = "PromptSection";
@@ -6922,6 +6959,7 @@ impl ::core::fmt::Debug for Block {
             .field("etag", &self.etag)
             .field("create_time", &self.create_time)
             .field("update_time", &self.update_time)
+            .field("newer_below", &self.newer_below)
             .finish_non_exhaustive()
     }
 }
@@ -7016,6 +7054,7 @@ impl ::core::fmt::Debug for Memory {
             .field("create_time", &self.create_time)
             .field("update_time", &self.update_time)
             .field("expire_time", &self.expire_time)
+            .field("newer_below", &self.newer_below)
             .finish_non_exhaustive()
     }
 }
@@ -7084,6 +7123,7 @@ impl ::core::fmt::Debug for Note {
             .field("etag", &self.etag)
             .field("create_time", &self.create_time)
             .field("update_time", &self.update_time)
+            .field("newer_below", &self.newer_below)
             .finish_non_exhaustive()
     }
 }
@@ -7152,6 +7192,7 @@ impl ::core::fmt::Debug for Passage {
             .field("classification", &self.classification())
             .field("create_time", &self.create_time)
             .field("expire_time", &self.expire_time)
+            .field("newer_below", &self.newer_below)
             .finish_non_exhaustive()
     }
 }
@@ -7205,6 +7246,7 @@ impl ::core::fmt::Debug for PromptSection {
             .field("owner_agent_id", &self.owner_agent_id)
             .field("note_ids", &self.note_ids)
             .field("classification", &self.classification())
+            .field("newer_below", &self.newer_below)
             .finish_non_exhaustive()
     }
 }

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from google.protobuf.message import Message
 
-from muniment.v1 import block_pb2
+from muniment.v1 import block_pb2, version_pb2
 from muniment.v1 import block_service_pb2 as pb
-from tests.proof.noninterference.model.ground import Ground
+from tests.proof.noninterference.model.ground import Ground, newer_below
 from tests.proof.noninterference.rules import label_of
 from tests.proof.noninterference.values import Agent, Refused, Session, Version, join, page_size, stamp
 
@@ -25,6 +25,7 @@ class Seen(NamedTuple):
     owner: str
     level: int
     version: Version
+    newer_below: version_pb2.NewerBelow | None
 
 
 class Blocks(Ground):
@@ -40,7 +41,8 @@ class Blocks(Ground):
             if tenant == session.tenant:
                 for label, level, version in self.all_seen(owner.blocks, taint):
                     if owner is reader or reader in owner.shared.get(label, ()):
-                        yield Seen(label, owner is not reader, owner_id, level, version)
+                        newer = newer_below(self.seen(owner.blocks, label, taint))
+                        yield Seen(label, owner is not reader, owner_id, level, version, newer)
 
     def _own(self, session: Session, label: str, taint: int) -> Version | None:
         seen = self.seen(session.agent.blocks, label, taint)
@@ -57,7 +59,7 @@ class Blocks(Ground):
             versions[taint] = self._new(content)
             versions[taint].created = top.created if top else self.now
         owner = session.agent.shown.agent_id
-        return _shown(Seen(label, False, owner, taint, versions[taint]))
+        return _shown(Seen(label, False, owner, taint, versions[taint], None))
 
     def _ListBlocks(self, session: Session, taint: int, request: pb.ListBlocksRequest) -> Message:
         last = self._last("ListBlocks", request.page_token, (), taint)
@@ -201,4 +203,5 @@ def _shown(block: Seen) -> block_pb2.Block:
         etag=block.version.etag,
         create_time=stamp(block.version.created),
         update_time=stamp(block.version.updated),
+        newer_below=block.newer_below,
     )

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from google.protobuf.message import Message
 
+from muniment.v1 import version_pb2
 from tests.proof.noninterference.rules import words_of
 from tests.proof.noninterference.values import (
     LATER,
@@ -22,6 +23,7 @@ from tests.proof.noninterference.values import (
     Session,
     Version,
     exact_words_of,
+    stamp,
     stems_of,
 )
 
@@ -179,3 +181,12 @@ class Ground:
     def _more(self, more: bool, filters: tuple[object, ...], taint: int, last: Any) -> str:
         self._page = (filters, (taint, last))
         return LATER if more else ""
+
+
+def newer_below(seen: Levels) -> version_pb2.NewerBelow | None:
+    """What the highest of some versions says if a lower one is the newest."""
+    newest = max(seen, key=lambda level: (seen[level].updated, level))
+    if newest == max(seen):
+        return None
+    level: Any = newest
+    return version_pb2.NewerBelow(classification=level, update_time=stamp(seen[newest].updated))

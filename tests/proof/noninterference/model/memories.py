@@ -9,9 +9,20 @@ from google.rpc import error_details_pb2
 
 from muniment.v1 import memory_pb2
 from muniment.v1 import memory_service_pb2 as pb
-from tests.proof.noninterference.model.ground import Ground
+from tests.proof.noninterference.model.ground import Ground, newer_below
 from tests.proof.noninterference.rules import key_of, prefix_of, tags_of, time_of, words_of
-from tests.proof.noninterference.values import ByName, Found, Refused, Session, Version, join, nfc, page_size, stamp
+from tests.proof.noninterference.values import (
+    ByName,
+    Found,
+    Levels,
+    Refused,
+    Session,
+    Version,
+    join,
+    nfc,
+    page_size,
+    stamp,
+)
 
 _RULES = {
     "ETAG_STALE": ("is not the etag of the current version", "etag"),
@@ -60,14 +71,14 @@ class Memories(Ground):
             self._overwrite(seen[taint], request.content, tags, expires)
         else:
             memories.setdefault(key, {})[taint] = self._new(request.content, tags=tags, expires=expires)
-        return _shown(key, taint, memories[key][taint])
+        return _shown(key, {taint: memories[key][taint]})
 
     def _GetMemory(self, session: Session, taint: int, request: pb.GetMemoryRequest) -> Message:
         key = key_of(request.key)
         seen = self.seen(session.agent.memories, key, taint)
         if not seen:
             raise Refused("MEMORY_NOT_FOUND")
-        return pb.GetMemoryResponse(memory=_shown(key, max(seen), seen[max(seen)]))
+        return pb.GetMemoryResponse(memory=_shown(key, seen))
 
     def _DeleteMemory(self, session: Session, taint: int, request: pb.DeleteMemoryRequest) -> Message:
         agent, key = session.agent, key_of(request.key)
@@ -101,14 +112,14 @@ class Memories(Ground):
         version.revision, version.updated = version.revision + 1, self.now
         agent.memories[new_key][taint] = version
         revealed: Any = max((at for at in seen if at < taint), default=0)
-        return pb.RenameMemoryResponse(memory=_shown(new_key, taint, version), revealed=revealed)
+        return pb.RenameMemoryResponse(memory=_shown(new_key, {taint: version}), revealed=revealed)
 
     def _ListMemories(self, session: Session, taint: int, request: pb.ListMemoriesRequest) -> Message:
         tag, prefix = nfc(request.tag).strip(), prefix_of(request.key_prefix)
         after = self._last("ListMemories", request.page_token, (tag, prefix), taint) or ""
         wanted = [
-            _shown(key, level, version)
-            for key, level, version in self.all_seen(session.agent.memories, taint)
+            _shown(key, self.seen(session.agent.memories, key, taint))
+            for key, _, version in self.all_seen(session.agent.memories, taint)
             if key > after and key.startswith(prefix) and (not tag or tag in version.tags)
         ]
         page = wanted[: page_size(request.page_size)]
@@ -119,8 +130,8 @@ class Memories(Ground):
         words_of(request.query)
         tags, prefix = tags_of(request.tags), prefix_of(request.key_prefix)
         wanted = {
-            key: _shown(key, level, version)
-            for key, level, version in self.all_seen(session.agent.memories, taint)
+            key: _shown(key, self.seen(session.agent.memories, key, taint))
+            for key, _, version in self.all_seen(session.agent.memories, taint)
             if key.startswith(prefix) and tagged(version, tags, any_tag=request.tag_match == 2)
         }
         texts = {key: f"{key} {one.content}" for key, one in wanted.items()}
@@ -140,7 +151,8 @@ def tagged(version: Version, tags: list[str], *, any_tag: bool) -> bool:
     return bool(set(tags) & set(version.tags)) if any_tag else set(tags) <= set(version.tags)
 
 
-def _shown(key: str, level: int, version: Version) -> memory_pb2.Memory:
+def _shown(key: str, seen: Levels) -> memory_pb2.Memory:
+    level, version = max(seen), seen[max(seen)]
     return memory_pb2.Memory(
         key=key,
         content=version.content,
@@ -150,4 +162,5 @@ def _shown(key: str, level: int, version: Version) -> memory_pb2.Memory:
         create_time=stamp(version.created),
         update_time=stamp(version.updated),
         expire_time=stamp(version.expires),
+        newer_below=newer_below(seen),
     )

@@ -10,7 +10,7 @@ from google.protobuf.message import Message
 
 from muniment.v1 import note_pb2
 from muniment.v1 import note_service_pb2 as pb
-from tests.proof.noninterference.model.ground import Ground
+from tests.proof.noninterference.model.ground import Ground, newer_below
 from tests.proof.noninterference.rules import words_of
 from tests.proof.noninterference.values import (
     Agent,
@@ -71,7 +71,7 @@ class Notes(Ground):
         wanted = [one for one in notes if last is None or _place(one) > last]
         page = wanted[: page_size(request.page_size)]
         more = self._more(page != wanted, (tier,), taint, page and _place(page[-1]))
-        shown = [_shown(*one) for one in page]
+        shown = [_shown(name, self.seen(session.agent.notes, name, taint)) for name, _, _ in page]
         usage = usage_of(session.agent, tier, notes)
         return pb.ListNotesResponse(notes=shown, usage=usage, next_page_token=more, classification=join(shown))
 
@@ -79,7 +79,7 @@ class Notes(Ground):
         words_of(request.query)
         notes = self.notes_of(session.agent.notes, taint, request.tier or 1)
         texts = {name: version.content for name, _, version in notes}
-        shown = {one[0]: _shown(*one) for one in notes}
+        shown = {name: _shown(name, self.seen(session.agent.notes, name, taint)) for name, _, _ in notes}
         usage = usage_of(session.agent, request.tier or 1, notes)
         return self._found(session.agent, request.query, texts, shown, request.max_results, usage=usage)
 
@@ -106,14 +106,14 @@ class _Draft:
             top = seen[max(seen)]
             if (top.content, top.tier) != (content, self._tier):
                 raise Refused("NOTE_EXISTS")
-            return _shown(note_id, max(seen), top)
+            return _shown(note_id, {max(seen): top})
         for name, level, version in self._notes():
             if level == self._taint and version.content == content:
-                return _shown(name, level, version)
+                return _shown(name, {level: version})
         note = self._model._new(content, position, tier=self._tier)
         note_id = note_id or self._model._new_name()
         self._notes_by_name.setdefault(note_id, {})[self._taint] = note
-        return _shown(note_id, self._taint, note)
+        return _shown(note_id, {self._taint: note})
 
     def update(self, note_id: str, content: str, position: int, etag: str = "") -> note_pb2.Note:
         self._check_enabled()
@@ -128,7 +128,7 @@ class _Draft:
             self._notes_by_name[note_id][self._taint] = own
         else:
             self._model._overwrite(own, content, position=position)
-        return _shown(note_id, self._taint, own)
+        return _shown(note_id, {self._taint: own})
 
     def delete(self, note_id: str, etag: str = "") -> Any:
         self._seen_in_tier(note_id)
@@ -210,13 +210,15 @@ def _place(note: tuple[str, int, Version]) -> tuple[datetime, str]:
     return version.created, name
 
 
-def _shown(note_id: str, level: int, version: Version) -> note_pb2.Note:
-    numbers: Any = {"tier": version.tier, "classification": level}
+def _shown(note_id: str, seen: Levels) -> note_pb2.Note:
+    version = seen[max(seen)]
+    numbers: Any = {"tier": version.tier, "classification": max(seen)}
     return note_pb2.Note(
         note_id=note_id,
         content=version.content,
         etag=version.etag,
         create_time=stamp(version.created),
         update_time=stamp(version.updated),
+        newer_below=newer_below(seen),
         **numbers,
     )

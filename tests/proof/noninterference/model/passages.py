@@ -11,10 +11,10 @@ from google.protobuf.message import Message
 
 from muniment.v1 import passage_pb2
 from muniment.v1 import passage_service_pb2 as pb
-from tests.proof.noninterference.model.ground import Ground
+from tests.proof.noninterference.model.ground import Ground, newer_below
 from tests.proof.noninterference.model.memories import tagged
 from tests.proof.noninterference.rules import key_of, tags_of, time_of, words_of
-from tests.proof.noninterference.values import Found, Refused, Session, Version, join, page_size, stamp
+from tests.proof.noninterference.values import Found, Levels, Refused, Session, Version, join, page_size, stamp
 
 _BATCH = 100
 Named = tuple[str, int, Version]
@@ -59,7 +59,7 @@ class Passages(Ground):
             top = seen[max(seen)]
             if top.content != request.content:
                 raise Refused("PASSAGE_EXISTS")
-            return _shown(request.passage_id, max(seen), top), False
+            return _shown(request.passage_id, {max(seen): top}), False
         expires = time_of(request, "expire_time")
         if expires is not None and expires <= self.now:
             raise Refused("FIELD_INVALID")
@@ -72,17 +72,18 @@ class Passages(Ground):
             author=request.author,
             event_time=time_of(request, "event_time") or self.now + timedelta(microseconds=position),
         )
+        version.updated = self.now
         name = request.passage_id or self._new_name()
         if expired := passages.setdefault(name, {}).get(taint):
             session.agent.deleted[4].setdefault((name, taint), []).append(expired)
         passages[name][taint] = version
-        return _shown(name, taint, version), True
+        return _shown(name, {taint: version}), True
 
     def _GetPassage(self, session: Session, taint: int, request: pb.GetPassageRequest) -> Message:
         seen = self.seen(session.agent.passages, request.passage_id, taint)
         if not seen:
             raise Refused("PASSAGE_NOT_FOUND")
-        return pb.GetPassageResponse(passage=_shown(request.passage_id, max(seen), seen[max(seen)]))
+        return pb.GetPassageResponse(passage=_shown(request.passage_id, seen))
 
     def _DeletePassage(self, session: Session, taint: int, request: pb.DeletePassageRequest) -> Message:
         passages = session.agent.passages
@@ -110,14 +111,14 @@ class Passages(Ground):
         wanted = sorted((one for one in passages if last is None or _place(one) < last), key=_place, reverse=True)
         page = wanted[: page_size(request.page_size)]
         more = self._more(page != wanted, filters, taint, page and _place(page[-1]))
-        shown = [_shown(*one) for one in page]
+        shown = [_shown(name, self.seen(session.agent.passages, name, taint)) for name, _, _ in page]
         return pb.ListPassagesResponse(passages=shown, next_page_token=more, classification=join(shown))
 
     def _SearchPassages(self, session: Session, taint: int, request: pb.SearchPassagesRequest) -> Found:
         words_of(request.query)
         wanted = self._wanted(session, taint, request)
         texts = {name: version.content for name, _, version in wanted}
-        shown = {one[0]: _shown(*one) for one in wanted}
+        shown = {name: _shown(name, self.seen(session.agent.passages, name, taint)) for name, _, _ in wanted}
         return self._found(session.agent, request.query, texts, shown, request.max_results)
 
     def _wanted(
@@ -189,8 +190,9 @@ def _place(passage: Named) -> tuple[datetime, datetime, str]:
     return _event_time(version), version.created, name
 
 
-def _shown(passage_id: str, level: int, version: Version) -> passage_pb2.Passage:
-    classification: Any = level
+def _shown(passage_id: str, seen: Levels) -> passage_pb2.Passage:
+    classification: Any = max(seen)
+    version = seen[max(seen)]
     return passage_pb2.Passage(
         passage_id=passage_id,
         content=version.content,
@@ -201,4 +203,5 @@ def _shown(passage_id: str, level: int, version: Version) -> passage_pb2.Passage
         classification=classification,
         create_time=stamp(version.created),
         expire_time=stamp(version.expires),
+        newer_below=newer_below(seen),
     )

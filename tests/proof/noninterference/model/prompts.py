@@ -7,9 +7,10 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from muniment.v1 import note_pb2, prompt_pb2
+from muniment.v1 import note_pb2, prompt_pb2, version_pb2
 from muniment.v1 import prompt_service_pb2 as pb
 from tests.proof.noninterference.model.blocks import Blocks
+from tests.proof.noninterference.model.ground import newer_below
 from tests.proof.noninterference.model.notes import SEPARATOR, Notes, usage_of
 from tests.proof.noninterference.values import Session, join
 
@@ -49,7 +50,9 @@ class Prompts(Blocks, Notes):
     def _block_parts(self, session: Session, taint: int) -> Iterator[Part]:
         for block in self.blocks_of(session, taint):
             numbers: Any = {"kind": 1, "classification": block.level}
-            section = prompt_pb2.PromptSection(label=block.label, owner_agent_id=block.owner, **numbers)
+            section = prompt_pb2.PromptSection(
+                label=block.label, owner_agent_id=block.owner, newer_below=block.newer_below, **numbers
+            )
             yield section, "\n".join(filter(None, (f"### {block.label}", _shown(block.version.content))))
 
     def _tier_parts(self, session: Session, taint: int, usage: note_pb2.Usage, *, with_usage: bool) -> Iterator[Part]:
@@ -60,8 +63,14 @@ class Prompts(Blocks, Notes):
         numbers: Any = {"kind": usage.tier + 1, "classification": max(level for _, level, _ in notes)}
         usage_text = f" [{usage.percent}% — {usage.used_chars:,}/{usage.limit_chars:,} chars]" if with_usage else ""
         entries = SEPARATOR.join(version.content for _, _, version in notes)
-        section = prompt_pb2.PromptSection(note_ids=[name for name, _, _ in notes], **numbers)
+        newer = [newer_below(self.seen(session.agent.notes, name, taint)) for name, _, _ in notes]
+        newest = max(filter(None, newer), key=_newness, default=None)
+        section = prompt_pb2.PromptSection(note_ids=[name for name, _, _ in notes], newer_below=newest, **numbers)
         yield section, f"{_RULER}\n{_TITLES[usage.tier]}{usage_text}\n{_RULER}\n{entries}"
+
+
+def _newness(newer: version_pb2.NewerBelow) -> tuple[int, int]:
+    return newer.update_time.ToNanoseconds(), newer.classification
 
 
 def _shown(content: str) -> str:

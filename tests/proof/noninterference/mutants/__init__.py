@@ -1,6 +1,6 @@
 """Every guard, broken on purpose, with the check that must notice.
 
-The ids M01 to M89 are those of the threat model's list of leak mutants. A mutant is a patch of the
+The ids M01 to M95 are those of the threat model's list of leak mutants. A mutant is a patch of the
 server's Python, an edit of a named query, or damage done to the schema; some are two at once. Its killer is
 one of
 
@@ -31,7 +31,7 @@ from tests.proof.noninterference.mutants.level_views import LEVEL_VIEWS
 from tests.proof.noninterference.mutants.many import MANY
 from tests.proof.noninterference.mutants.notes import NOTES
 from tests.proof.noninterference.mutants.passages import PASSAGES, PROMPTS
-from tests.proof.noninterference.mutants.reading import LATTICE, ORDER
+from tests.proof.noninterference.mutants.reading import LATTICE, NEWER, ORDER
 from tests.proof.noninterference.mutants.scheme import Mutant as Mutant
 from tests.proof.noninterference.mutants.scheme import applied as applied
 from tests.proof.noninterference.mutants.scope import SCOPE
@@ -116,7 +116,7 @@ change, others near it are tried, and then all."""
 MUTANTS = tuple(
     replace(mutant, seed=_FIRST.get(mutant.name, 1))
     for mutant in (
-        *(*LATTICE, *ORDER, *WRITES, *EXISTENCE, *PAGES_AND_TEXT, *STATE, *GRANTS, *OTHER),
+        *(*LATTICE, *ORDER, *NEWER, *WRITES, *EXISTENCE, *PAGES_AND_TEXT, *STATE, *GRANTS, *OTHER),
         *(*NOTES, *BLOCKS, *PASSAGES, *PROMPTS, *SEARCH, *EMBEDDINGS, *SCOPE, *LEVEL_VIEWS, *MANY),
     )
 )

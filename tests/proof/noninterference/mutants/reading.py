@@ -10,6 +10,7 @@ from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import FieldViolation, InvalidArgument
 from muniment_server.items import wire
 from muniment_server.monitor import validation
+from tests.proof.noninterference import probes
 from tests.proof.noninterference.mutants.damage import (
     PEEK,
     VISIBLE_OPTIONS,
@@ -33,8 +34,14 @@ LATTICE = (
     Mutant("M02 can_flow_to is >=", "model", (setting(Classification, "can_flow_to", lambda a, b: a >= b),)),
     Mutant("M03 can_flow_to is ==", "model", (setting(Classification, "can_flow_to", lambda a, b: a == b),)),
     Mutant("M04 can_flow_to is always true", "model", (setting(Classification, "can_flow_to", lambda a, b: True),)),
-    Mutant("M05 get takes the lowest", "model", (edit(ITEMS, "get_item", "visible.level DESC", "visible.level"),)),
-    Mutant("M05 list takes the lowest", "model", (edit(ITEMS, "list_items", "visible.level DESC", "visible.level"),)),
+    Mutant(
+        "M05 get takes the lowest", "model", (edit(ITEMS, "get_item", "BY visible.level DESC", "BY visible.level"),)
+    ),
+    Mutant(
+        "M05 list takes the lowest",
+        "model",
+        (edit(ITEMS, "list_items", "BY visible.name, visible.level DESC", "BY visible.name, visible.level"),),
+    ),
     Mutant(
         "M05 search takes the lowest",
         "model",
@@ -96,9 +103,9 @@ ORDER = (
             edit(
                 ITEMS,
                 "list_items",
-                "AS own_bytes FROM visible WHERE",
-                "AS own_bytes FROM (SELECT * FROM visible AS v WHERE v.name > %(after)s"
-                " ORDER BY v.name LIMIT %(limit)s) AS visible WHERE",
+                " FROM visible WHERE visible.kind",
+                " FROM (SELECT * FROM visible AS v WHERE v.name > %(after)s"
+                " ORDER BY v.name LIMIT %(limit)s) AS visible WHERE visible.kind",
             ),
         ),
     ),
@@ -115,4 +122,20 @@ ORDER = (
         (edit(ITEMS, "search_items", " DESC, found.name", " DESC, found.name DESC"),),
         about="passages",
     ),
+)
+_NEWEST = "first_value(visible.level) OVER (ORDER BY visible.update_time DESC, visible.level DESC)"
+_OF_ALL_LEVELS = "vault.peek(visible.tenant, visible.agent, visible.name)"
+NEWER = tuple(
+    Mutant(
+        f"M95 {query} takes the newest version of all levels",
+        "newer above hides nothing",
+        (edit(ITEMS, query, f"{newest} AS newest_level", f"greatest({newest}, {of_all_levels}) AS newest_level"),),
+        damage=PEEK,
+        probe=probes.what_is_newer_above_hides_nothing,
+    )
+    for query, newest, of_all_levels in (
+        ("get_item", _NEWEST, _OF_ALL_LEVELS),
+        ("list_items", "newest.level", _OF_ALL_LEVELS.replace("visible", "sized")),
+        ("search_items", _NEWEST, _OF_ALL_LEVELS),
+    )
 )

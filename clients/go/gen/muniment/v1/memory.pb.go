@@ -40,7 +40,9 @@ type Memory struct {
 	// When this version was written.
 	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
 	// When it expires. Absent if it never expires.
-	ExpireTime    *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
+	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
+	// Present if a version below this one is newer. Answers to writes leave it out.
+	NewerBelow    *NewerBelow `protobuf:"bytes,9,opt,name=newer_below,json=newerBelow,proto3" json:"newer_below,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -131,11 +133,18 @@ func (x *Memory) GetExpireTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Memory) GetNewerBelow() *NewerBelow {
+	if x != nil {
+		return x.NewerBelow
+	}
+	return nil
+}
+
 var File_muniment_v1_memory_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_memory_proto_rawDesc = "" +
 	"\n" +
-	"\x18muniment/v1/memory.proto\x12\vmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\"\xe7\x02\n" +
+	"\x18muniment/v1/memory.proto\x12\vmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\x1a\x19muniment/v1/version.proto\"\xa1\x03\n" +
 	"\x06Memory\x12\x15\n" +
 	"\x03key\x18\x01 \x01(\tB\x03\x80\x01\x01R\x03key\x12\x1d\n" +
 	"\acontent\x18\x02 \x01(\tB\x03\x80\x01\x01R\acontent\x12\x17\n" +
@@ -147,7 +156,9 @@ const file_muniment_v1_memory_proto_rawDesc = "" +
 	"\vupdate_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"updateTime\x12;\n" +
 	"\vexpire_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"expireTimeBG\n" +
+	"expireTime\x128\n" +
+	"\vnewer_below\x18\t \x01(\v2\x17.muniment.v1.NewerBelowR\n" +
+	"newerBelowBG\n" +
 	"\vmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (
@@ -167,17 +178,19 @@ var file_muniment_v1_memory_proto_goTypes = []any{
 	(*Memory)(nil),                // 0: muniment.v1.Memory
 	(Classification)(0),           // 1: muniment.v1.Classification
 	(*timestamppb.Timestamp)(nil), // 2: google.protobuf.Timestamp
+	(*NewerBelow)(nil),            // 3: muniment.v1.NewerBelow
 }
 var file_muniment_v1_memory_proto_depIdxs = []int32{
 	1, // 0: muniment.v1.Memory.classification:type_name -> muniment.v1.Classification
 	2, // 1: muniment.v1.Memory.create_time:type_name -> google.protobuf.Timestamp
 	2, // 2: muniment.v1.Memory.update_time:type_name -> google.protobuf.Timestamp
 	2, // 3: muniment.v1.Memory.expire_time:type_name -> google.protobuf.Timestamp
-	4, // [4:4] is the sub-list for method output_type
-	4, // [4:4] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	3, // 4: muniment.v1.Memory.newer_below:type_name -> muniment.v1.NewerBelow
+	5, // [5:5] is the sub-list for method output_type
+	5, // [5:5] is the sub-list for method input_type
+	5, // [5:5] is the sub-list for extension type_name
+	5, // [5:5] is the sub-list for extension extendee
+	0, // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_muniment_v1_memory_proto_init() }
@@ -186,6 +199,7 @@ func file_muniment_v1_memory_proto_init() {
 		return
 	}
 	file_muniment_v1_classification_proto_init()
+	file_muniment_v1_version_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -91,7 +91,9 @@ type Note struct {
 	// When the note was added.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// When this version was written.
-	UpdateTime    *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
+	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
+	// Present if a version below this one is newer. Answers to writes leave it out.
+	NewerBelow    *NewerBelow `protobuf:"bytes,8,opt,name=newer_below,json=newerBelow,proto3" json:"newer_below,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -171,6 +173,13 @@ func (x *Note) GetCreateTime() *timestamppb.Timestamp {
 func (x *Note) GetUpdateTime() *timestamppb.Timestamp {
 	if x != nil {
 		return x.UpdateTime
+	}
+	return nil
+}
+
+func (x *Note) GetNewerBelow() *NewerBelow {
+	if x != nil {
+		return x.NewerBelow
 	}
 	return nil
 }
@@ -409,7 +418,7 @@ var File_muniment_v1_note_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_note_proto_rawDesc = "" +
 	"\n" +
-	"\x16muniment/v1/note.proto\x12\vmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\"\xb8\x02\n" +
+	"\x16muniment/v1/note.proto\x12\vmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\x1a\x19muniment/v1/version.proto\"\xf2\x02\n" +
 	"\x04Note\x12\x17\n" +
 	"\anote_id\x18\x01 \x01(\tR\x06noteId\x12%\n" +
 	"\x04tier\x18\x02 \x01(\x0e2\x11.muniment.v1.TierR\x04tier\x12\x1d\n" +
@@ -419,7 +428,9 @@ const file_muniment_v1_note_proto_rawDesc = "" +
 	"\vcreate_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x12;\n" +
 	"\vupdate_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"updateTime\"\x88\x01\n" +
+	"updateTime\x128\n" +
+	"\vnewer_below\x18\b \x01(\v2\x17.muniment.v1.NewerBelowR\n" +
+	"newerBelow\"\x88\x01\n" +
 	"\x05Usage\x12%\n" +
 	"\x04tier\x18\x01 \x01(\x0e2\x11.muniment.v1.TierR\x04tier\x12\x1d\n" +
 	"\n" +
@@ -466,21 +477,23 @@ var file_muniment_v1_note_proto_goTypes = []any{
 	(*BudgetEntry)(nil),           // 4: muniment.v1.BudgetEntry
 	(Classification)(0),           // 5: muniment.v1.Classification
 	(*timestamppb.Timestamp)(nil), // 6: google.protobuf.Timestamp
+	(*NewerBelow)(nil),            // 7: muniment.v1.NewerBelow
 }
 var file_muniment_v1_note_proto_depIdxs = []int32{
 	0, // 0: muniment.v1.Note.tier:type_name -> muniment.v1.Tier
 	5, // 1: muniment.v1.Note.classification:type_name -> muniment.v1.Classification
 	6, // 2: muniment.v1.Note.create_time:type_name -> google.protobuf.Timestamp
 	6, // 3: muniment.v1.Note.update_time:type_name -> google.protobuf.Timestamp
-	0, // 4: muniment.v1.Usage.tier:type_name -> muniment.v1.Tier
-	2, // 5: muniment.v1.BudgetExceeded.usage:type_name -> muniment.v1.Usage
-	4, // 6: muniment.v1.BudgetExceeded.entries:type_name -> muniment.v1.BudgetEntry
-	5, // 7: muniment.v1.BudgetEntry.classification:type_name -> muniment.v1.Classification
-	8, // [8:8] is the sub-list for method output_type
-	8, // [8:8] is the sub-list for method input_type
-	8, // [8:8] is the sub-list for extension type_name
-	8, // [8:8] is the sub-list for extension extendee
-	0, // [0:8] is the sub-list for field type_name
+	7, // 4: muniment.v1.Note.newer_below:type_name -> muniment.v1.NewerBelow
+	0, // 5: muniment.v1.Usage.tier:type_name -> muniment.v1.Tier
+	2, // 6: muniment.v1.BudgetExceeded.usage:type_name -> muniment.v1.Usage
+	4, // 7: muniment.v1.BudgetExceeded.entries:type_name -> muniment.v1.BudgetEntry
+	5, // 8: muniment.v1.BudgetEntry.classification:type_name -> muniment.v1.Classification
+	9, // [9:9] is the sub-list for method output_type
+	9, // [9:9] is the sub-list for method input_type
+	9, // [9:9] is the sub-list for extension type_name
+	9, // [9:9] is the sub-list for extension extendee
+	0, // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_muniment_v1_note_proto_init() }
@@ -489,6 +502,7 @@ func file_muniment_v1_note_proto_init() {
 		return
 	}
 	file_muniment_v1_classification_proto_init()
+	file_muniment_v1_version_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

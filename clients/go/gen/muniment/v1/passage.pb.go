@@ -42,7 +42,9 @@ type Passage struct {
 	// When it was stored.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// When it expires. Absent if it never expires.
-	ExpireTime    *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
+	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
+	// Present if a passage with the same id, at a lower level, is newer. Answers to writes leave it out.
+	NewerBelow    *NewerBelow `protobuf:"bytes,10,opt,name=newer_below,json=newerBelow,proto3" json:"newer_below,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -140,6 +142,13 @@ func (x *Passage) GetExpireTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Passage) GetNewerBelow() *NewerBelow {
+	if x != nil {
+		return x.NewerBelow
+	}
+	return nil
+}
+
 // How many passages of a stream were stored before it failed. Sent as a status detail with every error found in the
 // stream itself. The error concerns the next passage, or that passage was not checked. Later passages may also be
 // stored, if another writer stored passages with the same ids at the same time.
@@ -201,7 +210,7 @@ var File_muniment_v1_passage_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_passage_proto_rawDesc = "" +
 	"\n" +
-	"\x19muniment/v1/passage.proto\x12\vmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\"\x94\x03\n" +
+	"\x19muniment/v1/passage.proto\x12\vmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\x1a\x19muniment/v1/version.proto\"\xce\x03\n" +
 	"\aPassage\x12\x1d\n" +
 	"\n" +
 	"passage_id\x18\x01 \x01(\tR\tpassageId\x12\x1d\n" +
@@ -215,7 +224,10 @@ const file_muniment_v1_passage_proto_rawDesc = "" +
 	"\vcreate_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x12;\n" +
 	"\vexpire_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"expireTime\"Z\n" +
+	"expireTime\x128\n" +
+	"\vnewer_below\x18\n" +
+	" \x01(\v2\x17.muniment.v1.NewerBelowR\n" +
+	"newerBelow\"Z\n" +
 	"\x0eImportProgress\x12!\n" +
 	"\fstored_count\x18\x01 \x01(\x05R\vstoredCount\x12%\n" +
 	"\x0eexisting_count\x18\x02 \x01(\x05R\rexistingCountBG\n" +
@@ -239,17 +251,19 @@ var file_muniment_v1_passage_proto_goTypes = []any{
 	(*ImportProgress)(nil),        // 1: muniment.v1.ImportProgress
 	(*timestamppb.Timestamp)(nil), // 2: google.protobuf.Timestamp
 	(Classification)(0),           // 3: muniment.v1.Classification
+	(*NewerBelow)(nil),            // 4: muniment.v1.NewerBelow
 }
 var file_muniment_v1_passage_proto_depIdxs = []int32{
 	2, // 0: muniment.v1.Passage.event_time:type_name -> google.protobuf.Timestamp
 	3, // 1: muniment.v1.Passage.classification:type_name -> muniment.v1.Classification
 	2, // 2: muniment.v1.Passage.create_time:type_name -> google.protobuf.Timestamp
 	2, // 3: muniment.v1.Passage.expire_time:type_name -> google.protobuf.Timestamp
-	4, // [4:4] is the sub-list for method output_type
-	4, // [4:4] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	4, // 4: muniment.v1.Passage.newer_below:type_name -> muniment.v1.NewerBelow
+	5, // [5:5] is the sub-list for method output_type
+	5, // [5:5] is the sub-list for method input_type
+	5, // [5:5] is the sub-list for extension type_name
+	5, // [5:5] is the sub-list for extension extendee
+	0, // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_muniment_v1_passage_proto_init() }
@@ -258,6 +272,7 @@ func file_muniment_v1_passage_proto_init() {
 		return
 	}
 	file_muniment_v1_classification_proto_init()
+	file_muniment_v1_version_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -91,8 +91,10 @@ type PromptSection struct {
 	NoteIds []string `protobuf:"bytes,4,rep,name=note_ids,json=noteIds,proto3" json:"note_ids,omitempty"`
 	// The highest level in this section.
 	Classification Classification `protobuf:"varint,5,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Present if a version below one of the items is newer. Of several, the newest.
+	NewerBelow    *NewerBelow `protobuf:"bytes,6,opt,name=newer_below,json=newerBelow,proto3" json:"newer_below,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PromptSection) Reset() {
@@ -160,17 +162,26 @@ func (x *PromptSection) GetClassification() Classification {
 	return Classification_CLASSIFICATION_UNSPECIFIED
 }
 
+func (x *PromptSection) GetNewerBelow() *NewerBelow {
+	if x != nil {
+		return x.NewerBelow
+	}
+	return nil
+}
+
 var File_muniment_v1_prompt_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_prompt_proto_rawDesc = "" +
 	"\n" +
-	"\x18muniment/v1/prompt.proto\x12\vmuniment.v1\x1a muniment/v1/classification.proto\"\xe4\x01\n" +
+	"\x18muniment/v1/prompt.proto\x12\vmuniment.v1\x1a muniment/v1/classification.proto\x1a\x19muniment/v1/version.proto\"\x9e\x02\n" +
 	"\rPromptSection\x122\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x1e.muniment.v1.PromptSectionKindR\x04kind\x12\x19\n" +
 	"\x05label\x18\x02 \x01(\tB\x03\x80\x01\x01R\x05label\x12$\n" +
 	"\x0eowner_agent_id\x18\x03 \x01(\tR\fownerAgentId\x12\x19\n" +
 	"\bnote_ids\x18\x04 \x03(\tR\anoteIds\x12C\n" +
-	"\x0eclassification\x18\x05 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification*\x9d\x01\n" +
+	"\x0eclassification\x18\x05 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\x128\n" +
+	"\vnewer_below\x18\x06 \x01(\v2\x17.muniment.v1.NewerBelowR\n" +
+	"newerBelow*\x9d\x01\n" +
 	"\x11PromptSectionKind\x12#\n" +
 	"\x1fPROMPT_SECTION_KIND_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19PROMPT_SECTION_KIND_BLOCK\x10\x01\x12\x1e\n" +
@@ -196,15 +207,17 @@ var file_muniment_v1_prompt_proto_goTypes = []any{
 	(PromptSectionKind)(0), // 0: muniment.v1.PromptSectionKind
 	(*PromptSection)(nil),  // 1: muniment.v1.PromptSection
 	(Classification)(0),    // 2: muniment.v1.Classification
+	(*NewerBelow)(nil),     // 3: muniment.v1.NewerBelow
 }
 var file_muniment_v1_prompt_proto_depIdxs = []int32{
 	0, // 0: muniment.v1.PromptSection.kind:type_name -> muniment.v1.PromptSectionKind
 	2, // 1: muniment.v1.PromptSection.classification:type_name -> muniment.v1.Classification
-	2, // [2:2] is the sub-list for method output_type
-	2, // [2:2] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	3, // 2: muniment.v1.PromptSection.newer_below:type_name -> muniment.v1.NewerBelow
+	3, // [3:3] is the sub-list for method output_type
+	3, // [3:3] is the sub-list for method input_type
+	3, // [3:3] is the sub-list for extension type_name
+	3, // [3:3] is the sub-list for extension extendee
+	0, // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_muniment_v1_prompt_proto_init() }
@@ -213,6 +226,7 @@ func file_muniment_v1_prompt_proto_init() {
 		return
 	}
 	file_muniment_v1_classification_proto_init()
+	file_muniment_v1_version_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

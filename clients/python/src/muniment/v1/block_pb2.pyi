@@ -7,6 +7,7 @@ from google.protobuf import descriptor as descriptor
 from google.protobuf import message as message
 from google.protobuf import timestamp_pb2 as timestamp_pb2
 from muniment.v1 import classification_pb2 as classification_pb2
+from muniment.v1 import version_pb2 as version_pb2
 import builtins as builtins
 import sys
 import typing as typing
@@ -32,6 +33,7 @@ class Block(message.Message):
     ETAG_FIELD_NUMBER: builtins.int
     CREATE_TIME_FIELD_NUMBER: builtins.int
     UPDATE_TIME_FIELD_NUMBER: builtins.int
+    NEWER_BELOW_FIELD_NUMBER: builtins.int
     owner_agent_id: builtins.str
     """The agent that owns the block. Only its sessions write it."""
     label: builtins.str
@@ -52,6 +54,10 @@ class Block(message.Message):
     def update_time(self) -> timestamp_pb2.Timestamp:
         """When this version was written."""
 
+    @builtins.property
+    def newer_below(self) -> version_pb2.NewerBelow:
+        """Present if a version below this one is newer. Answers to writes leave it out."""
+
     def __init__(
         self,
         *,
@@ -63,9 +69,10 @@ class Block(message.Message):
         etag: builtins.str = ...,
         create_time: timestamp_pb2.Timestamp | None = ...,
         update_time: timestamp_pb2.Timestamp | None = ...,
+        newer_below: version_pb2.NewerBelow | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = typing.Literal["create_time", b"create_time", "update_time", b"update_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = typing.Literal["create_time", b"create_time", "newer_below", b"newer_below", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "content", b"content", "create_time", b"create_time", "etag", b"etag", "label", b"label", "owner_agent_id", b"owner_agent_id", "shared", b"shared", "update_time", b"update_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "content", b"content", "create_time", b"create_time", "etag", b"etag", "label", b"label", "newer_below", b"newer_below", "owner_agent_id", b"owner_agent_id", "shared", b"shared", "update_time", b"update_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...

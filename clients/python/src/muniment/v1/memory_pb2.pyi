@@ -9,6 +9,7 @@ from google.protobuf import message as message
 from google.protobuf import timestamp_pb2 as timestamp_pb2
 from google.protobuf.internal import containers as containers
 from muniment.v1 import classification_pb2 as classification_pb2
+from muniment.v1 import version_pb2 as version_pb2
 import builtins as builtins
 import sys
 import typing as typing
@@ -34,6 +35,7 @@ class Memory(message.Message):
     CREATE_TIME_FIELD_NUMBER: builtins.int
     UPDATE_TIME_FIELD_NUMBER: builtins.int
     EXPIRE_TIME_FIELD_NUMBER: builtins.int
+    NEWER_BELOW_FIELD_NUMBER: builtins.int
     key: builtins.str
     """The name, compared byte by byte."""
     content: builtins.str
@@ -58,6 +60,10 @@ class Memory(message.Message):
     def expire_time(self) -> timestamp_pb2.Timestamp:
         """When it expires. Absent if it never expires."""
 
+    @builtins.property
+    def newer_below(self) -> version_pb2.NewerBelow:
+        """Present if a version below this one is newer. Answers to writes leave it out."""
+
     def __init__(
         self,
         *,
@@ -69,9 +75,10 @@ class Memory(message.Message):
         create_time: timestamp_pb2.Timestamp | None = ...,
         update_time: timestamp_pb2.Timestamp | None = ...,
         expire_time: timestamp_pb2.Timestamp | None = ...,
+        newer_below: version_pb2.NewerBelow | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = typing.Literal["create_time", b"create_time", "expire_time", b"expire_time", "update_time", b"update_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = typing.Literal["create_time", b"create_time", "expire_time", b"expire_time", "newer_below", b"newer_below", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "content", b"content", "create_time", b"create_time", "etag", b"etag", "expire_time", b"expire_time", "key", b"key", "tags", b"tags", "update_time", b"update_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "content", b"content", "create_time", b"create_time", "etag", b"etag", "expire_time", b"expire_time", "key", b"key", "newer_below", b"newer_below", "tags", b"tags", "update_time", b"update_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...

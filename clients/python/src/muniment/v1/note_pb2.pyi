@@ -10,6 +10,7 @@ from google.protobuf import timestamp_pb2 as timestamp_pb2
 from google.protobuf.internal import containers as containers
 from google.protobuf.internal import enum_type_wrapper as enum_type_wrapper
 from muniment.v1 import classification_pb2 as classification_pb2
+from muniment.v1 import version_pb2 as version_pb2
 import builtins as builtins
 import sys
 import typing as typing
@@ -57,6 +58,7 @@ class Note(message.Message):
     ETAG_FIELD_NUMBER: builtins.int
     CREATE_TIME_FIELD_NUMBER: builtins.int
     UPDATE_TIME_FIELD_NUMBER: builtins.int
+    NEWER_BELOW_FIELD_NUMBER: builtins.int
     note_id: builtins.str
     """The id, a UUID."""
     tier: Tier.ValueType
@@ -75,6 +77,10 @@ class Note(message.Message):
     def update_time(self) -> timestamp_pb2.Timestamp:
         """When this version was written."""
 
+    @builtins.property
+    def newer_below(self) -> version_pb2.NewerBelow:
+        """Present if a version below this one is newer. Answers to writes leave it out."""
+
     def __init__(
         self,
         *,
@@ -85,10 +91,11 @@ class Note(message.Message):
         etag: builtins.str = ...,
         create_time: timestamp_pb2.Timestamp | None = ...,
         update_time: timestamp_pb2.Timestamp | None = ...,
+        newer_below: version_pb2.NewerBelow | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = typing.Literal["create_time", b"create_time", "update_time", b"update_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = typing.Literal["create_time", b"create_time", "newer_below", b"newer_below", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "content", b"content", "create_time", b"create_time", "etag", b"etag", "note_id", b"note_id", "tier", b"tier", "update_time", b"update_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "content", b"content", "create_time", b"create_time", "etag", b"etag", "newer_below", b"newer_below", "note_id", b"note_id", "tier", b"tier", "update_time", b"update_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

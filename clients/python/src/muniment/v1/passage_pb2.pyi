@@ -9,6 +9,7 @@ from google.protobuf import message as message
 from google.protobuf import timestamp_pb2 as timestamp_pb2
 from google.protobuf.internal import containers as containers
 from muniment.v1 import classification_pb2 as classification_pb2
+from muniment.v1 import version_pb2 as version_pb2
 import builtins as builtins
 import sys
 import typing as typing
@@ -35,6 +36,7 @@ class Passage(message.Message):
     CLASSIFICATION_FIELD_NUMBER: builtins.int
     CREATE_TIME_FIELD_NUMBER: builtins.int
     EXPIRE_TIME_FIELD_NUMBER: builtins.int
+    NEWER_BELOW_FIELD_NUMBER: builtins.int
     passage_id: builtins.str
     """The id, a UUID."""
     content: builtins.str
@@ -61,6 +63,10 @@ class Passage(message.Message):
     def expire_time(self) -> timestamp_pb2.Timestamp:
         """When it expires. Absent if it never expires."""
 
+    @builtins.property
+    def newer_below(self) -> version_pb2.NewerBelow:
+        """Present if a passage with the same id, at a lower level, is newer. Answers to writes leave it out."""
+
     def __init__(
         self,
         *,
@@ -73,10 +79,11 @@ class Passage(message.Message):
         classification: classification_pb2.Classification.ValueType = ...,
         create_time: timestamp_pb2.Timestamp | None = ...,
         expire_time: timestamp_pb2.Timestamp | None = ...,
+        newer_below: version_pb2.NewerBelow | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = typing.Literal["create_time", b"create_time", "event_time", b"event_time", "expire_time", b"expire_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = typing.Literal["create_time", b"create_time", "event_time", b"event_time", "expire_time", b"expire_time", "newer_below", b"newer_below"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["author", b"author", "classification", b"classification", "content", b"content", "create_time", b"create_time", "event_time", b"event_time", "expire_time", b"expire_time", "passage_id", b"passage_id", "tags", b"tags", "thread", b"thread"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["author", b"author", "classification", b"classification", "content", b"content", "create_time", b"create_time", "event_time", b"event_time", "expire_time", b"expire_time", "newer_below", b"newer_below", "passage_id", b"passage_id", "tags", b"tags", "thread", b"thread"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

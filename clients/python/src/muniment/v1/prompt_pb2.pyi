@@ -9,6 +9,7 @@ from google.protobuf import message as message
 from google.protobuf.internal import containers as containers
 from google.protobuf.internal import enum_type_wrapper as enum_type_wrapper
 from muniment.v1 import classification_pb2 as classification_pb2
+from muniment.v1 import version_pb2 as version_pb2
 import builtins as builtins
 import sys
 import typing as typing
@@ -58,6 +59,7 @@ class PromptSection(message.Message):
     OWNER_AGENT_ID_FIELD_NUMBER: builtins.int
     NOTE_IDS_FIELD_NUMBER: builtins.int
     CLASSIFICATION_FIELD_NUMBER: builtins.int
+    NEWER_BELOW_FIELD_NUMBER: builtins.int
     kind: PromptSectionKind.ValueType
     """The kind of section."""
     label: builtins.str
@@ -70,6 +72,10 @@ class PromptSection(message.Message):
     def note_ids(self) -> containers.RepeatedScalarFieldContainer[builtins.str]:
         """The ids of the notes, in the order in which they appear in the text."""
 
+    @builtins.property
+    def newer_below(self) -> version_pb2.NewerBelow:
+        """Present if a version below one of the items is newer. Of several, the newest."""
+
     def __init__(
         self,
         *,
@@ -78,9 +84,10 @@ class PromptSection(message.Message):
         owner_agent_id: builtins.str = ...,
         note_ids: abc.Iterable[builtins.str] | None = ...,
         classification: classification_pb2.Classification.ValueType = ...,
+        newer_below: version_pb2.NewerBelow | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = typing.Literal["newer_below", b"newer_below"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "kind", b"kind", "label", b"label", "note_ids", b"note_ids", "owner_agent_id", b"owner_agent_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "kind", b"kind", "label", b"label", "newer_below", b"newer_below", "note_ids", b"note_ids", "owner_agent_id", b"owner_agent_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...

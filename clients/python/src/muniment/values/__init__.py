@@ -49,6 +49,7 @@ from muniment.values.passages import (
     PassageSearchResults,
 )
 from muniment.values.prompts import Prompt, PromptSection, PromptSectionKind
+from muniment.values.versions import NewerBelow
 
 __all__ = [
     "AddNote",
@@ -72,6 +73,7 @@ __all__ = [
     "MemorySettings",
     "NewMemory",
     "NewPassage",
+    "NewerBelow",
     "Note",
     "NoteDeleted",
     "NoteEdit",

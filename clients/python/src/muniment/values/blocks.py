@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from muniment.values.levels import Classification
+from muniment.values.versions import NewerBelow
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,7 @@ class Block:
     etag: str
     create_time: datetime
     update_time: datetime
+    newer_below: NewerBelow | None = None
 
 
 @dataclass(frozen=True, slots=True)

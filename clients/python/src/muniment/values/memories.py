@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from muniment.values.levels import Classification
+from muniment.values.versions import NewerBelow
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
     """One version of one keyed memory, as a session sees it.
 
-    Pass its *etag* to a write to change only this version. An *expire_time* of None: it never expires.
+    Pass its *etag* to a write to change only this version. An *expire_time* of None: it never expires. *newer_below*: a
+    lower version is newer, such as a correction.
     """
 
     key: str = field(repr=False)
@@ -24,6 +26,7 @@ class Memory:
     create_time: datetime
     update_time: datetime
     expire_time: datetime | None
+    newer_below: NewerBelow | None = None
 
 
 @dataclass(frozen=True, slots=True)

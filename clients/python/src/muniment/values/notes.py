@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import IntEnum
 
 from muniment.values.levels import Classification
+from muniment.values.versions import NewerBelow
 
 
 class Tier(IntEnum):
@@ -31,6 +32,7 @@ class Note:
     etag: str
     create_time: datetime
     update_time: datetime
+    newer_below: NewerBelow | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from enum import IntEnum
 
 from muniment.values.levels import Classification
 from muniment.values.notes import Usage
+from muniment.values.versions import NewerBelow
 
 
 class PromptSectionKind(IntEnum):
@@ -30,6 +31,7 @@ class PromptSection:
     owner_agent_id: str | None
     note_ids: tuple[str, ...]
     classification: Classification
+    newer_below: NewerBelow | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,15 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Classification } from "./classification_pb.js";
 import { file_muniment_v1_classification } from "./classification_pb.js";
+import type { NewerBelow } from "./version_pb.js";
+import { file_muniment_v1_version } from "./version_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file muniment/v1/block.proto.
  */
 export const file_muniment_v1_block: GenFile = /*@__PURE__*/
-  fileDesc("ChdtdW5pbWVudC92MS9ibG9jay5wcm90bxILbXVuaW1lbnQudjEi/gEKBUJsb2NrEhYKDm93bmVyX2FnZW50X2lkGAEgASgJEhIKBWxhYmVsGAIgASgJQgOAAQESFAoHY29udGVudBgDIAEoCUIDgAEBEg4KBnNoYXJlZBgEIAEoCBIzCg5jbGFzc2lmaWNhdGlvbhgFIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uEgwKBGV0YWcYBiABKAkSLwoLY3JlYXRlX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEJHCgttdW5pbWVudC52MVABWjZtdW5pbWVudC5leGFtcGxlL2NsaWVudHMvZ28vZ2VuL211bmltZW50L3YxO211bmltZW50djFiBnByb3RvMw", [file_google_protobuf_timestamp, file_muniment_v1_classification]);
+  fileDesc("ChdtdW5pbWVudC92MS9ibG9jay5wcm90bxILbXVuaW1lbnQudjEirAIKBUJsb2NrEhYKDm93bmVyX2FnZW50X2lkGAEgASgJEhIKBWxhYmVsGAIgASgJQgOAAQESFAoHY29udGVudBgDIAEoCUIDgAEBEg4KBnNoYXJlZBgEIAEoCBIzCg5jbGFzc2lmaWNhdGlvbhgFIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uEgwKBGV0YWcYBiABKAkSLwoLY3JlYXRlX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCgtuZXdlcl9iZWxvdxgJIAEoCzIXLm11bmltZW50LnYxLk5ld2VyQmVsb3dCRwoLbXVuaW1lbnQudjFQAVo2bXVuaW1lbnQuZXhhbXBsZS9jbGllbnRzL2dvL2dlbi9tdW5pbWVudC92MTttdW5pbWVudHYxYgZwcm90bzM", [file_google_protobuf_timestamp, file_muniment_v1_classification, file_muniment_v1_version]);
 
 /**
  * One version of one core block, as a session sees it: text that is always in the prompt.
@@ -77,6 +79,13 @@ export type Block = Message<"muniment.v1.Block"> & {
    * @generated from field: google.protobuf.Timestamp update_time = 8;
    */
   updateTime?: Timestamp | undefined;
+
+  /**
+   * Present if a version below this one is newer. Answers to writes leave it out.
+   *
+   * @generated from field: muniment.v1.NewerBelow newer_below = 9;
+   */
+  newerBelow?: NewerBelow | undefined;
 };
 
 /**

@@ -8,13 +8,15 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Classification } from "./classification_pb.js";
 import { file_muniment_v1_classification } from "./classification_pb.js";
+import type { NewerBelow } from "./version_pb.js";
+import { file_muniment_v1_version } from "./version_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file muniment/v1/memory.proto.
  */
 export const file_muniment_v1_memory: GenFile = /*@__PURE__*/
-  fileDesc("ChhtdW5pbWVudC92MS9tZW1vcnkucHJvdG8SC211bmltZW50LnYxIpkCCgZNZW1vcnkSEAoDa2V5GAEgASgJQgOAAQESFAoHY29udGVudBgCIAEoCUIDgAEBEhEKBHRhZ3MYAyADKAlCA4ABARIzCg5jbGFzc2lmaWNhdGlvbhgEIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uEgwKBGV0YWcYBSABKAkSLwoLY3JlYXRlX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtleHBpcmVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCRwoLbXVuaW1lbnQudjFQAVo2bXVuaW1lbnQuZXhhbXBsZS9jbGllbnRzL2dvL2dlbi9tdW5pbWVudC92MTttdW5pbWVudHYxYgZwcm90bzM", [file_google_protobuf_timestamp, file_muniment_v1_classification]);
+  fileDesc("ChhtdW5pbWVudC92MS9tZW1vcnkucHJvdG8SC211bmltZW50LnYxIscCCgZNZW1vcnkSEAoDa2V5GAEgASgJQgOAAQESFAoHY29udGVudBgCIAEoCUIDgAEBEhEKBHRhZ3MYAyADKAlCA4ABARIzCg5jbGFzc2lmaWNhdGlvbhgEIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uEgwKBGV0YWcYBSABKAkSLwoLY3JlYXRlX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtleHBpcmVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoLbmV3ZXJfYmVsb3cYCSABKAsyFy5tdW5pbWVudC52MS5OZXdlckJlbG93QkcKC211bmltZW50LnYxUAFaNm11bmltZW50LmV4YW1wbGUvY2xpZW50cy9nby9nZW4vbXVuaW1lbnQvdjE7bXVuaW1lbnR2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_muniment_v1_classification, file_muniment_v1_version]);
 
 /**
  * One version of one keyed memory, as a session sees it.
@@ -77,6 +79,13 @@ export type Memory = Message<"muniment.v1.Memory"> & {
    * @generated from field: google.protobuf.Timestamp expire_time = 8;
    */
   expireTime?: Timestamp | undefined;
+
+  /**
+   * Present if a version below this one is newer. Answers to writes leave it out.
+   *
+   * @generated from field: muniment.v1.NewerBelow newer_below = 9;
+   */
+  newerBelow?: NewerBelow | undefined;
 };
 
 /**

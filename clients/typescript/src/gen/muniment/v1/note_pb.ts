@@ -8,13 +8,15 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Classification } from "./classification_pb.js";
 import { file_muniment_v1_classification } from "./classification_pb.js";
+import type { NewerBelow } from "./version_pb.js";
+import { file_muniment_v1_version } from "./version_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file muniment/v1/note.proto.
  */
 export const file_muniment_v1_note: GenFile = /*@__PURE__*/
-  fileDesc("ChZtdW5pbWVudC92MS9ub3RlLnByb3RvEgttdW5pbWVudC52MSLzAQoETm90ZRIPCgdub3RlX2lkGAEgASgJEh8KBHRpZXIYAiABKA4yES5tdW5pbWVudC52MS5UaWVyEhQKB2NvbnRlbnQYAyABKAlCA4ABARIzCg5jbGFzc2lmaWNhdGlvbhgEIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uEgwKBGV0YWcYBSABKAkSLwoLY3JlYXRlX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJiCgVVc2FnZRIfCgR0aWVyGAEgASgOMhEubXVuaW1lbnQudjEuVGllchISCgp1c2VkX2NoYXJzGAIgASgFEhMKC2xpbWl0X2NoYXJzGAMgASgFEg8KB3BlcmNlbnQYBCABKAUijQEKDkJ1ZGdldEV4Y2VlZGVkEiEKBXVzYWdlGAEgASgLMhIubXVuaW1lbnQudjEuVXNhZ2USFgoOd291bGRfYmVfY2hhcnMYAiABKAUSFQoNb3Zlcl9ieV9jaGFycxgDIAEoBRIpCgdlbnRyaWVzGAQgAygLMhgubXVuaW1lbnQudjEuQnVkZ2V0RW50cnkikgEKC0J1ZGdldEVudHJ5Eg8KB25vdGVfaWQYASABKAkSFAoMbGVuZ3RoX2NoYXJzGAIgASgFEhQKB3ByZXZpZXcYAyABKAlCA4ABARIRCglvd25fbGV2ZWwYBCABKAgSMwoOY2xhc3NpZmljYXRpb24YBSABKA4yGy5tdW5pbWVudC52MS5DbGFzc2lmaWNhdGlvbio8CgRUaWVyEhQKEFRJRVJfVU5TUEVDSUZJRUQQABIPCgtUSUVSX01FTU9SWRABEg0KCVRJRVJfVVNFUhACQkcKC211bmltZW50LnYxUAFaNm11bmltZW50LmV4YW1wbGUvY2xpZW50cy9nby9nZW4vbXVuaW1lbnQvdjE7bXVuaW1lbnR2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_muniment_v1_classification]);
+  fileDesc("ChZtdW5pbWVudC92MS9ub3RlLnByb3RvEgttdW5pbWVudC52MSKhAgoETm90ZRIPCgdub3RlX2lkGAEgASgJEh8KBHRpZXIYAiABKA4yES5tdW5pbWVudC52MS5UaWVyEhQKB2NvbnRlbnQYAyABKAlCA4ABARIzCg5jbGFzc2lmaWNhdGlvbhgEIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uEgwKBGV0YWcYBSABKAkSLwoLY3JlYXRlX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCgtuZXdlcl9iZWxvdxgIIAEoCzIXLm11bmltZW50LnYxLk5ld2VyQmVsb3ciYgoFVXNhZ2USHwoEdGllchgBIAEoDjIRLm11bmltZW50LnYxLlRpZXISEgoKdXNlZF9jaGFycxgCIAEoBRITCgtsaW1pdF9jaGFycxgDIAEoBRIPCgdwZXJjZW50GAQgASgFIo0BCg5CdWRnZXRFeGNlZWRlZBIhCgV1c2FnZRgBIAEoCzISLm11bmltZW50LnYxLlVzYWdlEhYKDndvdWxkX2JlX2NoYXJzGAIgASgFEhUKDW92ZXJfYnlfY2hhcnMYAyABKAUSKQoHZW50cmllcxgEIAMoCzIYLm11bmltZW50LnYxLkJ1ZGdldEVudHJ5IpIBCgtCdWRnZXRFbnRyeRIPCgdub3RlX2lkGAEgASgJEhQKDGxlbmd0aF9jaGFycxgCIAEoBRIUCgdwcmV2aWV3GAMgASgJQgOAAQESEQoJb3duX2xldmVsGAQgASgIEjMKDmNsYXNzaWZpY2F0aW9uGAUgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb24qPAoEVGllchIUChBUSUVSX1VOU1BFQ0lGSUVEEAASDwoLVElFUl9NRU1PUlkQARINCglUSUVSX1VTRVIQAkJHCgttdW5pbWVudC52MVABWjZtdW5pbWVudC5leGFtcGxlL2NsaWVudHMvZ28vZ2VuL211bmltZW50L3YxO211bmltZW50djFiBnByb3RvMw", [file_google_protobuf_timestamp, file_muniment_v1_classification, file_muniment_v1_version]);
 
 /**
  * One version of one note, as a session sees it.
@@ -70,6 +72,13 @@ export type Note = Message<"muniment.v1.Note"> & {
    * @generated from field: google.protobuf.Timestamp update_time = 7;
    */
   updateTime?: Timestamp | undefined;
+
+  /**
+   * Present if a version below this one is newer. Answers to writes leave it out.
+   *
+   * @generated from field: muniment.v1.NewerBelow newer_below = 8;
+   */
+  newerBelow?: NewerBelow | undefined;
 };
 
 /**

@@ -8,13 +8,15 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Classification } from "./classification_pb.js";
 import { file_muniment_v1_classification } from "./classification_pb.js";
+import type { NewerBelow } from "./version_pb.js";
+import { file_muniment_v1_version } from "./version_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file muniment/v1/passage.proto.
  */
 export const file_muniment_v1_passage: GenFile = /*@__PURE__*/
-  fileDesc("ChltdW5pbWVudC92MS9wYXNzYWdlLnByb3RvEgttdW5pbWVudC52MSK3AgoHUGFzc2FnZRISCgpwYXNzYWdlX2lkGAEgASgJEhQKB2NvbnRlbnQYAiABKAlCA4ABARIRCgR0YWdzGAMgAygJQgOAAQESEwoGdGhyZWFkGAQgASgJQgOAAQESEwoGYXV0aG9yGAUgASgJQgOAAQESLgoKZXZlbnRfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMwoOY2xhc3NpZmljYXRpb24YByABKA4yGy5tdW5pbWVudC52MS5DbGFzc2lmaWNhdGlvbhIvCgtjcmVhdGVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIj4KDkltcG9ydFByb2dyZXNzEhQKDHN0b3JlZF9jb3VudBgBIAEoBRIWCg5leGlzdGluZ19jb3VudBgCIAEoBUJHCgttdW5pbWVudC52MVABWjZtdW5pbWVudC5leGFtcGxlL2NsaWVudHMvZ28vZ2VuL211bmltZW50L3YxO211bmltZW50djFiBnByb3RvMw", [file_google_protobuf_timestamp, file_muniment_v1_classification]);
+  fileDesc("ChltdW5pbWVudC92MS9wYXNzYWdlLnByb3RvEgttdW5pbWVudC52MSLlAgoHUGFzc2FnZRISCgpwYXNzYWdlX2lkGAEgASgJEhQKB2NvbnRlbnQYAiABKAlCA4ABARIRCgR0YWdzGAMgAygJQgOAAQESEwoGdGhyZWFkGAQgASgJQgOAAQESEwoGYXV0aG9yGAUgASgJQgOAAQESLgoKZXZlbnRfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMwoOY2xhc3NpZmljYXRpb24YByABKA4yGy5tdW5pbWVudC52MS5DbGFzc2lmaWNhdGlvbhIvCgtjcmVhdGVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKC25ld2VyX2JlbG93GAogASgLMhcubXVuaW1lbnQudjEuTmV3ZXJCZWxvdyI+Cg5JbXBvcnRQcm9ncmVzcxIUCgxzdG9yZWRfY291bnQYASABKAUSFgoOZXhpc3RpbmdfY291bnQYAiABKAVCRwoLbXVuaW1lbnQudjFQAVo2bXVuaW1lbnQuZXhhbXBsZS9jbGllbnRzL2dvL2dlbi9tdW5pbWVudC92MTttdW5pbWVudHYxYgZwcm90bzM", [file_google_protobuf_timestamp, file_muniment_v1_classification, file_muniment_v1_version]);
 
 /**
  * One archival passage, as a session sees it: text to be searched, written once.
@@ -84,6 +86,13 @@ export type Passage = Message<"muniment.v1.Passage"> & {
    * @generated from field: google.protobuf.Timestamp expire_time = 9;
    */
   expireTime?: Timestamp | undefined;
+
+  /**
+   * Present if a passage with the same id, at a lower level, is newer. Answers to writes leave it out.
+   *
+   * @generated from field: muniment.v1.NewerBelow newer_below = 10;
+   */
+  newerBelow?: NewerBelow | undefined;
 };
 
 /**
