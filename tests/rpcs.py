@@ -180,7 +180,7 @@ class Rpc:
 
 
 class _Rows(dict[str, Rpc]):
-    """The rows by RPC. Whoever asks for one that is missing is told what to do."""
+    """The rows by RPC. The error for a missing one says where to add it."""
 
     def __missing__(self, rpc: str) -> Rpc:
         raise KeyError(f"{rpc} has no row: add one to tests/rpcs.py")
