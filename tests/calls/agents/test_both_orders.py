@@ -84,7 +84,7 @@ class Agent:
 def test_what_fits_exactly_is_written_and_what_does_not_changes_nothing(service: Service) -> None:
     written = set()
     for rpc, request in [*((rpc, row.request) for rpc, row in RPCS.items() if row.leaves), *OTHERS]:
-        first, agent = Agent(service), Agent(service)
+        first, agent = Agent(service), Agent(service)  # the first tells how much is written, the other has that room
         before = first.counted()
         first.write(rpc, request)
         after, shown = first.counted(), agent.shown()

@@ -49,7 +49,7 @@ def test_every_reason_has_its_own_exception(server, session, reason):
     """Also under a status that the reason does not usually come with: reasons do not change."""
     error = failure(server, session, status(grpc.StatusCode.UNKNOWN, error_info(reason)))
 
-    assert expected_name(reason) == type(error).__name__
+    assert expected_name(reason) == type(error).__name__, "add its class to muniment/errors.py"
     assert reason == error.reason
     assert getattr(muniment, type(error).__name__) is type(error)
 

@@ -19,13 +19,15 @@ ON_PAGE = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", PAGE)) | set(re.findall(r
 
 @for_each("name", COMMANDS)
 def test_every_option_of_a_command_is_on_the_page(name):
-    assert sorted(option_names(COMMANDS[name]) - ON_PAGE) == []
+    missing = sorted(option_names(COMMANDS[name]) - ON_PAGE)
+    assert missing == [], f"add to service/docs/configuration.md: {missing}"
 
 
 def test_every_option_on_the_page_is_one_of_a_command():
     known = set().union(*map(option_names, COMMANDS.values()))
 
-    assert sorted(name for name in ON_PAGE - known if name.startswith("--")) == []
+    unknown = sorted(name for name in ON_PAGE - known if name.startswith("--"))
+    assert unknown == [], f"service/docs/configuration.md names options of no command: {unknown}"
 
 
 @pytest.mark.parametrize(
@@ -37,7 +39,8 @@ def test_the_page_says_which_commands_have_no_json(option, others):
     without = {name for name, names in of_table.items() if option in names and "--json" not in names} - others
     rows = re.findall(r"^\|.*`--json`.* Not: (.*?)[.|]", PAGE, re.MULTILINE)
 
-    assert without in [set(re.findall(r"`([^`]+)`", row)) for row in rows]
+    named = [set(re.findall(r"`([^`]+)`", row)) for row in rows]
+    assert without in named, f"the row of `--json` in service/docs/configuration.md should say: Not: {sorted(without)}"
 
 
 def test_the_defaults_of_the_server_are_on_the_page():
@@ -53,7 +56,8 @@ def test_the_defaults_of_the_server_are_on_the_page():
     for option in plain:
         default = getattr(option.default, "name", option.default)
         shown = default.lower() if isinstance(default, str) else f"{default:,g}"
-        assert shown in rows[option.opts[0]]
+        name = option.opts[0]
+        assert shown in rows.get(name, ""), f"the row of `{name}` in service/docs/configuration.md lacks {shown}"
 
 
 def test_the_command_has_the_defaults_of_the_configuration():

@@ -75,7 +75,7 @@ def test_a_version_next_to_an_erased_one_is_purged(database, erased, overwritten
 
 
 @pytest.mark.parametrize("is_written_anew", [False, True])
-def test_an_erasure_that_was_repeated_after_a_restore_removes_no_version_that_is_not_old(database, is_written_anew):
+def test_after_a_restore_and_a_repeated_erasure_only_old_versions_are_purged(database, is_written_anew):
     """The backup has the version before the erased one, which is live in it."""
     clock = Clock(database)
     with serving(database) as service:
@@ -104,6 +104,7 @@ def test_an_erasure_that_was_repeated_after_a_restore_removes_no_version_that_is
 
 
 def ages_are_counted_from_the_overwriting(database):
+    """However old a version was by then. A mutant below breaks it."""
     clock = Clock(database)
     with serving(database) as service:
         began = datetime.now(UTC)
@@ -123,7 +124,6 @@ def ages_are_counted_from_the_overwriting(database):
 
 
 def test_the_age_of_a_version_is_counted_from_when_it_was_overwritten(database):
-    """However old it was by then."""
     ages_are_counted_from_the_overwriting(database)
 
 

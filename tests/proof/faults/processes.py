@@ -198,7 +198,7 @@ def wait_until(condition: Callable[[], object], what: str, *, seconds: float = 6
     return time.monotonic() - begun
 
 
-def runs(pid: int) -> bool:
+def is_running(pid: int) -> bool:
     """Whether process *pid* has not ended; a zombie has."""
     return _parent(pid) != -1
 

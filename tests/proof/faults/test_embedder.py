@@ -28,7 +28,7 @@ from muniment_server.embedder.socket import query_embedder, serve_built_in, serv
 from muniment_server.postgres.disk import Disk
 from muniment_server.process.stop_signal import StopSignal
 from muniment_server.search.embeddings import DIMENSIONS, MAX_CHARS
-from tests.proof.faults.processes import ServerProcess, running, runs, wait_until
+from tests.proof.faults.processes import ServerProcess, is_running, running, wait_until
 from tests.support.clock import StoppedClock
 from tests.support.commands import WORDS_ALONE
 
@@ -61,7 +61,7 @@ def test_a_killed_embedder_is_replaced_and_searches_use_words_meanwhile(server, 
     wait_until(lambda: found(session) == (True, ["dog"]), "it is found by its meaning", seconds=_SLOW)
     (embedder,) = server.embedders()
     os.kill(embedder, signal.SIGKILL)
-    wait_until(lambda: not runs(embedder), "it is dead")
+    wait_until(lambda: not is_running(embedder), "it is dead")
     meanwhile = found(session)
 
     wait_until(lambda: found(session) == (True, ["dog"]), "it is found by its meaning again", seconds=_SLOW)
@@ -78,7 +78,7 @@ def test_an_embedder_stops_with_its_server(server, session):
     folders = set(Path(tempfile.gettempdir()).glob("muniment-*/embedder.q1"))
 
     assert server.terminate() == 0
-    assert not runs(embedder)
+    assert not is_running(embedder)
     assert len(set(Path(tempfile.gettempdir()).glob("muniment-*/embedder.q1")) & folders) < len(folders)
 
 

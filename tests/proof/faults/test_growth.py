@@ -13,7 +13,7 @@ import pytest
 
 import muniment
 from muniment import Classification
-from tests.proof.faults.processes import ServerProcess, running, runs, wait_until
+from tests.proof.faults.processes import ServerProcess, is_running, running, wait_until
 from tests.support.raw_http2 import Unacknowledging
 
 pytestmark = pytest.mark.proof
@@ -93,7 +93,7 @@ def test_a_worker_that_grows_is_replaced_and_no_call_fails(
     with reading(server) as failures, ExitStack() as stack:
         grow(server, stack)
         wait_until(lambda: "a worker has grown to" in server.log, "it is noticed")
-        wait_until(lambda: not all(runs(pid) for pid in before), "it has ended", seconds=120)
+        wait_until(lambda: not all(is_running(pid) for pid in before), "it has ended", seconds=120)
         wait_until(lambda: server.listening() == len(before), "another one serves", seconds=120)
 
     assert failures == []
@@ -104,7 +104,7 @@ def test_a_worker_that_grows_is_replaced_and_no_call_fails(
 def test_a_worker_that_grows_faster_than_it_can_be_replaced_is_killed(server: ServerProcess):
     before = server.workers()
     os.kill(before[0], signal.SIGWINCH)
-    wait_until(lambda: not runs(before[0]), "it is ended")
+    wait_until(lambda: not is_running(before[0]), "it is ended")
     wait_until(lambda: server.listening() == len(before), "another one serves")
 
     assert "MiB: killing it" in server.log

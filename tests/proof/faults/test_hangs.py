@@ -12,7 +12,7 @@ import pytest
 
 import muniment
 from muniment_server.admin.status import Samples, read, status_of
-from tests.proof.faults.processes import ServerProcess, running, runs, wait_until
+from tests.proof.faults.processes import ServerProcess, is_running, running, wait_until
 
 pytestmark = pytest.mark.proof
 
@@ -66,8 +66,8 @@ def test_a_worker_that_hangs_is_noticed_and_replaced(number: signal.Signals, sta
     assert status_of(metrics(server))["ready"]
     os.kill(before[0], number)
     wait_until(lambda: not status_of(metrics(server))["ready"], "it is seen to hang")
-    ran_when_noticed = runs(before[0])
-    wait_until(lambda: not runs(before[0]), "it is ended", seconds=_NOTICED_SECONDS)
+    ran_when_noticed = is_running(before[0])
+    wait_until(lambda: not is_running(before[0]), "it is ended", seconds=_NOTICED_SECONDS)
     wait_until(lambda: len(server.workers()) == len(before), "another one is started")
     wait_until(lambda: status_of(metrics(server))["ready"], "all are ready again")
     after = status_of(metrics(server))
@@ -85,7 +85,7 @@ def test_an_embedder_that_hangs_is_noticed_and_replaced(semantic: ServerProcess)
     (before,) = semantic.embedders()
     os.kill(before, signal.SIGSTOP)
     wait_until(lambda: not status_of(metrics(semantic))["ready"], "it is seen to hang")
-    wait_until(lambda: not runs(before), "it is ended", seconds=_NOTICED_SECONDS)
+    wait_until(lambda: not is_running(before), "it is ended", seconds=_NOTICED_SECONDS)
     wait_until(lambda: status_of(metrics(semantic))["ready"], "another one is alive")
 
     assert semantic.embedders() != [before]

@@ -14,7 +14,7 @@ import pytest
 from muniment_server.domain.items import ItemKind
 from tests.proof.faults import promises
 from tests.proof.faults.load import Load
-from tests.proof.faults.processes import WORKERS, ServerProcess, runs, wait_until
+from tests.proof.faults.processes import WORKERS, ServerProcess, is_running, wait_until
 
 _VICTIMS = ("worker", "supervisor", "postmaster", "backend")
 _CHECKPOINT = 10
@@ -110,7 +110,7 @@ def _orphan_one_that_loads(server: ServerProcess, load: Load) -> None:
     server.start()
     started = time.monotonic()
     wait_until(lambda: load.recovered_since(started), "recovery", seconds=_SLOWEST_RECOVERY)
-    wait_until(lambda: not any(map(runs, orphans)), "the end of the workers of before")
+    wait_until(lambda: not any(map(is_running, orphans)), "the end of the workers of before")
 
 
 @pytest.mark.proof

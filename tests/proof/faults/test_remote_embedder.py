@@ -13,7 +13,7 @@ import pytest
 import muniment
 from muniment import Classification
 from muniment_server.admin.status import read, status_of
-from tests.proof.faults.processes import ServerProcess, running, runs, wait_until
+from tests.proof.faults.processes import ServerProcess, is_running, running, wait_until
 from tests.support.embedding_server import EmbeddingServer, answer_well, embedding_server
 from tests.support.model_server import answer_body
 from tests.support.words import ROOT
@@ -122,7 +122,7 @@ def test_a_killed_embedder_goes_on_where_it_was(remote, model):
     session = session_of(remote, "killed", Classification.PUBLIC)
     (embedder,) = remote.embedders()
     os.kill(embedder, signal.SIGKILL)
-    wait_until(lambda: not runs(embedder), "it is dead")
+    wait_until(lambda: not is_running(embedder), "it is dead")
     session.save_memory("cat", "a cat")
     wait_until(lambda: embedded(remote), "it is embedded", seconds=_SLOW)
     wait_until(lambda: found(session, "feline") == ["cat"], "it is found", seconds=_SLOW)

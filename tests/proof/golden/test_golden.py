@@ -83,4 +83,6 @@ def _advice(how, missing):
 
 
 def test_every_reason_of_the_contract_is_given(calls):
-    assert REASONS - {call.reason for call in calls} == set()
+    missing = sorted(REASONS - {call.reason for call in calls})
+
+    assert missing == [], f"add calls that are refused with each to tests/proof/golden/scenes: {missing}"

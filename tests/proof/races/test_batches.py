@@ -93,7 +93,8 @@ def test_the_last_batch_is_there_as_a_whole(runs: int, race: Race, owner: psycop
     mixed: list[list[str]] = []
     for number in range(max(8, runs // 10)):
         race.save(number)
-        mixed += [contents for contents in (race.contents(),) if len(contents) != 1]
+        if len(contents := race.contents()) != 1:
+            mixed.append(contents)
 
     assert mixed == []
     assert race.codes.keys() == {"OK"}
@@ -128,7 +129,7 @@ def test_batches_in_any_order_would_deadlock(race: Race, owner: psycopg.Connecti
     print(f"batches in any order, without the write lock: {found} deadlocks in {runs} runs")
 
 
-class Raises:
+class RaisedConversation:
     """Two savers of batches in one conversation, and a host that raises it."""
 
     def __init__(self, arena: Service, crew: Crew, agent: str) -> None:
@@ -167,32 +168,32 @@ class Raises:
 
 
 @pytest.fixture
-def raises(arena: Service, crew: Crew, agent: str) -> Raises:
-    return Raises(arena, crew, agent)
+def raised(arena: Service, crew: Crew, agent: str) -> RaisedConversation:
+    return RaisedConversation(arena, crew, agent)
 
 
 def test_no_batch_is_committed_at_the_old_level_after_a_raise(
-    runs: int, raises: Raises, agent: str, owner: psycopg.Connection[Any]
+    runs: int, raised: RaisedConversation, agent: str, owner: psycopg.Connection[Any]
 ) -> None:
     for number in range(runs):
-        raises.run(number)
+        raised.run(number)
 
     assert Commits(owner, agent).below_a_rise() == 0
-    assert raises.split == []
+    assert raised.split == []
     kept = [(version.level, version.name, version.content) for version in ledgers.versions(owner, agent)]
     assert len(kept) == len(set(kept))
-    assert set(kept) == raises.acknowledged
+    assert set(kept) == raised.acknowledged
     print(f"raise against batches: {runs} runs, {len(kept)} memories, 0 late")
 
 
 @pytest.mark.proof
 def test_a_batch_without_the_session_lock_would_be_late(
-    raises: Raises, agent: str, owner: psycopg.Connection[Any]
+    raised: RaisedConversation, agent: str, owner: psycopg.Connection[Any]
 ) -> None:
     with ExitStack() as mutants:
         for query in ("lock_writes", "save_item"):
             mutants.enter_context(spoiled(SESSION_QUERIES, query, "%(session_id)s FOR NO KEY UPDATE", "%(session_id)s"))
-        runs, late = runs_until(Commits(owner, agent).below_a_rise, raises.run, most=900)
+        runs, late = runs_until(Commits(owner, agent).below_a_rise, raised.run, most=900)
 
     assert late > 0
     print(f"raise against batches, mutant without the session lock: {late} late in {runs} runs")

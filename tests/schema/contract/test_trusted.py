@@ -34,4 +34,5 @@ def test_the_readme_states_the_figures(pattern, paths, count):
     stated = re.search(pattern, README)
     assert stated is not None
 
-    assert abs(int(stated[1].replace(",", "")) - sum(map(count, paths))) <= _ROUNDED_TO
+    found = sum(map(count, paths))
+    assert abs(int(stated[1].replace(",", "")) - found) <= _ROUNDED_TO, f"README.md says {stated[0]!r}; it is {found:,}"
