@@ -1567,7 +1567,7 @@ pub struct Block {
     /// The level of this version: the taint of the session that wrote it.
     #[prost(enumeration = "Classification", tag = "5")]
     pub classification: i32,
-    /// Identifies this version. Pass it to UpdateBlock, EditBlock or DeleteBlock to change only this version.
+    /// Identifies this version. Pass it to a call that has this field to change only this version.
     #[prost(string, tag = "6")]
     pub etag: ::prost::alloc::string::String,
     /// When the block was first written.
@@ -3002,7 +3002,7 @@ pub struct Memory {
     /// The level of this version: the taint of the session that wrote it.
     #[prost(enumeration = "Classification", tag = "4")]
     pub classification: i32,
-    /// Identifies this version. Pass it to SaveMemory, RenameMemory or DeleteMemory to change only this version.
+    /// Identifies this version. Pass it to a call that has this field to change only this version.
     #[prost(string, tag = "5")]
     pub etag: ::prost::alloc::string::String,
     /// When the memory was first saved at this level.
@@ -4016,7 +4016,7 @@ pub struct Note {
     /// The level of this version: the taint of the session that wrote it.
     #[prost(enumeration = "Classification", tag = "4")]
     pub classification: i32,
-    /// Identifies this version. Pass it to UpdateNote or DeleteNote to change only this version.
+    /// Identifies this version. Pass it to a call that has this field to change only this version.
     #[prost(string, tag = "5")]
     pub etag: ::prost::alloc::string::String,
     /// When the note was added.

@@ -43,7 +43,7 @@ class Memory(message.Message):
     classification: classification_pb2.Classification.ValueType
     """The level of this version: the taint of the session that wrote it."""
     etag: builtins.str
-    """Identifies this version. Pass it to SaveMemory, RenameMemory or DeleteMemory to change only this version."""
+    """Identifies this version. Pass it to a call that has this field to change only this version."""
     @builtins.property
     def tags(self) -> containers.RepeatedScalarFieldContainer[builtins.str]:
         """Labels to list and search by, in the order they were given."""

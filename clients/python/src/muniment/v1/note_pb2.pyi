@@ -68,7 +68,7 @@ class Note(message.Message):
     classification: classification_pb2.Classification.ValueType
     """The level of this version: the taint of the session that wrote it."""
     etag: builtins.str
-    """Identifies this version. Pass it to UpdateNote or DeleteNote to change only this version."""
+    """Identifies this version. Pass it to a call that has this field to change only this version."""
     @builtins.property
     def create_time(self) -> timestamp_pb2.Timestamp:
         """When the note was added."""

@@ -60,7 +60,7 @@ export type Block = Message<"muniment.v1.Block"> & {
   classification: Classification;
 
   /**
-   * Identifies this version. Pass it to UpdateBlock, EditBlock or DeleteBlock to change only this version.
+   * Identifies this version. Pass it to a call that has this field to change only this version.
    *
    * @generated from field: string etag = 6;
    */

@@ -53,7 +53,7 @@ export type Memory = Message<"muniment.v1.Memory"> & {
   classification: Classification;
 
   /**
-   * Identifies this version. Pass it to SaveMemory, RenameMemory or DeleteMemory to change only this version.
+   * Identifies this version. Pass it to a call that has this field to change only this version.
    *
    * @generated from field: string etag = 5;
    */

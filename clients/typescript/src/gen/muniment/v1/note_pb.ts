@@ -53,7 +53,7 @@ export type Note = Message<"muniment.v1.Note"> & {
   classification: Classification;
 
   /**
-   * Identifies this version. Pass it to UpdateNote or DeleteNote to change only this version.
+   * Identifies this version. Pass it to a call that has this field to change only this version.
    *
    * @generated from field: string etag = 5;
    */
