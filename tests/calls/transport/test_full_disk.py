@@ -163,3 +163,8 @@ def test_a_read_for_which_postgres_finds_no_room_refuses_no_one_elses_save(fille
         assert reason(one.list_memories) == "STORAGE_FULL"
 
     other.save_memory(key="plan", content="text")
+
+
+def test_a_directory_that_is_gone_is_on_the_disk_that_it_would_be_on(tmp_path):
+    """An unmounted disk, or a directory that was moved away, ends no process: Postgres is away, and that is enough."""
+    assert not disk.Disk(tmp_path / "gone" / "postgres").is_full
