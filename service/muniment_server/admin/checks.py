@@ -127,6 +127,11 @@ def _check_embedded_database(config: DatabaseConfig, data_dir: Path, *, deep: bo
         yield _good(f"Postgres in {find_bindir()}")
     except EmbeddedPostgresError as error:
         yield _bad(str(error))
+    try:
+        databases.require_kept(config)
+    except databases.NotReady as gone:
+        yield _bad(str(gone))
+        return
     yield _check_directory(data_dir)
     yield from _check_writers([data_dir, databases.cluster_directory(data_dir), config.epoch_directory])
     yield from _check_credentials(data_dir / development.FILE)
@@ -299,10 +304,9 @@ def _check_grants(conninfo: str, connections: int) -> Iterator[Finding]:
     try:
         problems = databases.problems_of(conninfo, connections=connections)
         engine = databases.described(conninfo)
+        problems = problems or databases.warnings_of(conninfo, connections=0)
     except psycopg.Error as error:
         problems = [_unchecked("the grants", error, "run `muniment migrate`")]
-    else:
-        problems += databases.warnings_of(conninfo, connections=0)
     yield from _judged(problems, "schema, grants, locale, durability and connection limit are as required")
     if engine and not problems:
         yield _good(engine)

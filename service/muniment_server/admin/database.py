@@ -184,6 +184,8 @@ def existing_database(config: DatabaseConfig, *, overtaken_too: bool = False) ->
 
     Raises WrongEpoch if `serve` would refuse the server, unless *overtaken_too*.
     """
+    if config.url is None:
+        databases.require_kept(config)
     if config.url is None and not has_cluster(config.data_dir):
         raise Failure(
             f"there is no database in {config.data_dir}",
@@ -264,7 +266,7 @@ def _failure_of(error: psycopg.Error) -> Failure:
     match error:
         case errors.InsufficientPrivilege():
             return Failure(message, "connect as the administrator who ran `muniment migrate`, or a superuser")
-        case errors.UndefinedTable() | errors.UndefinedFunction():
+        case errors.InvalidSchemaName() | errors.UndefinedTable() | errors.UndefinedFunction():
             return Failure(message, "prepare the database first: muniment migrate")
         case errors.DeadlockDetected() | errors.LockNotAvailable():
             return Failure(f"other transactions were in the way: {message}", "run the command again")

@@ -73,6 +73,7 @@ def served_database(config: DatabaseConfig, *, connections: int) -> Iterator[Ser
     if config.url is not None:
         yield ServedDatabase(Placement({ONLY: with_passfile(config.url, config.passfile)}), None)
         return
+    require_kept(config)
     settings = {"max_connections": str(max(100, connections + _SPARE_CONNECTIONS)), **_SETTINGS}
     directory = cluster_directory(config.data_dir)
     check = partial(_require_restored_directory, directory)
@@ -118,6 +119,18 @@ def embedded_database(
         return
     with EmbeddedPostgres(directory, roles=roles.ALL, before_start=partial(before_start, directory)) as embedded:
         yield embedded.conninfo(user=SUPERUSER)
+
+
+def require_kept(config: DatabaseConfig) -> None:
+    """Raise NotReady if a server has used the built-in database, and it is gone: an empty one would replace it.
+
+    Raises WrongEpoch, or OSError, if it cannot be known whether a server has used it.
+    """
+    data = cluster_directory(config.data_dir) / "data"
+    if not (data.is_dir() and any(data.iterdir())) and EpochGuard(config.epoch_directory).highest() is not None:
+        raise NotReady(
+            f"{data} is gone, and a server has used it: put it back, or restore a backup into another data directory"
+        )
 
 
 def require_restored(admin: str) -> None:

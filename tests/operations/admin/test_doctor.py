@@ -11,6 +11,7 @@ import pytest
 from muniment_server.admin import checks
 from muniment_server.embedded_postgres import conninfo_of_running
 from muniment_server.postgres import roles
+from muniment_server.postgres.epochs import Epoch, EpochGuard
 from muniment_server.runtime import databases
 from tests.support.commands import objects, run, run_process
 
@@ -183,6 +184,22 @@ def test_a_missing_directory_is_not_a_problem(folder):
     assert "muniment serve" in done.stdout
     assert "to check a Postgres of your own, --database-url" in done.stdout
     assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", [("doctor",), ("serve",), ("backup", "new.dump")], ids=lambda command: command[0])
+@pytest.mark.parametrize("is_empty", [True, False], ids=["empty", "missing"])
+def test_a_database_that_a_server_has_used_is_not_replaced_by_a_new_one(folder, command, is_empty):
+    data = folder / ".muniment" / "postgres" / "data"
+    data.mkdir(parents=True)
+    EpochGuard(folder / ".muniment" / "state").admit(Epoch("1", 1))
+    if not is_empty:
+        data.rmdir()
+
+    done = run(folder, *command, "--data-dir", ".muniment")
+
+    assert done.returncode == 1
+    assert "is gone, and a server has used it: put it back" in done.stdout + done.stderr
+    assert [*data.glob("*")] == []
 
 
 def test_a_stopped_database_is_started_for_the_checks(folder, data_dir):
