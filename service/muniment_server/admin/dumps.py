@@ -75,6 +75,7 @@ _CHUNK_BYTES = 1024 * 1024
 _CAUSES = {
     "No space left on device": "make room on the disk, of the backup or of the database, and run the command again",
     "invalid page in block": f"the database is damaged: {AFTER_DAMAGE}",
+    "no matching schemas": "prepare the database first: muniment migrate; or name another",
     UNOPENED: UNUSABLE_FILES,
 }
 """What to do about errors of pg_dump and pg_restore, by words in them."""

@@ -19,6 +19,7 @@ from tests.support.external_postgres import PASSWORD, admin_url, migrate
 
 pytestmark = pytest.mark.skipif(not SYSTEM_POSTGRES, reason="NO SYSTEM POSTGRES in /usr/lib/postgresql: not tested")
 
+_NEED_SCHEMA = (("backup", "new.dump"), ("purge", "--older-than", "30d"), ("journal", "new.journal"))
 SERVE = ("serve", "--listen", "127.0.0.1:0", "--workers", "1")
 
 
@@ -185,6 +186,19 @@ def test_a_database_that_is_not_ready_is_refused_with_what_to_do(folder, url, pa
     assert "muniment migrate" in done.stderr
     as_admin = {"MUNIMENT_DATABASE_URL": admin_url(empty)}
     assert "muniment migrate" in run(folder, "host-key", "list", **as_admin).stderr
+
+
+def test_what_a_database_without_a_schema_needs_is_said_by_each_command(folder, url, passfile):
+    """Its server has the roles: a restore that was killed before it changed anything leaves that."""
+    empty = url.replace("/kept", "/empty")
+    with psycopg.connect(admin_url(url), autocommit=True) as admin:
+        admin.execute("CREATE DATABASE empty")
+    checked = run_process(folder, "doctor", "--passfile", str(passfile), MUNIMENT_DATABASE_URL=admin_url(empty))
+    others = [run(folder, *command, MUNIMENT_DATABASE_URL=admin_url(empty)) for command in _NEED_SCHEMA]
+
+    assert (checked.returncode, "Error" in checked.stderr) == (1, False)
+    assert ["muniment migrate" in line for line in checked.stdout.splitlines() if line.startswith("✗")] == [True] * 2
+    assert ["muniment migrate" in done.stderr for done in others] == [True] * len(_NEED_SCHEMA)
 
 
 def test_the_doctor_checks_it_with_and_without_an_administrator(folder, url, passfile):
