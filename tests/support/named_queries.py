@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
@@ -85,7 +86,7 @@ PATH_OF = {roles.ERASER: "muniment_eraser, muniment_restricted"}
 _PARAMETER = re.compile(r"%\((\w+)\)s")
 
 LITERALS = {
-    "tenant": "1000000000007::bigint", "agent": "5::bigint", "owner": "5::bigint", "consumer": "6::bigint",
+    "tenant": "1000000000007::bigint", "agent": "5::bigint", "owner": "5::bigint",
     "agent_id": "'alice'", "owner_agent_id": "'alice'", "display_name": "'A'", "language": "'ta'", "label": "'l'",
     "memory_enabled": "true", "user_profile_enabled": "true", "memory_char_limit": "1", "user_char_limit": "1",
     "calls_per_second": "1", "max_items": "1", "max_bytes": "1", "max_revisions": "1",
@@ -125,7 +126,8 @@ LITERALS = {
     "changes": "'{00000000-0000-0000-0000-000000000009}'",
     "passages": """'[{"position": 0, "name": "n", "content": "text"}]'::jsonb""",
 }  # fmt: skip
-"""A value for every parameter; what is not here is an id."""
+"""A value for every parameter that is no id."""
+_IDS = re.compile(r"\w+_id|etag_item|last_session")
 
 
 class Named(NamedTuple):
@@ -170,6 +172,19 @@ def numbered(text: str) -> bytes:
 def parameters(text: str) -> Iterator[str]:
     """The names of the parameters of *text*, each once."""
     yield from dict.fromkeys(_PARAMETER.findall(text))
+
+
+def literals_of(text: str) -> dict[str, str]:
+    """A literal for each parameter of *text*: a new one for an id. Raises KeyError for a parameter without one."""
+    return {name: _literal(name) for name in parameters(text)}
+
+
+def _literal(name: str) -> str:
+    if name in LITERALS:
+        return LITERALS[name]
+    if _IDS.fullmatch(name):
+        return f"'{uuid.uuid4()}'::uuid"
+    raise KeyError(f"the parameter {name} has no value: add one to LITERALS in tests/support/named_queries.py")
 
 
 def filled(text: str, literals: dict[str, str]) -> str:

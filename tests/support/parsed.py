@@ -16,7 +16,7 @@ import psycopg
 
 from muniment_server.embedded_postgres import EmbeddedPostgres
 from tests.support.databases import cloned
-from tests.support.named_queries import LITERALS, filled, numbered, parameters
+from tests.support.named_queries import filled, literals_of, numbered
 
 _RELATION = re.compile(r" :relid ([1-9]\d*)")
 _FUNCTION = re.compile(r"\{FUNCEXPR :funcid (\d+) [^{}]*:funcformat [03] | :(?:aggfnoid|winfnoid) (\d+)")
@@ -30,7 +30,6 @@ FUNCTIONS = frozenset(
     }
 )  # fmt: skip
 """The functions that the queries of nouns may call: none of them reads a relation that its arguments name."""
-_ID = "'00000000-0000-0000-0000-000000000009'::uuid"
 
 
 @dataclass(frozen=True)
@@ -100,8 +99,7 @@ def standing_in(
         admin.execute(f"SET search_path = {schema}".encode())
         admin.execute(f"CREATE SCHEMA {STAND_INS}".encode())
         for relation, body in relations.items():
-            literals = {name: LITERALS.get(name, _ID) for name in parameters(body)}
-            select = filled(body, literals).removesuffix(" FOR NO KEY UPDATE")
+            select = filled(body, literals_of(body)).removesuffix(" FOR NO KEY UPDATE")
             admin.execute(f"CREATE TABLE {STAND_INS}.{relation} AS {select} WITH NO DATA".encode())
         admin.execute(f"SET search_path = {STAND_INS}, {schema}".encode())
         yield admin

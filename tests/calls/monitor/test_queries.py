@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import uuid
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,7 +24,7 @@ from muniment_server.postgres import roles
 from muniment_server.postgres.queries import flattened, load, read
 from tests.support.databases import cloned
 from tests.support.each import for_each
-from tests.support.named_queries import LITERALS, filled, parameters
+from tests.support.named_queries import filled, literals_of
 from tests.support.parsed import STAND_INS, faults, parsed, standing_in
 from tests.support.services import Caller, Service, serving
 
@@ -244,10 +243,17 @@ def service(postgres: EmbeddedPostgres) -> Iterator[Service]:
 def _answer(service: Service, session: Caller, text: str) -> list[Any]:
     """The rows that a query finds for *session* on the connection of PUBLIC."""
     own = {"tenant": f"{session.token.split('_')[2]}::bigint", "session_id": f"'{session.session_id}'::uuid"}
-    literals = {**{name: LITERALS.get(name, f"'{uuid.uuid4()}'::uuid") for name in parameters(text)}, **own}
+    literals = {**literals_of(text), **own}
     with service.database.connect(PUBLIC.role) as connection, connection.transaction(force_rollback=True):
         cursor = connection.execute(filled(text, literals).encode())
         return cursor.fetchall() if cursor.description else []
+
+
+def test_a_parameter_without_a_value_is_asked_for_by_its_file():
+    with pytest.raises(
+        KeyError, match=r"fresh_name has no value: add one to LITERALS in tests/support/named_queries\.py"
+    ):
+        literals_of("SELECT %(fresh_name)s")
 
 
 @pytest.mark.parametrize("name", SESSION_QUERIES)

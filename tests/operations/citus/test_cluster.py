@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import uuid
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -24,7 +23,7 @@ from muniment_server.runtime import databases
 from tests.operations.citus.cluster import Cluster, folder_of_nodes, missing, running
 from tests.support.commands import run_process
 from tests.support.external_postgres import admin_url, migrate
-from tests.support.named_queries import EMBEDDER, ERASER, LITERALS, Named, filled, named, parameters
+from tests.support.named_queries import EMBEDDER, ERASER, Named, filled, literals_of, named
 
 pytestmark = [
     pytest.mark.proof,
@@ -432,7 +431,7 @@ _ASKED = (
 @pytest.mark.parametrize("query", _ASKED, ids=str)
 def test_citus_runs_what_the_embedder_asks(cluster: Cluster, passfile: Path, migrated: str, query: Named) -> None:
     """It asks for all tenants, where Citus refuses more than for one."""
-    literals = {name: LITERALS.get(name, f"'{uuid.UUID(int=9)}'::uuid") for name in parameters(query.text)}
+    literals = literals_of(query.text)
     with login(cluster, passfile, query.role) as connection, connection.transaction(force_rollback=True):
         connection.execute(f"SET LOCAL search_path = {query.role}".encode())
         with suppress(psycopg.errors.ForeignKeyViolation):  # the agent of the literals does not exist

@@ -16,7 +16,7 @@ from muniment_server.postgres import migrate, roles
 from muniment_server.postgres.pool import operator_conninfo
 from tests.support.databases import Database
 from tests.support.each import for_each
-from tests.support.named_queries import LITERALS, PATH_OF, SERVED, Named, filled, named, parameters
+from tests.support.named_queries import LITERALS, PATH_OF, SERVED, Named, filled, literals_of, named, parameters
 
 NAME = "partitioned"
 WHOLE = ("vault.tenant", "vault.migration")
@@ -64,7 +64,7 @@ def partitioned(postgres):
 
 def plan_of(database, query: Named, text: str = "") -> str:
     """How Postgres would run the query as its role, with literals."""
-    literals = {name: LITERALS.get(name, f"'{uuid.UUID(int=9)}'::uuid") for name in parameters(text or query.text)}
+    literals = literals_of(text or query.text)
     with database.connect(query.role) as connection:
         connection.execute(f"SET search_path = {PATH_OF.get(query.role, query.role)}".encode())
         rows = connection.execute(f"EXPLAIN (VERBOSE) {filled(text or query.text, literals)}".encode()).fetchall()

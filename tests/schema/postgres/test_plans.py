@@ -17,7 +17,7 @@ from muniment_server.domain.classification import Classification
 from muniment_server.embedded_postgres import EmbeddedPostgres
 from muniment_server.monitor.queries import SESSION_QUERIES
 from tests.support.databases import Database, cloned
-from tests.support.named_queries import LITERALS, numbered, parameters
+from tests.support.named_queries import literals_of, numbered, parameters
 from tests.support.plans import buffers, rows
 from tests.support.services import serving
 
@@ -64,7 +64,7 @@ class World(NamedTuple):
         """How a named query ran, the second time, for the agent *who* at RESTRICTED."""
         text = SESSION_QUERIES[query]
         values = {
-            **{name: LITERALS.get(name, f"'{uuid.uuid4()}'::uuid") for name in parameters(text)},
+            **literals_of(text),
             "tenant": f"{self.tenant}::bigint", "session_id": f"'{self.sessions[who]}'::uuid",
             "before_event": "'infinity'::timestamptz", "before_create": "'infinity'::timestamptz",
             **literals,
