@@ -33,6 +33,7 @@ from muniment.v1 import (
     prompt_pb2,
     prompt_service_pb2,
     session_service_pb2,
+    version_service_pb2,
 )
 from tests.support.examples import (
     AGENT,
@@ -49,6 +50,7 @@ from tests.support.examples import (
     SESSION_ID,
     TOKEN,
     USAGE,
+    VERSION,
 )
 from tests.support.services import Caller, Outcome
 
@@ -748,6 +750,25 @@ _ROWS: dict[str, Rpc] = {
             {"sections": [0]},
             {"sections": [2, 2]},
             {"if_none_match": "x" * 65},
+        ),
+    ),
+    "ListVersions": Rpc(
+        changes="",
+        request=lambda w: {"kind": 1, "name": w.word, "owner_agent_id": w.word},
+        answer=version_service_pb2.ListVersionsResponse(
+            versions=[VERSION], classification=classification_pb2.CLASSIFICATION_PUBLIC
+        ),
+        python=lambda _, session: session.list_versions(ItemKind.MEMORY, "tea"),
+        outcomes=Outcomes(
+            ("OK", "MEMORY_NOT_FOUND", "FIELD_INVALID"),
+            somewhere=("NOTE_NOT_FOUND", "BLOCK_NOT_FOUND", "PASSAGE_NOT_FOUND"),
+        ),
+        refused=lambda w: (
+            {"kind": 0, "name": w.word},
+            {"kind": 9, "name": w.word},
+            {"kind": 1, "name": f" {w.word}"},
+            {"kind": 2, "name": w.word},
+            {"kind": 3, "name": "two words"},
         ),
     ),
     "ListAuditEvents": Rpc(

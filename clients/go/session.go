@@ -16,6 +16,7 @@ type Session struct {
 	munimentv1.NoteServiceClient
 	munimentv1.PassageServiceClient
 	munimentv1.PromptServiceClient
+	munimentv1.VersionServiceClient
 	SessionBlocks
 	OwnSession
 
@@ -65,6 +66,7 @@ func (c *Conn) opened(token string, session *munimentv1.Session) (*Session, erro
 		NoteServiceClient:    munimentv1.NewNoteServiceClient(conn),
 		PassageServiceClient: munimentv1.NewPassageServiceClient(conn),
 		PromptServiceClient:  munimentv1.NewPromptServiceClient(conn),
+		VersionServiceClient: munimentv1.NewVersionServiceClient(conn),
 		SessionBlocks:        munimentv1.NewBlockServiceClient(conn),
 		OwnSession:           munimentv1.NewSessionServiceClient(conn),
 		Opened:               session,

@@ -13,6 +13,7 @@ from muniment.v1 import (
     note_pb2,
     passage_pb2,
     session_pb2,
+    version_pb2,
 )
 
 NOON = Timestamp(seconds=1_760_000_000)
@@ -64,6 +65,13 @@ BLOCK = block_pb2.Block(
     classification=classification_pb2.CLASSIFICATION_PUBLIC,
     etag="item-1",
     create_time=NOON,
+    update_time=NOON,
+)
+VERSION = version_pb2.ItemVersion(
+    content="Assam, no sugar",
+    tags=["taste"],
+    classification=classification_pb2.CLASSIFICATION_PUBLIC,
+    etag="item-1",
     update_time=NOON,
 )
 PASSAGE = passage_pb2.Passage(

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "src" / "muniment"
-GENERATED = ("_blocks", "_connect", "_memories", "_notes", "_passages", "_prompts", "host", "session")
+GENERATED = ("_blocks", "_connect", "_memories", "_notes", "_passages", "_prompts", "_versions", "host", "session")
 WRITTEN = ("_calls", "_channel", "_listing")
 """The modules of `muniment.aio` that are written by hand, because they make the calls."""
 MODULES = {f"muniment.{each}" for each in (*GENERATED, *WRITTEN)}

@@ -29,6 +29,8 @@ export * from "./gen/muniment/v1/prompt_service_pb.js";
 export * from "./gen/muniment/v1/session_pb.js";
 export * from "./gen/muniment/v1/session_service_pb.js";
 export * from "./gen/muniment/v1/tag_match_pb.js";
+export * from "./gen/muniment/v1/version_pb.js";
+export * from "./gen/muniment/v1/version_service_pb.js";
 export { HostClient } from "./host.js";
 export { type AllOptions, Pages, pages } from "./pages.js";
 export type { HostBlocks, HostSessions, OwnSession, SessionBlocks } from "./parts.js";

@@ -16,6 +16,7 @@ import {
 import { PromptService } from "./gen/muniment/v1/prompt_service_pb.js";
 import type { Session } from "./gen/muniment/v1/session_pb.js";
 import { SessionService } from "./gen/muniment/v1/session_service_pb.js";
+import { VersionService } from "./gen/muniment/v1/version_service_pb.js";
 import { type OwnSession, ownSession, type SessionBlocks, sessionBlocks } from "./parts.js";
 import { passes } from "./retries.js";
 
@@ -26,6 +27,7 @@ export class SessionClient {
   readonly blocks: SessionBlocks;
   readonly passages: Client<typeof PassageService>;
   readonly prompts: Client<typeof PromptService>;
+  readonly versions: Client<typeof VersionService>;
   readonly sessions: OwnSession;
 
   readonly #calls: Calls;
@@ -40,6 +42,7 @@ export class SessionClient {
     this.blocks = sessionBlocks(createClient(BlockService, calls));
     this.passages = createClient(PassageService, calls);
     this.prompts = createClient(PromptService, calls);
+    this.versions = createClient(VersionService, calls);
     this.sessions = ownSession(createClient(SessionService, calls));
   }
 

@@ -113,6 +113,29 @@ SELECT CASE WHEN found.item_id IS NOT NULL THEN agent.agent_id END AS agent_id, 
             LIMIT 1
        ) AS found ON TRUE;
 
+-- name: list_versions
+-- Every visible version of one name, newest first: the own ones, else those of the first shared block by owner; or only those of
+-- one owner. Nulls: not found.
+SELECT found.content, found.tags, found.level, found.item_id, found.revision, found.update_time, found.expire_time
+  FROM session
+       CROSS JOIN agent
+       LEFT JOIN LATERAL (
+           SELECT seen.*, min(coalesce(seen.owner_agent_id, '')) OVER () AS first_owner
+             FROM (
+                      SELECT NULL::text COLLATE "C" AS owner_agent_id, visible.content, visible.tags, visible.level, visible.item_id, visible.revision, visible.update_time, visible.expire_time
+                        FROM visible
+                       WHERE (visible.kind, visible.name) = (%(kind)s, %(name)s)
+                       UNION ALL
+                      SELECT shared.owner_agent_id, shared.content, shared.tags, shared.level, shared.item_id, shared.revision, shared.update_time, shared.expire_time
+                        FROM shared_visible AS shared
+                       WHERE (shared.kind, shared.name) = (%(kind)s, %(name)s)
+                  ) AS seen
+            WHERE %(owner_agent_id)s::text IS NULL
+               OR %(owner_agent_id)s = coalesce(seen.owner_agent_id, agent.agent_id)
+       ) AS found
+              ON coalesce(found.owner_agent_id, '') = found.first_owner
+ ORDER BY found.update_time DESC, found.level DESC;
+
 -- name: list_blocks
 -- One page by label and owner, the own block of a label first; each at its highest visible level.
 -- Nulls: nothing more. bytes: as in list_items.

@@ -59,6 +59,24 @@ class ListedBlock(BlockRow):
 
 
 @dataclass(frozen=True, slots=True)
+class LiveVersion:
+    """The version of a name at one level."""
+
+    content: str
+    tags: Sequence[str]
+    level: Classification
+    item_id: ItemId
+    revision: int
+    update_time: datetime
+    expire_time: datetime | None
+
+    @property
+    def version(self) -> Version:
+        """What the etag identifies."""
+        return Version(self.item_id, self.revision)
+
+
+@dataclass(frozen=True, slots=True)
 class NoteRow:
     """One visible version of one note, with the settings of the agent; or the settings alone, if there are no notes."""
 

@@ -27,6 +27,8 @@ from muniment.v1 import prompt_service_pb2 as prompts
 from muniment.v1 import prompt_service_pb2_grpc as prompts_grpc
 from muniment.v1 import session_service_pb2 as sessions
 from muniment.v1 import session_service_pb2_grpc as sessions_grpc
+from muniment.v1 import version_service_pb2 as versions
+from muniment.v1 import version_service_pb2_grpc as versions_grpc
 from muniment_server.agents.servicer import AgentServicer
 from muniment_server.audit_log.servicer import AuditServicer
 from muniment_server.blocks.servicer import BlockServicer
@@ -52,6 +54,7 @@ from muniment_server.transport.admission.rates import CountCalls, Rates
 from muniment_server.transport.call_log import CallLog
 from muniment_server.transport.dispatch import Dispatcher
 from muniment_server.transport.full_disk import RefuseWhenFull
+from muniment_server.versions.servicer import VersionServicer
 
 _SERVED: tuple[tuple[FileDescriptor, Callable[[Any, grpc.Server], None], Callable[[Searcher], object]], ...] = (
     (agents.DESCRIPTOR, agents_grpc.add_AgentServiceServicer_to_server, lambda _: AgentServicer()),
@@ -61,6 +64,7 @@ _SERVED: tuple[tuple[FileDescriptor, Callable[[Any, grpc.Server], None], Callabl
     (notes.DESCRIPTOR, notes_grpc.add_NoteServiceServicer_to_server, NoteServicer),
     (passages.DESCRIPTOR, passages_grpc.add_PassageServiceServicer_to_server, PassageServicer),
     (prompts.DESCRIPTOR, prompts_grpc.add_PromptServiceServicer_to_server, lambda _: PromptServicer()),
+    (versions.DESCRIPTOR, versions_grpc.add_VersionServiceServicer_to_server, lambda _: VersionServicer()),
     (audit_log.DESCRIPTOR, audit_log_grpc.add_AuditServiceServicer_to_server, lambda _: AuditServicer()),
 )
 """Every file of services: its descriptor, how its service is registered, and how the servicer is made."""

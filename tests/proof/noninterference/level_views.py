@@ -141,6 +141,9 @@ class Below:
             for rpc, fields in (
                 ("GetMemory", {"key": "plan"}),
                 ("GetMemory", {"key": "above-1"}),
+                ("ListVersions", {"kind": _MEMORY, "name": "plan"}),
+                ("ListVersions", {"kind": _MEMORY, "name": "above-1"}),
+                ("ListVersions", {"kind": 3, "name": "shared", "owner_agent_id": "bob"}),
                 ("ListMemories", {}),
                 ("ListMemories", {"page_size": 2, "tag": "work"}),
                 ("ListNotes", {"tier": 1}),

@@ -40,6 +40,10 @@ def _keeps_the_rule(of: str, name: str, value: Any) -> bool:
     match name:
         case "key" | "new_key":
             return 0 < len(value.encode()) <= 4096
+        case "kind":
+            return value in (1, 2, 3, 4)
+        case "name" if of == "ListVersionsRequest":
+            return 0 < len(value.encode()) <= 4096
         case "label":
             return 0 < len(value.encode()) <= 1024
         case "content" | "old" | "new":
@@ -88,6 +92,13 @@ def _is_uuid(text: str) -> bool:
         return str(uuid.UUID(text)) == text
     except ValueError:
         return False
+
+
+def id_of(given: str) -> str:
+    """The id of a note or passage."""
+    if not _is_uuid(given):
+        raise Refused("FIELD_INVALID")
+    return given
 
 
 def key_of(key: str) -> str:

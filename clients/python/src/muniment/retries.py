@@ -25,6 +25,7 @@ from muniment.v1 import (
     policy_pb2,
     prompt_service_pb2,
     session_service_pb2,
+    version_service_pb2,
 )
 
 CONTRACT = (
@@ -36,6 +37,7 @@ CONTRACT = (
     passage_service_pb2,
     prompt_service_pb2,
     session_service_pb2,
+    version_service_pb2,
 )
 
 # Every method has its own request message, which therefore identifies the method.

@@ -13,13 +13,14 @@ from muniment._memories import Memories
 from muniment._notes import Notes
 from muniment._passages import Passages
 from muniment._prompts import Prompts
+from muniment._versions import Versions
 from muniment.errors import MunimentError, Unauthenticated
 from muniment.v1.session_service_pb2 import CloseSessionRequest, GetSessionRequest
 from muniment.v1.session_service_pb2_grpc import SessionServiceStub
 from muniment.values import Session
 
 
-class SessionClient(Memories, Notes, Blocks, Passages, Prompts):
+class SessionClient(Memories, Notes, Blocks, Passages, Prompts, Versions):
     """One session of an agent. Safe to use from several threads.
 
     As a context manager, a client from `HostClient.open_session` closes the session at the end. A client from a token

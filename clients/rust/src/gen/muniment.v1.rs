@@ -1548,6 +1548,39 @@ impl ::prost::Name for NewerBelow {
         "/muniment.v1.NewerBelow".into()
     }
 }
+/// One version of one item, as a session sees it.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct ItemVersion {
+    /// The text, byte for byte as it was written.
+    #[prost(string, tag = "1")]
+    pub content: ::prost::alloc::string::String,
+    /// Labels to list and search by, in the order they were given. Notes and blocks have none.
+    #[prost(string, repeated, tag = "2")]
+    pub tags: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The level of this version: the taint of the session that wrote it.
+    #[prost(enumeration = "Classification", tag = "3")]
+    pub classification: i32,
+    /// Identifies this version. A write with it succeeds only while the session sees this version.
+    #[prost(string, tag = "4")]
+    pub etag: ::prost::alloc::string::String,
+    /// When this version was written.
+    #[prost(message, optional, tag = "5")]
+    pub update_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// When it expires. Absent if it never expires.
+    #[prost(message, optional, tag = "6")]
+    pub expire_time: ::core::option::Option<::prost_types::Timestamp>,
+}
+impl ::prost::Name for ItemVersion {
+    const NAME: &'static str = "ItemVersion";
+    const PACKAGE: &'static str = "muniment.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "muniment.v1.ItemVersion".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/muniment.v1.ItemVersion".into()
+    }
+}
 /// One version of one core block, as a session sees it: text that is always in the prompt.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 #[prost(skip_debug)]
@@ -6873,6 +6906,189 @@ pub mod session_service_client {
         }
     }
 }
+/// The request of ListVersions.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct ListVersionsRequest {
+    /// The kind of the item.
+    #[prost(enumeration = "ItemKind", tag = "1")]
+    pub kind: i32,
+    /// The key of a memory, the label of a block, or the id of a note or passage.
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+    /// The agent that owns the item: another one only for a block that is shared with the session's agent.
+    ///
+    /// The default is the session's agent. If it has no such block, the first agent that shares one with it.
+    #[prost(string, tag = "3")]
+    pub owner_agent_id: ::prost::alloc::string::String,
+}
+impl ::prost::Name for ListVersionsRequest {
+    const NAME: &'static str = "ListVersionsRequest";
+    const PACKAGE: &'static str = "muniment.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "muniment.v1.ListVersionsRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/muniment.v1.ListVersionsRequest".into()
+    }
+}
+/// The response of ListVersions.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListVersionsResponse {
+    /// The versions: at most one for each level.
+    #[prost(message, repeated, tag = "1")]
+    pub versions: ::prost::alloc::vec::Vec<ItemVersion>,
+    /// The highest level among the entries.
+    #[prost(enumeration = "Classification", tag = "2")]
+    pub classification: i32,
+}
+impl ::prost::Name for ListVersionsResponse {
+    const NAME: &'static str = "ListVersionsResponse";
+    const PACKAGE: &'static str = "muniment.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "muniment.v1.ListVersionsResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/muniment.v1.ListVersionsResponse".into()
+    }
+}
+/// [VersionService](version_service_client::VersionServiceClient), with the credential, deadline and retries of this client.
+impl crate::Client {
+    /// List the live version of one item at each visible level, newest first.
+    ///
+    /// Other reads show only the highest of these, and say in `newer_below` if a lower one is newer. If no version is
+    /// visible, the call fails like the one that reads an item of this kind: NOT_FOUND, with `MEMORY_NOT_FOUND` for a memory.
+    pub async fn list_versions(
+        &self,
+        request: ListVersionsRequest,
+    ) -> Result<ListVersionsResponse, crate::Error> {
+        let response = self
+            .unary(
+                request,
+                |channel, request| async move {
+                    version_service_client::VersionServiceClient::new(channel)
+                        .list_versions(request)
+                        .await
+                },
+            )
+            .await?;
+        Ok(response)
+    }
+}
+impl crate::retries::UnaryRequest for ListVersionsRequest {
+    const MAY_BE_REPEATED: bool = true;
+}
+/// Generated client implementations.
+pub mod version_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// The versions of one item, as one session sees them.
+    #[derive(Debug, Clone)]
+    pub struct VersionServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> VersionServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> VersionServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            VersionServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// List the live version of one item at each visible level, newest first.
+        ///
+        /// Other reads show only the highest of these, and say in `newer_below` if a lower one is newer. If no version is
+        /// visible, the call fails like the one that reads an item of this kind: NOT_FOUND, with `MEMORY_NOT_FOUND` for a memory.
+        pub async fn list_versions(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListVersionsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListVersionsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/muniment.v1.VersionService/ListVersions",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("muniment.v1.VersionService", "ListVersions"));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
 #[doc(hidden)]
 #[macro_export]
 macro_rules! for_each_method {
@@ -6923,7 +7139,8 @@ macro_rules! for_each_method {
         "SessionService.ListSessions" list_sessions ListSessionsResponse; unary
         "SessionService.RaiseTaint" raise_taint RaiseTaintResponse; session
         "SessionService.ResetSession" reset_session ResetSessionResponse; unary
-        "SessionService.CloseSession" close_session CloseSessionResponse; }
+        "SessionService.CloseSession" close_session CloseSessionResponse; unary
+        "VersionService.ListVersions" list_versions ListVersionsResponse; }
     };
 }
 impl ::core::fmt::Debug for InitialBlock {
@@ -6947,6 +7164,16 @@ impl ::core::fmt::Debug for UndeleteItemRequest {
             .field("agent_id", &self.agent_id)
             .field("kind", &self.kind())
             .field("classification", &self.classification())
+            .finish_non_exhaustive()
+    }
+}
+impl ::core::fmt::Debug for ItemVersion {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("ItemVersion")
+            .field("classification", &self.classification())
+            .field("etag", &self.etag)
+            .field("update_time", &self.update_time)
+            .field("expire_time", &self.expire_time)
             .finish_non_exhaustive()
     }
 }
@@ -7272,6 +7499,14 @@ impl ::core::fmt::Debug for ResetSessionResponse {
     fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
         f.debug_struct("ResetSessionResponse")
             .field("session", &self.session)
+            .finish_non_exhaustive()
+    }
+}
+impl ::core::fmt::Debug for ListVersionsRequest {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("ListVersionsRequest")
+            .field("kind", &self.kind())
+            .field("owner_agent_id", &self.owner_agent_id)
             .finish_non_exhaustive()
     }
 }

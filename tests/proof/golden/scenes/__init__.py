@@ -19,6 +19,7 @@ from tests.proof.golden.scenes.searches import searches
 from tests.proof.golden.scenes.sessions import sessions
 from tests.proof.golden.scenes.sharing import sharing
 from tests.proof.golden.scenes.taints import taints
+from tests.proof.golden.scenes.versions import versions
 from tests.proof.golden.stage import Stage
 
 SCENES: dict[str, Callable[[Stage], None]] = {
@@ -34,6 +35,7 @@ SCENES: dict[str, Callable[[Stage], None]] = {
     "passages": passages,
     "imports": imports,
     "prompts": prompts,
+    "versions": versions,
     "audit": audit,
     "doors": doors,
     "faults": faults,

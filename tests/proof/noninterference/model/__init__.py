@@ -24,6 +24,7 @@ from tests.proof.noninterference.model.notes import hold_against
 from tests.proof.noninterference.model.passages import Passages
 from tests.proof.noninterference.model.prompts import Prompts
 from tests.proof.noninterference.model.sessions import Sessions
+from tests.proof.noninterference.model.versions import Versions
 from tests.proof.noninterference.rules import keeps_the_rules
 from tests.proof.noninterference.values import (
     METHODS,
@@ -49,7 +50,7 @@ from tests.support.services import Outcome, reason_of
 from tests.support.statuses import CODES
 
 
-class Model(Memories, Passages, Prompts, Sharing, Sessions, Agents):
+class Model(Memories, Passages, Prompts, Versions, Sharing, Sessions, Agents):
     """One world as it must be. Both worlds may share *learned*."""
 
     def __init__(self, learned: Learned) -> None:
@@ -138,6 +139,8 @@ class Model(Memories, Passages, Prompts, Sharing, Sessions, Agents):
             _order(known.passages, answer.passages)
         for one, other in zip(list(items_in(known)), items_in(answer), strict=False):
             self._name(one, other)
+            self._bind(rpc, one, other)
+        for one, other in zip(getattr(known, "versions", ()), getattr(answer, "versions", ()), strict=False):
             self._bind(rpc, one, other)
         if getattr(known, "token", "") and re.fullmatch("mun_s_[0-9]+_[A-Za-z0-9_-]{43}_[0-9a-f]{8}", answer.token):
             known.token = answer.token

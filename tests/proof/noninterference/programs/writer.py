@@ -23,11 +23,12 @@ from tests.proof.noninterference.programs.operations import Call, Fields, Operat
 from tests.proof.noninterference.programs.passages import about_passages
 from tests.proof.noninterference.programs.prompts import about_prompts
 from tests.proof.noninterference.programs.seldom import seldom
+from tests.proof.noninterference.programs.versions import about_versions
 from tests.proof.noninterference.replay import BEGINNING
 from tests.proof.noninterference.values import METHODS
 from tests.support.methods import FOR_SESSIONS
 
-NOUNS = {"memories": 23, "notes": 30, "blocks": 18, "passages": 21, "prompts": 8}
+NOUNS = {"memories": 22, "notes": 29, "blocks": 17, "passages": 20, "prompts": 7, "versions": 5}
 """What sessions do, and how often."""
 _ABOUT = {"prompts": {"prompts": 500, "notes": 300, "blocks": 200}}
 _KINDS = {
@@ -189,6 +190,8 @@ class Writer:
                 return about_passages(pen, ids=ids)
             case "prompts":
                 return about_prompts(pen)
+            case "versions":
+                return about_versions(pen)
         return about_memories(pen)
 
     def _next_page(self) -> Operation:

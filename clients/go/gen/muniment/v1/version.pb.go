@@ -79,6 +79,97 @@ func (x *NewerBelow) GetUpdateTime() *timestamppb.Timestamp {
 	return nil
 }
 
+// One version of one item, as a session sees it.
+type ItemVersion struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The text, byte for byte as it was written.
+	Content string `protobuf:"bytes,1,opt,name=content,proto3" json:"content,omitempty"`
+	// Labels to list and search by, in the order they were given. Notes and blocks have none.
+	Tags []string `protobuf:"bytes,2,rep,name=tags,proto3" json:"tags,omitempty"`
+	// The level of this version: the taint of the session that wrote it.
+	Classification Classification `protobuf:"varint,3,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
+	// Identifies this version. A write with it succeeds only while the session sees this version.
+	Etag string `protobuf:"bytes,4,opt,name=etag,proto3" json:"etag,omitempty"`
+	// When this version was written.
+	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
+	// When it expires. Absent if it never expires.
+	ExpireTime    *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ItemVersion) Reset() {
+	*x = ItemVersion{}
+	mi := &file_muniment_v1_version_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ItemVersion) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ItemVersion) ProtoMessage() {}
+
+func (x *ItemVersion) ProtoReflect() protoreflect.Message {
+	mi := &file_muniment_v1_version_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ItemVersion.ProtoReflect.Descriptor instead.
+func (*ItemVersion) Descriptor() ([]byte, []int) {
+	return file_muniment_v1_version_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ItemVersion) GetContent() string {
+	if x != nil {
+		return x.Content
+	}
+	return ""
+}
+
+func (x *ItemVersion) GetTags() []string {
+	if x != nil {
+		return x.Tags
+	}
+	return nil
+}
+
+func (x *ItemVersion) GetClassification() Classification {
+	if x != nil {
+		return x.Classification
+	}
+	return Classification_CLASSIFICATION_UNSPECIFIED
+}
+
+func (x *ItemVersion) GetEtag() string {
+	if x != nil {
+		return x.Etag
+	}
+	return ""
+}
+
+func (x *ItemVersion) GetUpdateTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.UpdateTime
+	}
+	return nil
+}
+
+func (x *ItemVersion) GetExpireTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ExpireTime
+	}
+	return nil
+}
+
 var File_muniment_v1_version_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_version_proto_rawDesc = "" +
@@ -88,7 +179,16 @@ const file_muniment_v1_version_proto_rawDesc = "" +
 	"NewerBelow\x12C\n" +
 	"\x0eclassification\x18\x01 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\x12;\n" +
 	"\vupdate_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"updateTimeBG\n" +
+	"updateTime\"\x98\x02\n" +
+	"\vItemVersion\x12\x1d\n" +
+	"\acontent\x18\x01 \x01(\tB\x03\x80\x01\x01R\acontent\x12\x17\n" +
+	"\x04tags\x18\x02 \x03(\tB\x03\x80\x01\x01R\x04tags\x12C\n" +
+	"\x0eclassification\x18\x03 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\x12\x12\n" +
+	"\x04etag\x18\x04 \x01(\tR\x04etag\x12;\n" +
+	"\vupdate_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"updateTime\x12;\n" +
+	"\vexpire_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"expireTimeBG\n" +
 	"\vmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (
@@ -103,20 +203,24 @@ func file_muniment_v1_version_proto_rawDescGZIP() []byte {
 	return file_muniment_v1_version_proto_rawDescData
 }
 
-var file_muniment_v1_version_proto_msgTypes = make([]protoimpl.MessageInfo, 1)
+var file_muniment_v1_version_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
 var file_muniment_v1_version_proto_goTypes = []any{
 	(*NewerBelow)(nil),            // 0: muniment.v1.NewerBelow
-	(Classification)(0),           // 1: muniment.v1.Classification
-	(*timestamppb.Timestamp)(nil), // 2: google.protobuf.Timestamp
+	(*ItemVersion)(nil),           // 1: muniment.v1.ItemVersion
+	(Classification)(0),           // 2: muniment.v1.Classification
+	(*timestamppb.Timestamp)(nil), // 3: google.protobuf.Timestamp
 }
 var file_muniment_v1_version_proto_depIdxs = []int32{
-	1, // 0: muniment.v1.NewerBelow.classification:type_name -> muniment.v1.Classification
-	2, // 1: muniment.v1.NewerBelow.update_time:type_name -> google.protobuf.Timestamp
-	2, // [2:2] is the sub-list for method output_type
-	2, // [2:2] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	2, // 0: muniment.v1.NewerBelow.classification:type_name -> muniment.v1.Classification
+	3, // 1: muniment.v1.NewerBelow.update_time:type_name -> google.protobuf.Timestamp
+	2, // 2: muniment.v1.ItemVersion.classification:type_name -> muniment.v1.Classification
+	3, // 3: muniment.v1.ItemVersion.update_time:type_name -> google.protobuf.Timestamp
+	3, // 4: muniment.v1.ItemVersion.expire_time:type_name -> google.protobuf.Timestamp
+	5, // [5:5] is the sub-list for method output_type
+	5, // [5:5] is the sub-list for method input_type
+	5, // [5:5] is the sub-list for extension type_name
+	5, // [5:5] is the sub-list for extension extendee
+	0, // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_muniment_v1_version_proto_init() }
@@ -131,7 +235,7 @@ func file_muniment_v1_version_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muniment_v1_version_proto_rawDesc), len(file_muniment_v1_version_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   1,
+			NumMessages:   2,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -14,13 +14,14 @@ from muniment.aio._memories import Memories
 from muniment.aio._notes import Notes
 from muniment.aio._passages import Passages
 from muniment.aio._prompts import Prompts
+from muniment.aio._versions import Versions
 from muniment.errors import MunimentError, Unauthenticated
 from muniment.v1.session_service_pb2 import CloseSessionRequest, GetSessionRequest
 from muniment.v1.session_service_pb2_grpc import SessionServiceStub
 from muniment.values import Session
 
 
-class SessionClient(Memories, Notes, Blocks, Passages, Prompts):
+class SessionClient(Memories, Notes, Blocks, Passages, Prompts, Versions):
     """One session of an agent. It belongs to one event loop.
 
     In `async with`, a client from `HostClient.open_session` closes the session at the end. A client from a token

@@ -3,9 +3,11 @@
 isort:skip_file
 """
 
+from collections import abc as abc
 from google.protobuf import descriptor as descriptor
 from google.protobuf import message as message
 from google.protobuf import timestamp_pb2 as timestamp_pb2
+from google.protobuf.internal import containers as containers
 from muniment.v1 import classification_pb2 as classification_pb2
 import builtins as builtins
 import sys
@@ -44,5 +46,51 @@ class NewerBelow(message.Message):
     _HasFieldArgType: _TypeAlias = typing.Literal["update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
     _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "update_time", b"update_time"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class ItemVersion(message.Message):
+    """One version of one item, as a session sees it."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    CONTENT_FIELD_NUMBER: builtins.int
+    TAGS_FIELD_NUMBER: builtins.int
+    CLASSIFICATION_FIELD_NUMBER: builtins.int
+    ETAG_FIELD_NUMBER: builtins.int
+    UPDATE_TIME_FIELD_NUMBER: builtins.int
+    EXPIRE_TIME_FIELD_NUMBER: builtins.int
+    content: builtins.str
+    """The text, byte for byte as it was written."""
+    classification: classification_pb2.Classification.ValueType
+    """The level of this version: the taint of the session that wrote it."""
+    etag: builtins.str
+    """Identifies this version. A write with it succeeds only while the session sees this version."""
+    @builtins.property
+    def tags(self) -> containers.RepeatedScalarFieldContainer[builtins.str]:
+        """Labels to list and search by, in the order they were given. Notes and blocks have none."""
+
+    @builtins.property
+    def update_time(self) -> timestamp_pb2.Timestamp:
+        """When this version was written."""
+
+    @builtins.property
+    def expire_time(self) -> timestamp_pb2.Timestamp:
+        """When it expires. Absent if it never expires."""
+
+    def __init__(
+        self,
+        *,
+        content: builtins.str = ...,
+        tags: abc.Iterable[builtins.str] | None = ...,
+        classification: classification_pb2.Classification.ValueType = ...,
+        etag: builtins.str = ...,
+        update_time: timestamp_pb2.Timestamp | None = ...,
+        expire_time: timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = typing.Literal["expire_time", b"expire_time", "update_time", b"update_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "content", b"content", "etag", b"etag", "expire_time", b"expire_time", "tags", b"tags", "update_time", b"update_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...

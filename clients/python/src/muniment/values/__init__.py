@@ -49,7 +49,7 @@ from muniment.values.passages import (
     PassageSearchResults,
 )
 from muniment.values.prompts import Prompt, PromptSection, PromptSectionKind
-from muniment.values.versions import NewerBelow
+from muniment.values.versions import ItemVersion, NewerBelow
 
 __all__ = [
     "AddNote",
@@ -66,6 +66,7 @@ __all__ = [
     "DeletedCount",
     "ImportCounts",
     "ItemKind",
+    "ItemVersion",
     "Memory",
     "MemoryPage",
     "MemoryRenamed",

@@ -48,6 +48,8 @@ import muniment.v1.ListNotesRequest;
 import muniment.v1.ListNotesResponse;
 import muniment.v1.ListPassagesRequest;
 import muniment.v1.ListPassagesResponse;
+import muniment.v1.ListVersionsRequest;
+import muniment.v1.ListVersionsResponse;
 import muniment.v1.MemoryServiceGrpc;
 import muniment.v1.NoteEdit;
 import muniment.v1.NoteServiceGrpc;
@@ -75,6 +77,7 @@ import muniment.v1.UpdateBlockRequest;
 import muniment.v1.UpdateBlockResponse;
 import muniment.v1.UpdateNoteRequest;
 import muniment.v1.UpdateNoteResponse;
+import muniment.v1.VersionServiceGrpc;
 
 /**
  * What one session of an agent may do: write at its taint, and read up to it. Safe to use from
@@ -395,6 +398,13 @@ public final class SessionClient implements AutoCloseable {
     return calls.call(
         PromptServiceGrpc.getRenderPromptMethod(),
         filled(RenderPromptRequest.newBuilder(), request).build());
+  }
+
+  /** Lists the version of one item at each visible level, newest first. */
+  public ListVersionsResponse listVersions(Consumer<ListVersionsRequest.Builder> request) {
+    return calls.call(
+        VersionServiceGrpc.getListVersionsMethod(),
+        filled(ListVersionsRequest.newBuilder(), request).build());
   }
 
   /**

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file muniment/v1/version.proto.
  */
 export const file_muniment_v1_version: GenFile = /*@__PURE__*/
-  fileDesc("ChltdW5pbWVudC92MS92ZXJzaW9uLnByb3RvEgttdW5pbWVudC52MSJyCgpOZXdlckJlbG93EjMKDmNsYXNzaWZpY2F0aW9uGAEgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb24SLwoLdXBkYXRlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQkcKC211bmltZW50LnYxUAFaNm11bmltZW50LmV4YW1wbGUvY2xpZW50cy9nby9nZW4vbXVuaW1lbnQvdjE7bXVuaW1lbnR2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_muniment_v1_classification]);
+  fileDesc("ChltdW5pbWVudC92MS92ZXJzaW9uLnByb3RvEgttdW5pbWVudC52MSJyCgpOZXdlckJlbG93EjMKDmNsYXNzaWZpY2F0aW9uGAEgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb24SLwoLdXBkYXRlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wItsBCgtJdGVtVmVyc2lvbhIUCgdjb250ZW50GAEgASgJQgOAAQESEQoEdGFncxgCIAMoCUIDgAEBEjMKDmNsYXNzaWZpY2F0aW9uGAMgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb24SDAoEZXRhZxgEIAEoCRIvCgt1cGRhdGVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQkcKC211bmltZW50LnYxUAFaNm11bmltZW50LmV4YW1wbGUvY2xpZW50cy9nby9nZW4vbXVuaW1lbnQvdjE7bXVuaW1lbnR2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_muniment_v1_classification]);
 
 /**
  * Says that a version at a lower level is newer than the one that is shown, such as a correction. ListVersions shows it.
@@ -45,4 +45,60 @@ export type NewerBelow = Message<"muniment.v1.NewerBelow"> & {
  */
 export const NewerBelowSchema: GenMessage<NewerBelow> = /*@__PURE__*/
   messageDesc(file_muniment_v1_version, 0);
+
+/**
+ * One version of one item, as a session sees it.
+ *
+ * @generated from message muniment.v1.ItemVersion
+ */
+export type ItemVersion = Message<"muniment.v1.ItemVersion"> & {
+  /**
+   * The text, byte for byte as it was written.
+   *
+   * @generated from field: string content = 1;
+   */
+  content: string;
+
+  /**
+   * Labels to list and search by, in the order they were given. Notes and blocks have none.
+   *
+   * @generated from field: repeated string tags = 2;
+   */
+  tags: string[];
+
+  /**
+   * The level of this version: the taint of the session that wrote it.
+   *
+   * @generated from field: muniment.v1.Classification classification = 3;
+   */
+  classification: Classification;
+
+  /**
+   * Identifies this version. A write with it succeeds only while the session sees this version.
+   *
+   * @generated from field: string etag = 4;
+   */
+  etag: string;
+
+  /**
+   * When this version was written.
+   *
+   * @generated from field: google.protobuf.Timestamp update_time = 5;
+   */
+  updateTime?: Timestamp | undefined;
+
+  /**
+   * When it expires. Absent if it never expires.
+   *
+   * @generated from field: google.protobuf.Timestamp expire_time = 6;
+   */
+  expireTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message muniment.v1.ItemVersion.
+ * Use `create(ItemVersionSchema)` to create a new message.
+ */
+export const ItemVersionSchema: GenMessage<ItemVersion> = /*@__PURE__*/
+  messageDesc(file_muniment_v1_version, 1);
 

@@ -1,0 +1,1 @@
+"""The versions of an item, of any kind."""
