@@ -91,7 +91,7 @@ def test_a_tier_takes_exactly_its_limit_and_not_one_more(at, level, tier, most):
         ("\n§\n", 3),
     ],
 )
-def test_code_points_are_counted_neither_bytes_nor_what_looks_like_one(at, limit, content, length):
+def test_code_points_are_counted_and_neither_bytes_nor_what_looks_like_one(at, limit, content, length):
     limit(memory=10 * length)
 
     assert used(at(PUBLIC).add_note(content=content * 10)) == (10 * length, 10 * length, 100)

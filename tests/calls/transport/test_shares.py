@@ -75,6 +75,7 @@ def admitted(some, keys, *, writes=False, size=0):
 
 
 def give_up(some, claim):
+    """Its work ends, and its RPC; returns whose turn it is then."""
     return [*some.finish(claim), *some.finish(claim)]
 
 

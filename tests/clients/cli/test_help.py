@@ -45,7 +45,7 @@ def examples(command: click.Command) -> list[str]:
 
 @for_each("command", COMMANDS)
 def test_every_command_shows_an_example_and_every_example_parses(command):
-    assert examples(command)
+    assert examples(command), "its docstring has no `Examples:`"
     for example in examples(command):
         parse(shlex.split(example))
 
@@ -63,7 +63,7 @@ def parse(words: list[str]) -> None:
 @for_each("command", COMMANDS)
 def test_every_option_says_what_it_does(command):
     context = click.Context(command, info_name="x")
-    assert command.help
+    assert command.help, "it has no docstring"
     options = [option for option in command.params if isinstance(option, click.Option)]
     assert [option.name for option in options if not option.help] == []
     assert all(len(line) <= 120 for line in command.get_help(context).splitlines())

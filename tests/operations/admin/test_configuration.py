@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
+from muniment_server.admin import COMMANDS as OPERATORS
 from muniment_server.runtime.configuration import ServerConfig
 from tests.support.each import for_each
 from tests.support.options import COMMANDS, option_names
@@ -21,6 +22,14 @@ ON_PAGE = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", PAGE)) | set(re.findall(r
 def test_every_option_of_a_command_is_on_the_page(name):
     missing = sorted(option_names(COMMANDS[name]) - ON_PAGE)
     assert missing == [], f"add to service/docs/configuration.md: {missing}"
+
+
+def test_every_operators_command_is_on_the_page():
+    cells = re.findall(r"^(?:## .*?|\| )(`[^|\n]*)", PAGE, re.MULTILINE)
+    named = set(re.findall(r"`(?:muniment )?([a-z][a-z -]*[a-z])[` ]", " ".join(cells)))
+    leaves = {name.removeprefix("muniment ") for name, each in COMMANDS.items() if not isinstance(each, click.Group)}
+    missing = sorted(name for name in leaves - named if name.split()[0] in OPERATORS.commands)
+    assert missing == [], f"add a row to service/docs/configuration.md, below `Operators' commands`: {missing}"
 
 
 def test_every_option_on_the_page_is_one_of_a_command():

@@ -24,8 +24,9 @@ def analyze(folder: Path, text: str, *command: str) -> subprocess.CompletedProce
     """What systemd says of a unit whose program exists."""
     unit = folder / "muniment.service"
     unit.write_text(text.replace("/opt/muniment/bin/muniment", "/bin/true"))
-    analyze = ["systemd-analyze", *command, str(unit)]
-    return subprocess.run(analyze, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        ["systemd-analyze", *command, str(unit)], capture_output=True, text=True, timeout=60, check=False
+    )
 
 
 def complaints(folder: Path, text: str) -> list[str]:

@@ -16,7 +16,7 @@ _TAINTS = """
 SELECT session.session_id::text, conversation.taint
   FROM vault.session JOIN vault.conversation USING (tenant, agent, conversation_id)
 """
-_UNTOLD = """
+_UNAUDITED = """
 SELECT 'a session that was opened without audit' AS what, session_id
   FROM vault.session
  WHERE NOT EXISTS (
@@ -66,7 +66,7 @@ def broken(owner: psycopg.Connection[Any], load: Load) -> list[str]:
     """Every promise that the database does not keep, and all in it that contradicts itself."""
     return [
         *invariants.broken(owner),
-        *(" ".join(map(str, row)) for row in owner.execute(_UNTOLD.encode()).fetchall()),
+        *(" ".join(map(str, row)) for row in owner.execute(_UNAUDITED.encode()).fetchall()),
         *_of_writers(owner, load),
         *_of_notes(owner, load),
         *_of_raises(owner, load),
