@@ -10,9 +10,9 @@ from typing import Any
 import muniment_server
 
 SERVER = Path(muniment_server.__file__).parent
-NOUNS = (
-    "agents", "audit_log", "blocks", "items", "memories", "notes", "passages", "prompts", "search", "sessions",
-)  # fmt: skip
+SERVED = frozenset(path.parent.name for path in SERVER.glob("*/servicer.py"))
+"""The nouns with a servicer."""
+NOUNS = (*sorted(SERVED), "items", "search")
 _CHANGING = frozenset(
     {
         "add", "append", "clear", "discard", "extend", "insert", "pop", "popitem", "remove", "setdefault",
