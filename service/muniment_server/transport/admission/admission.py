@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from muniment_server.domain.classification import Classification
-from muniment_server.domain.errors import Overloaded, RateLimited, Unavailable
+from muniment_server.domain.errors import RateLimited, Unavailable
 from muniment_server.domain.ids import AgentNumber
 from muniment_server.domain.principals import HostIdentity, SessionIdentity
 from muniment_server.monitor.authentication import Credentials, bearer_token
@@ -33,21 +33,18 @@ from muniment_server.transport.admission.calls import AdmittedCall, AdmittedStre
 from muniment_server.transport.admission.cutoff import Cutoff
 from muniment_server.transport.admission.pools import Limits, Pools
 from muniment_server.transport.admission.rates import Rates
-from muniment_server.transport.admission.shares import Claim, Shares
+from muniment_server.transport.admission.shares import Shares
 from muniment_server.transport.admission.verification import Verifications
 from muniment_server.transport.call_log import CallLog
 from muniment_server.transport.incoming import Behavior, Incoming, Rejection
 
 _LOG = logging.getLogger("muniment.server")
-GoOn: TypeAlias = Callable[[Sequence[Claim]], None]
-"""Runs calls whose turn it is."""
 _STUCK_SECONDS = 10.0
 _REMEMBERED_SECONDS = 60.0
 """How long the limit of an agent is remembered with the credential of a session."""
 _CONFIRMED_SECONDS = 1.0
 """How recently a session must have been looked up for its limit to refuse a call, or for several of its calls to count
 at its level."""
-_OVERLOADED = Rejection(Overloaded())
 _RATE_LIMITED = Rejection(RateLimited())
 _UNAVAILABLE = Rejection(Unavailable())
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from muniment_server.domain.principals import HostIdentity, SessionIdentity
 from muniment_server.monitor.policy import Method
@@ -88,36 +89,18 @@ class Pools:
     @classmethod
     def of(cls, limits: Limits) -> Pools:
         """The pools of a server with *limits*."""
-
-        def shares(
-            turns: int,
-            max_calls: int,
-            *,
-            received: Sequence[int] = (0, 0, 0, 0),
-            of_tenant: int | None = None,
-            max_answer: int = _MAX_ANSWER,
-        ) -> Shares:
-            return Shares(
-                received=received,
-                turns=turns,
-                turns_of_tenant=of_tenant or max(1, turns - 1),
-                max_calls=max_calls,
-                max_bytes=limits.max_bytes,
-                max_answer=max_answer,
-            )
-
-        of_calls = shares(limits.threads, limits.max_in_flight, received=_RECEIVED_AT_ONCE)
-        of_hosts = shares(limits.host_threads, limits.max_in_flight, received=_RECEIVED_OF_FEW)
+        shares = partial(Shares, max_bytes=limits.max_bytes, max_answer=_MAX_ANSWER)
+        of_calls = shares(received=_RECEIVED_AT_ONCE, turns=limits.threads, max_calls=limits.max_in_flight)
+        of_hosts = shares(received=_RECEIVED_OF_FEW, turns=limits.host_threads, max_calls=limits.max_in_flight)
         of_long = shares(
-            limits.long_threads,
-            _LONG_CALLS_PER_THREAD * limits.long_threads,
             received=_RECEIVED_OF_FEW,
-            of_tenant=limits.long_threads,
+            turns=limits.long_threads,
+            turns_of_tenant=limits.long_threads,
+            max_calls=_LONG_CALLS_PER_THREAD * limits.long_threads,
         )
         of_health = Shares(
             received=(_HEALTH_RECEIVED * _CONNECTIONS, _HEALTH_RECEIVED),
             turns=_HEALTH_THREADS,
-            turns_of_tenant=1,
             max_calls=_HEALTH_CHECKS * _CONNECTIONS,
             max_bytes=_HEALTH_BYTES * _CONNECTIONS,
             max_answer=0,
@@ -128,8 +111,8 @@ class Pools:
             hosts=CallPool("host", limits.host_threads, of_hosts),
             long=CallPool("long", limits.long_threads, of_long),
             health=CallPool("health", _HEALTH_THREADS, of_health),
-            erasing=shares(1, _ERASURES, max_answer=0),
-            streams=shares(limits.running_streams, _MAX_STREAMS, max_answer=0),
+            erasing=shares(turns=1, max_calls=_ERASURES, max_answer=0),
+            streams=shares(turns=limits.running_streams, max_calls=_MAX_STREAMS, max_answer=0),
         )
 
     def by_name(self) -> Iterator[tuple[str, Shares]]:

@@ -134,7 +134,7 @@ class Shares:
         *,
         received: Sequence[int] = (0, 0, 0, 0),
         turns: int,
-        turns_of_tenant: int,
+        turns_of_tenant: int | None = None,
         max_calls: int,
         max_bytes: int,
         max_answer: int,
@@ -144,11 +144,12 @@ class Shares:
         """How much there is of all.
 
         *received*: how many messages are received at once, of all, a tenant, an agent at one level or a host key, and a
-        session. *turns*: how many calls run at once. *max_answer* are the bytes that an answer may have. *parts*: which
-        part of the room one tenant, and so on, may have.
+        session. *turns*: how many calls run at once; a tenant may have all but one, unless another number is given.
+        *max_answer* are the bytes that an answer may have. *parts*: which part of the room one tenant, and so on, may
+        have.
         """
-        of_session = max(1, turns // 2)
-        self._most_turns = tuple(received), (turns, turns_of_tenant, turns_of_tenant, of_session)
+        of_tenant, of_session = turns_of_tenant or max(1, turns - 1), max(1, turns // 2)
+        self._most_turns = tuple(received), (turns, of_tenant, of_tenant, of_session)
         """How many turns all, one tenant, one agent and one session may have at once, at each stage."""
         self._parts = parts
         self._max_answer = max_answer
