@@ -22,6 +22,15 @@ def test_an_agent_starts_with_three_empty_blocks(block, agent):
     assert {len(row.split("\t")) for row in block("list").stdout.splitlines()} == {6}
 
 
+def test_a_newer_version_below_is_mentioned(muniment, block, agent):
+    block("update", "plan", "one")
+    muniment("block", "update", "plan", "two", *at(agent, "public"))
+
+    found = block("get", "plan")
+
+    assert (found.stdout, found.stderr.partition(":")[0]) == ("one", "A newer version is at PUBLIC")
+
+
 def test_an_agent_may_start_with_others(muniment):
     made = objects(muniment("agent", "create", "--block", "a=x=y", "--block", "b=", "--json"))[0]["agent_id"]
     listed = objects(muniment("block", "list", *at(made, "public"), "--json"))

@@ -101,6 +101,7 @@ async def test_a_read_has_the_highest_level_that_it_contains(opened, level):
     async with talking(opened(RESTRICTED)) as model:
         labels = {tool: await called(model, tool, **arguments) for tool, arguments in READS.items()}
         labels["memory_get"] = await called(model, "memory_get", key="own")
+        labels["versions"] = await called(model, "versions", kind="memory", name="own")
         labels["passage_get"] = await called(model, "passage_get", passage_id=passage.passage_id)
         labels["prompt"] = label_of(await model.client.get_prompt("memory"))
         labels["resource"] = label_of(await model.client.read_resource("muniment://prompt"))

@@ -32,4 +32,4 @@ async def test_the_configuration_works(service, opened):
 def test_the_table_has_the_tools():
     table = TEXT.partition("| tools |")[2].partition("\n\n")[0]
 
-    assert list(dict.fromkeys(re.findall(r"`(search|(?:memory|note|block|passage)_\w+)`", table))) == TOOLS
+    assert list(dict.fromkeys(re.findall(r"`(search|versions|(?:memory|note|block|passage)_\w+)`", table))) == TOOLS

@@ -16,7 +16,7 @@ from tests.clients.mcp.conftest import COMMAND, talking, talking_over_stdio
 from tests.clients.mcp.tools import TOOLS
 from tests.operations.release.packages import WHEEL
 
-READS = {name for name in TOOLS if name.endswith(("_get", "search", "_list"))}
+READS = {name for name in TOOLS if name.endswith(("_get", "search", "versions", "_list"))}
 ADDS = {"note_add", "passage_store"}
 MOST_BYTES = 12_000
 """Of the list of tools, which is part of each prompt: it took 24,264 bytes in 0.1.0."""

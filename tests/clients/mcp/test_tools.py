@@ -19,7 +19,7 @@ from tests.support.examples import TOKEN
 
 pytestmark = pytest.mark.anyio
 
-PUBLIC = Classification.PUBLIC
+PUBLIC, _, CONFIDENTIAL, _ = Classification
 
 
 @pytest.fixture
@@ -42,6 +42,22 @@ async def test_memories(session):
     assert [each["key"] for each in tagged["memories"]] == ["tea"]
     assert deleted == {"deleted": "plan", "revealed": False}
     assert [each["key"] for each in every["memories"]] == ["tea"]
+
+
+async def test_a_correction_below_is_mentioned_and_can_be_read(opened):
+    opened(CONFIDENTIAL).save_memory("phone", "1, and private")
+    opened(PUBLIC).save_memory("phone", "2")
+
+    async with talking(opened(CONFIDENTIAL)) as model:
+        got = await model.does("memory_get", key="phone")
+        listed = await model.does("memory_list")
+        found = await model.does("search", query="private")
+        versions = await model.does("versions", kind="memory", name="phone")
+
+    entries = [got, *listed["memories"], *found["memories"]]
+    assert [each["newer_below"] for each in entries] == ["PUBLIC"] * 3
+    assert [each["content"] for each in versions["versions"]] == ["2", "1, and private"]
+    assert versions["classification"] == "CONFIDENTIAL"
 
 
 async def test_a_list_is_of_all_pages(session):

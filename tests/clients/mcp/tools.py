@@ -2,6 +2,7 @@
 
 TOOLS = [
     "search",
+    "versions",
     "memory_save",
     "memory_get",
     "memory_list",

@@ -50,7 +50,7 @@ from muniment._file_errors import (
 from muniment._file_paths import MAX_KEY_CHARS, is_path, key_prefix, matches, normalized, require_short
 from muniment.errors import EtagStale, InvalidArgument, MemoryExists, MemoryNotFound, WriteLevelMismatch
 from muniment.session import SessionClient
-from muniment.values import Classification, Memory, NewMemory
+from muniment.values import Classification, Memory, NewerBelow, NewMemory
 
 __all__ = [
     "ABSENT",
@@ -93,6 +93,8 @@ class File:
     update_time: datetime
     tags: tuple[str, ...] = field(repr=False)
     expire_time: datetime | None
+    newer_below: NewerBelow | None = None
+    """A newer version at a lower level."""
 
     @property
     def size(self) -> int:
@@ -337,6 +339,7 @@ class FileView:
             update_time=memory.update_time,
             tags=tuple(tag for tag in memory.tags if not (is_empty and tag == _EMPTY)),
             expire_time=memory.expire_time,
+            newer_below=memory.newer_below,
         )
 
     def _named(self, path: str) -> str:

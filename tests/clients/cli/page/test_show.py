@@ -60,6 +60,14 @@ def test_a_shadowed_version_stands_under_the_one_that_shadows_it(host, ada, show
     assert page.texts("tag") == ["tag of high", "tag of middle", "tag of low"]
 
 
+def test_a_version_says_where_a_newer_one_is(host, ada, show):
+    for level in (CONFIDENTIAL, PUBLIC):
+        with host.open_session(ada.agent_id, level) as session:
+            session.save_memory("plan", level.name)
+
+    assert show(ada.agent_id).texts("newer") == ["newer at PUBLIC"]
+
+
 def test_blocks_that_another_agent_shares_are_named_by_their_owner(host, ada, show):
     owner = host.create_agent(ceiling=INTERNAL, initial_blocks={"rules": "Refundable fares only."})
     host.create_shared_block(owner.agent_id, "rules")

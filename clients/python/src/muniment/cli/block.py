@@ -8,7 +8,7 @@ import click
 
 from muniment import SessionClient
 from muniment.cli.connect import with_session
-from muniment.cli.content import CONTENT, ETAG, LIMIT, STANDARD_INPUT, first, print_deleted, read_content
+from muniment.cli.content import CONTENT, ETAG, LIMIT, STANDARD_INPUT, first, print_deleted, read_content, shown
 from muniment.cli.failures import Discreet
 from muniment.cli.groups import Group
 from muniment.cli.output import Output, with_output
@@ -72,7 +72,7 @@ def get(session: SessionClient, output: Output, label: str, owner: str | None) -
       muniment block get house_rules --owner alice --agent bob --taint internal
       muniment block get personality > personality.txt
     """
-    output.document(asdict(session.get_block(label, owner_agent_id=owner)), _COLUMNS)
+    output.document(shown(session.get_block(label, owner_agent_id=owner)), _COLUMNS)
 
 
 @block.command(cls=Discreet)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sized
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
 
 import click
 
-from muniment import Classification, DeletedCount
+from muniment import Block, Classification, DeletedCount, Memory, Passage
 from muniment.cli.failures import Failure
-from muniment.cli.output import print_note
+from muniment.cli.output import Row, print_note
 from muniment.cli.parameters import DURATION, TEXT
 
 Item = TypeVar("Item")
@@ -73,6 +74,14 @@ def read_text(file: Path, *, at_most: int = _MAX_FILE_BYTES) -> str:
     if len(read) > at_most:
         raise Failure(f"the file is larger than {at_most // 1024**2} MiB", "split it")
     return read.decode("utf-8-sig")
+
+
+def shown(item: Memory | Block | Passage) -> Row:
+    """*item* as a row, after a remark if a lower version is newer."""
+    if item.newer_below:
+        level = item.newer_below.classification.name
+        print_note(f"A newer version is at {level}: it was written {item.newer_below.update_time:%Y-%m-%d %H:%M} UTC.")
+    return asdict(item)
 
 
 def first(listing: Iterable[Item], limit: int | None) -> Iterator[Item]:

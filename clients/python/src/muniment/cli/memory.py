@@ -24,6 +24,7 @@ from muniment.cli.content import (
     print_how_found,
     print_renamed,
     read_content,
+    shown,
 )
 from muniment.cli.failures import Discreet
 from muniment.cli.groups import Group
@@ -94,7 +95,7 @@ def get(session: SessionClient, output: Output, key: str) -> None:
       muniment memory get plan --json
       muniment memory get notes --agent alice --taint internal > notes.txt
     """
-    output.document(asdict(session.get_memory(key)), _SAVED_COLUMNS)
+    output.document(shown(session.get_memory(key)), _SAVED_COLUMNS)
 
 
 @memory.command(cls=Discreet)

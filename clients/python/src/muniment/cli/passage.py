@@ -25,6 +25,7 @@ from muniment.cli.content import (
     print_deleted,
     print_how_found,
     read_content,
+    shown,
 )
 from muniment.cli.failures import Discreet
 from muniment.cli.groups import Group
@@ -117,7 +118,7 @@ def get(session: SessionClient, output: Output, passage_id: str) -> None:
       muniment passage get 7c1d2a5e-0b7c-4f0e-9a55-6a8f0a1f7f10
       muniment passage get 7c1d2a5e-0b7c-4f0e-9a55-6a8f0a1f7f10 --agent alice --taint internal > mail.txt
     """
-    output.document(asdict(session.get_passage(passage_id)), _COLUMNS)
+    output.document(shown(session.get_passage(passage_id)), _COLUMNS)
 
 
 @passage.command("list", cls=Discreet)

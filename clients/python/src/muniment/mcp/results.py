@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, SerializerFunctionWrapHandler, model_serializer
 
 import muniment
 from muniment import Classification
@@ -17,6 +17,7 @@ LINE = 200
 
 Level = Literal["PUBLIC", "INTERNAL", "CONFIDENTIAL", "RESTRICTED"]
 Target = Literal["memory", "user"]
+Kind = Literal["memory", "note", "block", "passage"]
 
 LEVELS: dict[Classification, Level] = {
     Classification.PUBLIC: "PUBLIC",
@@ -32,7 +33,32 @@ class Labeled(BaseModel):
     classification: Level
 
 
-class Memory(Labeled):
+class Shown(Labeled):
+    """An item that is shown."""
+
+    newer_below: Level | None = None
+    """The level of a newer version that is less sensitive. Left out if there is none, as in most results."""
+
+    @model_serializer(mode="wrap")
+    def _serialized(self, fields: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: value for name, value in fields(self).items() if name != "newer_below" or value is not None}
+
+
+class Version(Labeled):
+    """The version of an item at one level."""
+
+    content: str
+    tags: list[str]
+    update_time: datetime
+
+
+class Versions(Labeled):
+    """The versions of an item, newest first."""
+
+    versions: list[Version]
+
+
+class Memory(Shown):
     """One memory, whole."""
 
     key: str
@@ -47,7 +73,7 @@ class MemorySaved(Labeled):
     key: str
 
 
-class MemoryEntry(Labeled):
+class MemoryEntry(Shown):
     """One memory of a list or search."""
 
     key: str
@@ -89,7 +115,7 @@ class NoteDeleted(Deleted):
     usage: Usage
 
 
-class Note(Labeled):
+class Note(Shown):
     """One note."""
 
     note_id: str
@@ -110,7 +136,7 @@ class Notes(Labeled):
     usage: Usage
 
 
-class Block(Labeled):
+class Block(Shown):
     """One core block."""
 
     label: str
@@ -137,7 +163,7 @@ class PassageStored(Labeled):
     passage_id: str
 
 
-class Passage(Labeled):
+class Passage(Shown):
     """One passage, whole."""
 
     passage_id: str
@@ -147,7 +173,7 @@ class Passage(Labeled):
     event_time: datetime
 
 
-class PassageEntry(Labeled):
+class PassageEntry(Shown):
     """One passage of a list or search."""
 
     passage_id: str
@@ -167,7 +193,7 @@ class PassageList(Labeled):
     """Whether there are more. Find them with search, or list those with one tag."""
 
 
-class NoteEntry(Labeled):
+class NoteEntry(Shown):
     """One note of a search."""
 
     note_id: str
@@ -188,6 +214,7 @@ class Found(Labeled):
 def memory(of: muniment.Memory) -> Memory:
     return Memory(
         classification=LEVELS[of.classification],
+        newer_below=_newer_below(of),
         key=of.key,
         content=of.content,
         tags=list(of.tags),
@@ -200,6 +227,7 @@ def memory_entry(of: muniment.Memory, part: str, most: int = WHOLE) -> MemoryEnt
     shown, whole = _shown(of.content, part, most)
     return MemoryEntry(
         classification=LEVELS[of.classification],
+        newer_below=_newer_below(of),
         key=of.key,
         content=shown,
         whole=whole,
@@ -213,7 +241,9 @@ def usage(of: muniment.Usage) -> Usage:
 
 
 def note(of: muniment.Note) -> Note:
-    return Note(classification=LEVELS[of.classification], note_id=of.note_id, content=of.content)
+    return Note(
+        classification=LEVELS[of.classification], newer_below=_newer_below(of), note_id=of.note_id, content=of.content
+    )
 
 
 def note_written(of: muniment.NoteWritten) -> NoteWritten:
@@ -221,12 +251,19 @@ def note_written(of: muniment.NoteWritten) -> NoteWritten:
 
 
 def block(of: muniment.Block) -> Block:
-    return Block(classification=LEVELS[of.classification], label=of.label, content=of.content, read_only=of.shared)
+    return Block(
+        classification=LEVELS[of.classification],
+        newer_below=_newer_below(of),
+        label=of.label,
+        content=of.content,
+        read_only=of.shared,
+    )
 
 
 def passage(of: muniment.Passage) -> Passage:
     return Passage(
         classification=LEVELS[of.classification],
+        newer_below=_newer_below(of),
         passage_id=of.passage_id,
         content=of.content,
         author=of.author,
@@ -238,7 +275,12 @@ def passage(of: muniment.Passage) -> Passage:
 def note_entry(of: muniment.Note, target: Target, part: str) -> NoteEntry:
     shown, whole = _shown(of.content, part, WHOLE)
     return NoteEntry(
-        classification=LEVELS[of.classification], note_id=of.note_id, target=target, content=shown, whole=whole
+        classification=LEVELS[of.classification],
+        newer_below=_newer_below(of),
+        note_id=of.note_id,
+        target=target,
+        content=shown,
+        whole=whole,
     )
 
 
@@ -247,6 +289,7 @@ def passage_entry(of: muniment.Passage, part: str, most: int = WHOLE) -> Passage
     shown, whole = _shown(of.content, part, most)
     return PassageEntry(
         classification=LEVELS[of.classification],
+        newer_below=_newer_below(of),
         passage_id=of.passage_id,
         content=shown,
         whole=whole,
@@ -254,6 +297,16 @@ def passage_entry(of: muniment.Passage, part: str, most: int = WHOLE) -> Passage
         tags=list(of.tags),
         event_time=of.event_time,
     )
+
+
+def version(of: muniment.ItemVersion) -> Version:
+    return Version(
+        classification=LEVELS[of.classification], content=of.content, tags=list(of.tags), update_time=of.update_time
+    )
+
+
+def _newer_below(of: muniment.Memory | muniment.Note | muniment.Block | muniment.Passage) -> Level | None:
+    return LEVELS[of.newer_below.classification] if of.newer_below else None
 
 
 def _shown(content: str, part: str, most: int) -> tuple[str, bool]:

@@ -12,7 +12,7 @@ from typing import Annotated, Protocol, TypeVar
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import AfterValidator, BaseModel, Field
 
-from muniment import AddNote, Classification, DeleteNote, NoteEdit, SessionClient, Tier, UpdateNote
+from muniment import AddNote, Classification, DeleteNote, ItemKind, NoteEdit, SessionClient, Tier, UpdateNote
 from muniment._calls import pages
 from muniment._listing import undisturbed
 from muniment._reserved import is_reserved
@@ -254,6 +254,25 @@ class PassageTools(Tools):
         if any(map(is_reserved, self._session.get_passage(passage_id).tags)):
             raise ToolError("A program stored this passage for itself, and you may only read it. Leave it as it is.")
         return results.Deleted(deleted=passage_id, revealed=self._session.delete_passage(passage_id) is not None)
+
+
+class VersionTools(Tools):
+    """The versions of items."""
+
+    def versions(
+        self,
+        kind: Annotated[results.Kind, Field(description="What it is.")],
+        name: Annotated[
+            str,
+            Field(min_length=1, max_length=256, description="The key of a memory, the label of a block, or the id."),
+        ],
+    ) -> results.Versions:
+        """Read the versions of one item, newest first. Use it if a result has `newer_below`: a version there is newer.
+
+        Compare them before you rely on either. To settle it, write what is right under the same key, label or id.
+        """
+        found = self._session.list_versions(ItemKind[kind.upper()], name)
+        return results.Versions(classification=self._level(found), versions=list(map(results.version, found)))
 
 
 def first(listing: Callable[[], Iterator[Item]]) -> list[Item]:

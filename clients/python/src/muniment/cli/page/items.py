@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
-from muniment import Block, Classification, Memory, Note, NotePage, Passage, SessionClient, Tier, Usage
+from muniment import Block, Classification, Memory, NewerBelow, Note, NotePage, Passage, SessionClient, Tier, Usage
 from muniment._calls import pages
 from muniment.cli.transfer.gather import own
 from muniment.cli.transfer.progress import Advance
@@ -42,6 +42,8 @@ class Version:
     thread: str | None = field(default=None, repr=False)
     author: str | None = field(default=None, repr=False)
     expire_time: datetime | None = None
+    newer: Classification | None = None
+    """The level of a newer version below."""
 
 
 @dataclass(slots=True)
@@ -143,28 +145,34 @@ def _note_page(session: SessionClient, tier: Tier, token: str) -> NotePage:
 
 
 def _block(block: Block, name: str) -> Version:
-    return _version(name, block.classification, block.content, block.update_time, (0, name))
+    return _version(name, block.classification, block.content, block.update_time, (0, name), block.newer_below)
 
 
 def _note(note: Note) -> Version:
     place = (note.create_time.timestamp(), note.note_id)
-    return _version(note.note_id, note.classification, note.content, note.update_time, place)
+    return _version(note.note_id, note.classification, note.content, note.update_time, place, note.newer_below)
 
 
 def _memory(memory: Memory) -> Version:
-    version = _version(memory.key, memory.classification, memory.content, memory.update_time, (0, memory.key))
+    version = _version(
+        memory.key, memory.classification, memory.content, memory.update_time, (0, memory.key), memory.newer_below
+    )
     return replace(version, tags=memory.tags, expire_time=memory.expire_time)
 
 
 def _passage(passage: Passage) -> Version:
     place = (-passage.event_time.timestamp(), passage.passage_id)
-    version = _version(passage.passage_id, passage.classification, passage.content, passage.event_time, place)
+    version = _version(
+        passage.passage_id, passage.classification, passage.content, passage.event_time, place, passage.newer_below
+    )
     return replace(
         version, tags=passage.tags, thread=passage.thread, author=passage.author, expire_time=passage.expire_time
     )
 
 
-def _version(name: str, level: Classification, text: str, time: datetime, place: tuple[float, str]) -> Version:
+def _version(
+    name: str, level: Classification, text: str, time: datetime, place: tuple[float, str], newer: NewerBelow | None
+) -> Version:
     return Version(
         name=name,
         level=level,
@@ -173,4 +181,5 @@ def _version(name: str, level: Classification, text: str, time: datetime, place:
         bytes=len(text.encode()),
         time=time,
         place=place,
+        newer=newer.classification if newer else None,
     )
