@@ -16,6 +16,7 @@ import muniment.v1.NoteServiceGrpc;
 import muniment.v1.PassageServiceGrpc;
 import muniment.v1.PromptServiceGrpc;
 import muniment.v1.SessionServiceGrpc;
+import muniment.v1.VersionServiceGrpc;
 
 /** The contract's methods by name, such as {@code MemoryService.SaveMemory}. */
 final class Contract {
@@ -28,7 +29,8 @@ final class Contract {
               NoteServiceGrpc.getServiceDescriptor(),
               PassageServiceGrpc.getServiceDescriptor(),
               PromptServiceGrpc.getServiceDescriptor(),
-              SessionServiceGrpc.getServiceDescriptor())
+              SessionServiceGrpc.getServiceDescriptor(),
+              VersionServiceGrpc.getServiceDescriptor())
           .map(ServiceDescriptor::getMethods)
           .flatMap(methods -> methods.stream().map(Contract::ofMessages))
           .collect(Collectors.toMap(Contract::name, Function.identity()));
