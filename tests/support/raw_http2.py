@@ -57,6 +57,23 @@ def refused_at_once(token: str, address: str, path: str, *, count: int) -> int:
     return refused
 
 
+@contextmanager
+def with_message(token: str, address: str, path: str, *, count: int) -> Iterator[int]:
+    """So many calls with an empty message; how many the server has ended by a reset once it has read them all."""
+    with socket.create_connection(_host_and_port(address), timeout=60.0) as stream, stream.makefile("rb") as read:
+        stream.sendall(_PREFACE + _frame(_SETTINGS, 0, 0, b"") + _frame(_SETTINGS, _ACK, 0, b""))
+        for number in range(1, 2 * count, 2):
+            stream.sendall(_call(number, address, path, _EMPTY, authorization=f"Bearer {token}"))
+        resets = 0
+        for _ in range(2):
+            stream.sendall(_frame(_PING, 0, 0, bytes(8)))
+            for kind, flags, _ in frames(read):
+                if kind == _PING and flags & _ACK:
+                    break
+                resets += kind == _RST_STREAM
+        yield resets
+
+
 class Unfinished:
     """So many calls whose message of 1 MiB lacks its end, as much of it sent as the server's flow control allows."""
 

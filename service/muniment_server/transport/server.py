@@ -90,6 +90,7 @@ _OPTIONS: dict[str, int] = {
     "grpc.max_connection_age_ms": 60_000,  # spreads clients over the workers
     "grpc.max_connection_age_grace_ms": 11 * 60_000,  # longer than any call
     "grpc.http2.bdp_probe": 0,  # flow control would let more arrive of messages not received yet
+    "grpc.server.max_pending_requests": 3_000,  # as many as grpc keeps at most: from 1,000 on, it would end some
     "grpc.enable_channelz": 0,
 }
 

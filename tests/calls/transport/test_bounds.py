@@ -25,11 +25,12 @@ from muniment_server.transport.incoming import Incoming
 from tests.support.answers import heavy
 from tests.support.commands import wait_until
 from tests.support.concurrency import locked
-from tests.support.raw_http2 import unread
+from tests.support.raw_http2 import unread, with_message
 from tests.support.services import failure_of, in_flight, reason_of, serving, shares_of
 
 PUBLIC = Classification.PUBLIC
 MIB = 1024 * 1024
+GET = "/muniment.v1.MemoryService/GetMemory"
 IMPORT = "/muniment.v1.PassageService/ImportPassages"
 
 
@@ -376,3 +377,17 @@ def test_messages_that_arrive_late_and_large_leave_room_for_the_others(service, 
         assert {reason_of(failure_of(call.result)) for call in calls if call.done()} == {"OVERLOADED"}
         for call in calls:
             call.cancel()
+
+
+def test_grpc_ends_no_call_of_2_500_that_arrive_at_once(service, monkeypatch):
+    """By default, it ends some from 1,000 on, whoever made them: that would tell a caller of the calls of others."""
+    token = service.session(PUBLIC).token[:-4] + "none"
+    arrivals, may_go_on = service.server.grpc._state.thread_pool, threading.Event()
+    arrived = arrivals._arrived
+    monkeypatch.setattr(arrivals, "_arrived", lambda *call: may_go_on.wait(60) and arrived(*call))
+    try:
+        calls = [with_message(token, service.address, GET, count=1250) for _ in range(2)]
+        with calls[0] as of_one, calls[1] as of_other:
+            assert (of_one, of_other) == (0, 0)
+    finally:
+        may_go_on.set()
