@@ -226,7 +226,7 @@ _ROWS: dict[str, Rpc] = {
         request=lambda w: {"agent_id": w.word, "display_name": w.word},
         answer=agent_service_pb2.UpdateAgentResponse(agent=AGENT),
         python=lambda host, _: host.update_agent("ada", display_name="Ada"),
-        outcomes=Outcomes(("OK", "AGENT_NOT_FOUND")),
+        outcomes=Outcomes(("OK", "AGENT_NOT_FOUND", "AGENT_ABOVE_CEILING")),
         refused=lambda w: ({"agent_id": "alice", "memory_settings": {"memory_char_limit": -1}},),
     ),
     "DeleteAgent": Rpc(
@@ -270,13 +270,14 @@ _ROWS: dict[str, Rpc] = {
                 "AGENT_NOT_FOUND",
                 "CEILING_EXCEEDED",
                 "AGENT_CEILING_EXCEEDED",
+                "CONVERSATION_CEILING_EXCEEDED",
                 "CONVERSATION_TAINTED",
                 "FIELD_INVALID",
             )
         ),
         refused=lambda w: (
-            {"agent_id": "alice", "taint": 0},
             {"agent_id": "alice", "taint": 5},
+            {"agent_id": "alice", "taint": 6},
         ),
     ),
     "GetSession": Rpc(
@@ -300,7 +301,14 @@ _ROWS: dict[str, Rpc] = {
         answer=session_service_pb2.RaiseTaintResponse(session=SESSION),
         python=lambda host, _: host.raise_taint(SESSION_ID, Classification.INTERNAL),
         outcomes=Outcomes(
-            ("OK", "SESSION_NOT_FOUND", "CEILING_EXCEEDED", "AGENT_CEILING_EXCEEDED", "FIELD_INVALID"),
+            (
+                "OK",
+                "SESSION_NOT_FOUND",
+                "CEILING_EXCEEDED",
+                "AGENT_CEILING_EXCEEDED",
+                "CONVERSATION_CEILING_EXCEEDED",
+                "FIELD_INVALID",
+            ),
             somewhere=("PRINCIPAL_NOT_ALLOWED",),
         ),
         refused=lambda w: ({"session_id": "not-one", "taint": 2},),
@@ -511,7 +519,7 @@ _ROWS: dict[str, Rpc] = {
         request=lambda w: {"owner_agent_id": w.word, "label": f"{w.word}-new", "content": w.text},
         answer=block_service_pb2.CreateSharedBlockResponse(),
         python=lambda host, _: host.create_shared_block("ada", "personality"),
-        outcomes=Outcomes(("OK", "BLOCK_EXISTS", "AGENT_NOT_FOUND", "FIELD_INVALID")),
+        outcomes=Outcomes(("OK", "BLOCK_EXISTS", "AGENT_NOT_FOUND", "AGENT_ABOVE_CEILING", "FIELD_INVALID")),
         leaves=Leaves(ItemKind.BLOCK, ("version",)),
         refused=lambda w: ({"owner_agent_id": "alice", "label": "two words"},),
     ),

@@ -122,6 +122,7 @@ LITERALS = {
     "hash": "'\\x00'::bytea", "login": "'operator'",
     "key": "7", "schema": "'muniment_public'",
     "semantic_scores": "'{1}'", "share": "700000",
+    "agent_ids": "'{ada}'", "known_from": "1",
     "item_ids": "'{00000000-0000-0000-0000-000000000009}'", "change_ids": "'{00000000-0000-0000-0000-000000000009}'",
     "changes": "'{00000000-0000-0000-0000-000000000009}'",
     "passages": """'[{"position": 0, "name": "n", "content": "text"}]'::jsonb""",

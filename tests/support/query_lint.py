@@ -38,14 +38,23 @@ def problems(text: str) -> Iterator[str]:
 
 
 def problems_of_hosts(text: str) -> Iterator[str]:
-    """What is wrong with the text of a query of hosts besides: agents above the ceiling of the key do not exist."""
+    """What is wrong with the text of a query of hosts besides: what is above the ceiling of the key does not exist.
+
+    That is each agent that is known only above it, and each conversation with a higher ceiling.
+    """
     for relation, name, select in _relations(" ".join(text.split())):
+        held, known = (f"{name}.{column} <= {_CEILING}" in select for column in ("ceiling", "known_from"))
         by_name = relation == "vault.agent" and re.search(rf"\b{name}\.agent_id (?:=|>|IN)", select)
-        if by_name and f"{name}.ceiling <= {_CEILING}" not in select:
+        if by_name and not (held or known):
             yield f"{relation} is not held to the ceiling"
-        by_id = relation in {"session", "vault.session"} and f"{name}.session_id = %(session_id)s" in select
-        if by_id and f"agent.ceiling <= {_CEILING}" not in select:
+        of_host = relation in {"session", "vault.session"} and f"agent.ceiling <= {_CEILING}" not in select
+        by_id = f"{name}.session_id = %(session_id)s" in select
+        if of_host and by_id and f"agent.known_from <= {_CEILING}" not in select:
             yield f"{relation} is not held to the ceiling of its agent"
+        if of_host and (by_id or f"{name}.agent = agent.agent AND" in select) and not held:
+            yield f"{relation} is not held to the ceiling of its conversation"
+        if relation == "vault.conversation" and f"{name}.conversation_id = %(conversation_id)s" in select and not held:
+            yield f"{relation} is not held to the ceiling"
 
 
 def problems_of_sessions(text: str) -> Iterator[str]:

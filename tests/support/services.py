@@ -157,13 +157,10 @@ class Service:
         return agent_id
 
     def lower(self, agent_id: str, ceiling: Classification, tenant: str = "acme") -> None:
-        """Lower the ceiling of an agent, as no caller can: to test what is behind that guard."""
+        """Lower the ceiling of an agent and its conversations, as no caller can: to test what is behind that guard."""
         with self.database.as_owner() as owner:
-            owner.execute(
-                "UPDATE vault.agent SET ceiling = %s FROM vault.tenant"
-                " WHERE (agent_id, name) = (%s, %s) AND agent.tenant = tenant.tenant",
-                [int(ceiling), agent_id, tenant],
-            )
+            for statement in _LOWER:
+                owner.execute(statement, {"ceiling": int(ceiling), "agent_id": agent_id, "tenant": tenant})
 
     def session(
         self, taint: Classification, *, agent_id: str = "alice", tenant: str = "acme", conversation_id: str = ""
@@ -172,6 +169,24 @@ class Service:
         host = self.host(tenant)
         agent_id = self.agent(agent_id, tenant)
         return host.session(host.open_session(agent_id=agent_id, taint=int(taint), conversation_id=conversation_id))
+
+
+_OF_AGENT = (
+    "(tenant, agent) = (SELECT tenant.tenant, agent.agent FROM vault.agent JOIN vault.tenant USING (tenant)"
+    " WHERE (agent_id, name) = (%(agent_id)s, %(tenant)s))"
+)
+_LOWER = (
+    f"UPDATE vault.agent SET ceiling = %(ceiling)s, known_from = %(ceiling)s WHERE {_OF_AGENT}",
+    "INSERT INTO vault.conversation (tenant, agent, conversation_id, ceiling, taint)"
+    " SELECT tenant, agent, conversation_id, greatest(%(ceiling)s, taint), taint FROM vault.conversation"
+    f" WHERE {_OF_AGENT} ON CONFLICT DO NOTHING",
+    "UPDATE vault.session SET ceiling = greatest(%(ceiling)s, (SELECT max(taint) FROM vault.conversation"
+    " WHERE (conversation.agent, conversation.conversation_id) = (session.agent, session.conversation_id)))"
+    f" WHERE {_OF_AGENT}",
+    "DELETE FROM vault.conversation WHERE NOT EXISTS (SELECT FROM vault.session WHERE (session.agent,"
+    " session.conversation_id, session.ceiling) = (conversation.agent, conversation.conversation_id,"
+    f" conversation.ceiling)) AND {_OF_AGENT}",
+)
 
 
 def new_host_key(database: Database, tenant: str, ceiling: Classification) -> str:

@@ -129,7 +129,7 @@ SELECT agent.agent
 SELECT conversation.agent
   FROM vault.conversation
  WHERE conversation.tenant = %(tenant)s
- ORDER BY conversation.agent, conversation.conversation_id
+ ORDER BY conversation.agent, conversation.conversation_id, conversation.ceiling
    FOR UPDATE;
 
 -- name: lock_sessions

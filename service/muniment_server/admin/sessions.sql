@@ -23,14 +23,14 @@ WITH closed AS (
        AND (%(tenant)s::bigint IS NULL OR closed.tenant = %(tenant)s)
        AND (%(agent)s::bigint IS NULL OR closed.agent = %(agent)s)
        AND (%(session_ids)s::uuid[] IS NULL OR closed.session_id = ANY(%(session_ids)s))
- RETURNING closed.tenant, closed.agent, closed.session_id, closed.conversation_id
+ RETURNING closed.tenant, closed.agent, closed.session_id, closed.conversation_id, closed.ceiling
 ),
 logged AS (
     INSERT INTO muniment_control.audit AS logged (tenant, event_id, agent, level, session_id, method, outcome, reason)
     SELECT closed.tenant, gen_random_uuid(), closed.agent, conversation.taint, closed.session_id, %(command)s, 'CLOSED',
            'by ' || %(login)s::text
       FROM closed
-           JOIN vault.conversation USING (tenant, agent, conversation_id)
+           JOIN vault.conversation USING (tenant, agent, conversation_id, ceiling)
 )
 SELECT count(*) AS rows
   FROM closed;

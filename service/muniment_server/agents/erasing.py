@@ -155,10 +155,13 @@ class _Level:
 
 
 def begin(scope: HostScope, agent_id: str, kind: ItemKind) -> Erasure:
-    """Let the eraser see items of one kind. Writes the audit row of the call. Raises AgentNotFound."""
+    """Let the eraser see items of one kind. Writes the audit row of the call.
+
+    Raises AgentNotFound or AgentAboveCeiling.
+    """
     erasure = scope.change("begin_erasure", Erasure, agent_id=agent_id, kind=kind)
     if erasure is None:
-        raise AgentNotFound
+        scope.refuse_agents(agent_id)
     return erasure
 
 

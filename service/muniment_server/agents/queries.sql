@@ -1,4 +1,5 @@
--- Agents, as the control role. For a host, agents above the ceiling of its key do not exist.
+-- Agents, as the control role. For a host, agents that its key does not know do not exist: those whose `known_from` is above its
+-- ceiling. What changes an agent needs a key that reaches the ceiling of the agent.
 -- Locks are taken in this order: tenant, agent, conversation, session.
 
 -- name: lock_tenant
@@ -47,14 +48,15 @@ SELECT bound.name, bound.most, coalesce(bound.given, 0) AS given, coalesce(bound
 -- name: create_agent
 -- Create an agent with its four write locks and its first blocks, and an audit row for each. No row: the id is taken.
 WITH created AS (
-    INSERT INTO vault.agent AS created (tenant, agent, agent_id, display_name, language, ceiling, memory_enabled,
+    INSERT INTO vault.agent AS created (tenant, agent, agent_id, display_name, language, ceiling, known_from, memory_enabled,
                                         user_profile_enabled, memory_char_limit, user_char_limit, calls_per_second, max_items,
                                         max_bytes, max_revisions, create_time, update_time)
-    SELECT %(tenant)s, %(agent)s, %(agent_id)s, %(display_name)s, %(language)s, %(agent_ceiling)s, %(memory_enabled)s,
+    SELECT %(tenant)s, %(agent)s, %(agent_id)s, %(display_name)s, %(language)s, %(agent_ceiling)s,
+           least(%(known_from)s::smallint, %(agent_ceiling)s::smallint), %(memory_enabled)s,
            %(user_profile_enabled)s, %(memory_char_limit)s, %(user_char_limit)s, %(calls_per_second)s, %(max_items)s,
            %(max_bytes)s, %(max_revisions)s, vault.clock(), vault.clock()
         ON CONFLICT DO NOTHING
- RETURNING created.agent, created.agent_id, created.display_name, created.language, created.ceiling, created.memory_enabled,
+ RETURNING created.agent, created.agent_id, created.display_name, created.language, created.ceiling, created.known_from, created.memory_enabled,
            created.user_profile_enabled, created.memory_char_limit, created.user_char_limit, created.calls_per_second,
            created.max_items, created.max_bytes, created.max_revisions, created.create_time, created.update_time
 ),
@@ -113,19 +115,19 @@ logged AS (
                  FROM block
            ) AS event
 )
-SELECT created.agent_id, created.display_name, created.language, created.ceiling, created.memory_enabled,
+SELECT created.agent_id, created.display_name, created.language, created.ceiling, created.known_from, created.memory_enabled,
        created.user_profile_enabled, created.memory_char_limit, created.user_char_limit, created.calls_per_second, created.max_items, created.max_bytes,
        created.max_revisions, created.create_time, created.update_time
   FROM created;
 
 -- name: get_agent
-SELECT agent.agent_id, agent.display_name, agent.language, agent.ceiling, agent.memory_enabled, agent.user_profile_enabled,
+SELECT agent.agent_id, agent.display_name, agent.language, agent.ceiling, agent.known_from, agent.memory_enabled, agent.user_profile_enabled,
        agent.memory_char_limit, agent.user_char_limit, agent.calls_per_second, agent.max_items, agent.max_bytes,
        agent.max_revisions, agent.create_time, agent.update_time
   FROM vault.agent
  WHERE agent.tenant = %(tenant)s
    AND agent.agent_id = %(agent_id)s
-   AND agent.ceiling <= %(ceiling)s;
+   AND agent.known_from <= %(ceiling)s;
 
 -- name: get_public_storage
 -- What an agent stores at one level. A query for each: one for all would wait for locks above the agent's ceiling.
@@ -138,7 +140,7 @@ SELECT 1 AS classification, coalesce(sum(storage_size.items), 0)::bigint AS item
            AND storage_size.agent = agent.agent
  WHERE agent.tenant = %(tenant)s
    AND agent.agent_id = %(agent_id)s
-   AND agent.ceiling <= %(ceiling)s
+   AND agent.known_from <= %(ceiling)s
  GROUP BY agent.agent;
 
 -- name: get_internal_storage
@@ -150,7 +152,7 @@ SELECT 2 AS classification, coalesce(sum(storage_size.items), 0)::bigint AS item
            AND storage_size.agent = agent.agent
  WHERE agent.tenant = %(tenant)s
    AND agent.agent_id = %(agent_id)s
-   AND agent.ceiling <= %(ceiling)s
+   AND agent.known_from <= %(ceiling)s
  GROUP BY agent.agent;
 
 -- name: get_confidential_storage
@@ -162,7 +164,7 @@ SELECT 3 AS classification, coalesce(sum(storage_size.items), 0)::bigint AS item
            AND storage_size.agent = agent.agent
  WHERE agent.tenant = %(tenant)s
    AND agent.agent_id = %(agent_id)s
-   AND agent.ceiling <= %(ceiling)s
+   AND agent.known_from <= %(ceiling)s
  GROUP BY agent.agent;
 
 -- name: get_restricted_storage
@@ -174,18 +176,18 @@ SELECT 4 AS classification, coalesce(sum(storage_size.items), 0)::bigint AS item
            AND storage_size.agent = agent.agent
  WHERE agent.tenant = %(tenant)s
    AND agent.agent_id = %(agent_id)s
-   AND agent.ceiling <= %(ceiling)s
+   AND agent.known_from <= %(ceiling)s
  GROUP BY agent.agent;
 
 -- name: list_agents
 -- One page by id.
-SELECT agent.agent_id, agent.display_name, agent.language, agent.ceiling, agent.memory_enabled, agent.user_profile_enabled,
+SELECT agent.agent_id, agent.display_name, agent.language, agent.ceiling, agent.known_from, agent.memory_enabled, agent.user_profile_enabled,
        agent.memory_char_limit, agent.user_char_limit, agent.calls_per_second, agent.max_items, agent.max_bytes,
        agent.max_revisions, agent.create_time, agent.update_time
   FROM vault.agent
  WHERE agent.tenant = %(tenant)s
    AND agent.agent_id > %(after)s
-   AND agent.ceiling <= %(ceiling)s
+   AND agent.known_from <= %(ceiling)s
    AND agent.delete_time IS NULL
  ORDER BY agent.agent_id
  LIMIT %(limit)s;
@@ -196,6 +198,7 @@ WITH updated AS (
     UPDATE vault.agent AS updated
        SET display_name         = coalesce(%(display_name)s, updated.display_name),
            language             = coalesce(%(language)s, updated.language),
+           known_from           = least(coalesce(%(known_from)s::smallint, updated.known_from), updated.ceiling),
            memory_enabled       = coalesce(%(memory_enabled)s, updated.memory_enabled),
            user_profile_enabled = coalesce(%(user_profile_enabled)s, updated.user_profile_enabled),
            memory_char_limit    = coalesce(%(memory_char_limit)s, updated.memory_char_limit),
@@ -209,7 +212,7 @@ WITH updated AS (
        AND updated.agent_id = %(agent_id)s
        AND updated.ceiling <= %(ceiling)s
        AND updated.delete_time IS NULL
- RETURNING updated.agent, updated.agent_id, updated.display_name, updated.language, updated.ceiling, updated.memory_enabled,
+ RETURNING updated.agent, updated.agent_id, updated.display_name, updated.language, updated.ceiling, updated.known_from, updated.memory_enabled,
            updated.user_profile_enabled, updated.memory_char_limit, updated.user_char_limit, updated.calls_per_second,
            updated.max_items, updated.max_bytes, updated.max_revisions, updated.create_time, updated.update_time
 ),
@@ -218,7 +221,7 @@ logged AS (
     SELECT %(tenant)s, %(change_id)s, updated.agent, 1, %(host_key_id)s, 'UpdateAgent', 'OK'
       FROM updated
 )
-SELECT updated.agent_id, updated.display_name, updated.language, updated.ceiling, updated.memory_enabled,
+SELECT updated.agent_id, updated.display_name, updated.language, updated.ceiling, updated.known_from, updated.memory_enabled,
        updated.user_profile_enabled, updated.memory_char_limit, updated.user_char_limit, updated.calls_per_second, updated.max_items, updated.max_bytes,
        updated.max_revisions, updated.create_time, updated.update_time
   FROM updated;
@@ -249,11 +252,12 @@ SELECT conversation.conversation_id
            SELECT
              FROM vault.session
             WHERE session.tenant = %(tenant)s
-              AND (session.agent, session.conversation_id) = (conversation.agent, conversation.conversation_id)
+              AND (session.agent, session.conversation_id, session.ceiling)
+                  = (conversation.agent, conversation.conversation_id, conversation.ceiling)
               AND session.close_time IS NULL
               AND session.expire_time > vault.clock()
        )
- ORDER BY conversation.conversation_id
+ ORDER BY conversation.conversation_id, conversation.ceiling
    FOR UPDATE;
 
 -- name: delete_agent
@@ -350,16 +354,17 @@ WITH owner AS MATERIALIZED ( -- FOR SHARE: the mark of DeleteAgent waits
        FOR SHARE
 ),
 begun AS (
-    INSERT INTO vault.conversation AS begun (tenant, agent, conversation_id, taint, create_time)
-    SELECT %(tenant)s, owner.agent, %(session_id)s::text, %(level)s, vault.clock()
+    INSERT INTO vault.conversation AS begun (tenant, agent, conversation_id, ceiling, taint, create_time)
+    SELECT %(tenant)s, owner.agent, %(session_id)s::text, owner.ceiling, %(level)s, vault.clock()
       FROM owner
      WHERE owner.ceiling >= %(level)s
- RETURNING begun.agent, begun.conversation_id
+ RETURNING begun.agent, begun.conversation_id, begun.ceiling
 ),
 opened AS (
-    INSERT INTO vault.session AS opened (tenant, agent, session_id, conversation_id, level, token_hash, create_time, expire_time)
-    SELECT %(tenant)s, begun.agent, %(session_id)s::uuid, begun.conversation_id, %(level)s, %(token_hash)s, vault.clock(),
-           vault.clock() + %(ttl)s
+    INSERT INTO vault.session AS opened (tenant, agent, session_id, conversation_id, ceiling, level, token_hash, create_time,
+                                         expire_time)
+    SELECT %(tenant)s, begun.agent, %(session_id)s::uuid, begun.conversation_id, begun.ceiling, %(level)s, %(token_hash)s,
+           vault.clock(), vault.clock() + %(ttl)s
       FROM begun
  RETURNING opened.agent, opened.session_id
 ),

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from muniment_server.agents import tenant_limits
 from muniment_server.domain.budgets import MemorySettings
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, meet
 from muniment_server.domain.errors import AgentExists, AgentNotFound, ByteQuotaExceeded, ItemQuotaExceeded
 from muniment_server.domain.ids import AgentNumber
 from muniment_server.domain.limits import AgentLimits
@@ -29,6 +29,7 @@ class Agent:
     display_name: str
     language: str
     ceiling: Classification
+    known_from: Classification
     memory_enabled: bool
     user_profile_enabled: bool
     memory_char_limit: int
@@ -62,12 +63,14 @@ def create(
     display_name: str,
     language: str,
     ceiling: Classification | None,
+    known_from: Classification | None,
     settings: MemorySettings,
     limits: AgentLimits,
     first_blocks: Mapping[str, str],
 ) -> Agent:
     """Create an agent with its PUBLIC *first_blocks* by label. *ceiling* None: that of the host key.
 
+    *known_from* None, or above the ceiling: the ceiling.
     Settings and limits are complete. Raises CeilingExceeded, AgentExists or QuotaExceeded.
     """
     if ceiling is not None:
@@ -84,6 +87,7 @@ def create(
             display_name=display_name,
             language=language,
             agent_ceiling=ceiling or scope.ceiling,
+            known_from=known_from,
             labels=list(first_blocks),
             contents=list(first_blocks.values()),
             item_ids=[scope.new_uuid() for _ in first_blocks],
@@ -107,12 +111,15 @@ def _require_room(first_blocks: Mapping[str, str], limits: AgentLimits) -> None:
 
 def get(scope: HostScope, agent_id: str) -> Agent:
     """One agent. Raises AgentNotFound."""
-    return _found(scope.first("get_agent", Agent, agent_id=agent_id))
+    agent = scope.first("get_agent", Agent, agent_id=agent_id)
+    if agent is None:
+        raise AgentNotFound
+    return agent
 
 
 def storage(scope: HostScope, agent: Agent) -> list[Storage]:
-    """What the agent stores at each level up to its ceiling, the lowest first."""
-    levels = [level for level in Classification if level.can_flow_to(agent.ceiling)]
+    """What the agent stores at each level up to its ceiling and that of the key, the lowest first."""
+    levels = [level for level in Classification if level.can_flow_to(meet(agent.ceiling, scope.ceiling))]
     found = (scope.first(f"get_{level.name.lower()}_storage", Storage, agent_id=agent.agent_id) for level in levels)
     return [row for row in found if row is not None]
 
@@ -129,32 +136,31 @@ def update(
     *,
     display_name: str | None,
     language: str | None,
+    known_from: Classification | None,
     settings: MemorySettings,
     limits: AgentLimits,
 ) -> Agent:
-    """Change what is not None. Raises AgentNotFound or TenantQuotaExceeded."""
-    fields = {"agent_id": agent_id, "display_name": display_name, "language": language}
+    """Change what is not None. Raises AgentNotFound, AgentAboveCeiling or TenantQuotaExceeded."""
+    fields = {"agent_id": agent_id, "display_name": display_name, "language": language, "known_from": known_from}
     with tenant_limits.room_for_change(scope, agent_id, limits):
         updated = scope.send(
             "update_agent", Agent, change_id=scope.new_uuid(), **fields, **asdict(settings), **asdict(limits)
         )
-    return _found(updated())
+    agent = updated()
+    if agent is None:
+        scope.refuse_agents(agent_id)
+    return agent
 
 
 def delete(scope: HostScope, agent_id: str) -> None:
-    """Delete the agent: its id is free, its sessions are closed, and the eraser erases the rest. Raises AgentNotFound.
+    """Delete the agent: its id is free, its sessions are closed, and the eraser erases the rest.
 
-    In this order, or it would deadlock with writers: mark the agent, lock its conversations, free its id.
+    In this order, or it would deadlock with writers: mark the agent, lock its conversations, free its id. Raises
+    AgentNotFound or AgentAboveCeiling.
     """
     with scope.transaction():
         scope.execute("mark_agent", agent_id=agent_id)
         scope.execute("lock_conversations", agent_id=agent_id)
         deleted = scope.send("delete_agent", _Deleted, agent_id=agent_id, change_id=scope.new_uuid())
     if deleted() is None:
-        raise AgentNotFound
-
-
-def _found(agent: Agent | None) -> Agent:
-    if agent is None:
-        raise AgentNotFound
-    return agent
+        scope.refuse_agents(agent_id)

@@ -30,29 +30,31 @@ class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
                 display_name=display_name,
                 language=request.language,
                 ceiling=Classification(request.ceiling) if request.HasField("ceiling") else None,
+                known_from=Classification(request.known_from) if request.HasField("known_from") else None,
                 settings=settings,
                 limits=limits,
                 first_blocks=first_blocks,
             )
-        return pb.CreateAgentResponse(agent=wire.agent_to_proto(agent))
+            return pb.CreateAgentResponse(agent=wire.agent_to_proto(agent, scope.ceiling))
 
     def GetAgent(self, request: pb.GetAgentRequest, context: CallContext) -> pb.GetAgentResponse:
         with context.host_scope() as scope:
             agent = repository.get(scope, request.agent_id)
             storage = repository.storage(scope, agent)
-        return pb.GetAgentResponse(
-            agent=wire.agent_to_proto(agent), storage=[wire.storage_to_proto(one, agent) for one in storage]
-        )
+            return pb.GetAgentResponse(
+                agent=wire.agent_to_proto(agent, scope.ceiling),
+                storage=[wire.storage_to_proto(one, agent) for one in storage],
+            )
 
     def ListAgents(self, request: pb.ListAgentsRequest, context: CallContext) -> pb.ListAgentsResponse:
         pager = context.pager()
         (after,) = pager.last(request.page_token) or [""]
         with context.host_scope() as scope:
             agents, more = repository.list_agents(scope, after=after, limit=paging.page_size(request.page_size))
-        return pb.ListAgentsResponse(
-            agents=map(wire.agent_to_proto, agents),
-            next_page_token=pager.token(agents[-1].agent_id) if more else "",
-        )
+            return pb.ListAgentsResponse(
+                agents=[wire.agent_to_proto(agent, scope.ceiling) for agent in agents],
+                next_page_token=pager.token(agents[-1].agent_id) if more else "",
+            )
 
     def UpdateAgent(self, request: pb.UpdateAgentRequest, context: CallContext) -> pb.UpdateAgentResponse:
         display_name = None
@@ -64,10 +66,11 @@ class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
                 request.agent_id,
                 display_name=display_name,
                 language=request.language if request.HasField("language") else None,
+                known_from=Classification(request.known_from) if request.HasField("known_from") else None,
                 settings=wire.settings_from_proto(request.memory_settings),
                 limits=wire.limits_from_proto(request.limits),
             )
-        return pb.UpdateAgentResponse(agent=wire.agent_to_proto(agent))
+            return pb.UpdateAgentResponse(agent=wire.agent_to_proto(agent, scope.ceiling))
 
     def DeleteAgent(self, request: pb.DeleteAgentRequest, context: CallContext) -> pb.DeleteAgentResponse:
         with context.host_scope() as scope:

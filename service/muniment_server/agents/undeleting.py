@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from muniment_server.domain.classification import Classification
-from muniment_server.domain.errors import AgentCeilingExceeded, AgentNotFound
+from muniment_server.domain.errors import AgentCeilingExceeded
 from muniment_server.domain.ids import SessionId
 from muniment_server.domain.items import ItemKind
 from muniment_server.items import undeleting
@@ -39,7 +39,8 @@ class _Ended:
 def undelete(context: CallContext, agent_id: str, kind: ItemKind, name: str, level: Classification) -> None:
     """Bring the item back that was deleted last under *name* at *level*.
 
-    Raises CeilingExceeded, AgentNotFound, AgentCeilingExceeded, or what `items.undeleting.undelete` raises.
+    Raises CeilingExceeded, AgentNotFound, AgentAboveCeiling, AgentCeilingExceeded, or what `items.undeleting.undelete`
+    raises.
     """
     with _session(context, agent_id, kind, level) as session_id, context.undeleting_scope(session_id) as scope:
         undeleting.undelete(scope, kind, name)
@@ -69,7 +70,7 @@ def _begin(scope: HostScope, agent_id: str, kind: ItemKind, level: Classificatio
         ttl=_TTL,
     )
     if begun is None:
-        raise AgentNotFound
+        scope.refuse_agents(agent_id)
     if begun.session_id is None:
         scope.record_refusal("AGENT_CEILING_EXCEEDED", agent_id=agent_id)
         raise AgentCeilingExceeded

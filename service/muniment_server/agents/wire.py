@@ -12,6 +12,7 @@ from muniment_server.agents.erasing import Target
 from muniment_server.agents.repository import FIRST_BLOCKS, Agent, Storage
 from muniment_server.domain import text
 from muniment_server.domain.budgets import MemorySettings
+from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import FieldViolation, InvalidArgument
 from muniment_server.domain.ids import ItemId
 from muniment_server.domain.items import ItemKind, Version
@@ -72,13 +73,14 @@ def _is_nearly(stored: int, most: int) -> bool:
     return stored >= max(NEARLY_FULL * most, 1)
 
 
-def agent_to_proto(agent: Agent) -> agent_pb2.Agent:
-    """An agent."""
+def agent_to_proto(agent: Agent, key: Classification) -> agent_pb2.Agent:
+    """An agent, for a host whose key has the ceiling *key*: a higher one of the agent is not shown."""
     return agent_pb2.Agent(
         agent_id=agent.agent_id,
         display_name=agent.display_name,
         language=agent.language,
-        ceiling=level_to_proto(agent.ceiling),
+        ceiling=level_to_proto(agent.ceiling if agent.ceiling.can_flow_to(key) else None),
+        known_from=level_to_proto(agent.known_from),
         memory_settings=agent_pb2.MemorySettings(
             memory_enabled=agent.memory_enabled,
             user_profile_enabled=agent.user_profile_enabled,

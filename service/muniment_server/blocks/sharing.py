@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import (
     AgentCeilingExceeded,
-    AgentNotFound,
     BlockExists,
     BlockNotAttached,
     ByteQuotaExceeded,
@@ -67,7 +66,7 @@ class _Consumer:
 def create(scope: HostScope, owner_agent_id: str, label: str, content: str) -> None:
     """Declare a block as shared; create its PUBLIC version if there is none.
 
-    Raises AgentNotFound, BlockExists, or QuotaExceeded if the limits of the agent have no room for it.
+    Raises AgentNotFound, AgentAboveCeiling, BlockExists, or QuotaExceeded if the limits of the agent have no room.
     """
     with scope.transaction():
         owner = scope.send("lock_agent", _Agent, owner_agent_id=owner_agent_id)
@@ -83,7 +82,7 @@ def create(scope: HostScope, owner_agent_id: str, label: str, content: str) -> N
         if created is not None and created.is_new:
             _require_room(created, content)
     if owner() is None:
-        raise AgentNotFound
+        scope.refuse_agents(owner_agent_id)
     if created is None:
         raise BlockExists
 
@@ -97,31 +96,37 @@ def _require_room(created: _Created, content: str) -> None:
 
 
 def delete(scope: HostScope, owner_agent_id: str, label: str) -> None:
-    """End a declaration and all its links. Raises AgentNotFound, SharedBlockNotFound."""
+    """End a declaration and all its links. Raises AgentNotFound, AgentAboveCeiling, SharedBlockNotFound."""
     row = scope.change("delete_shared_block", _Declaration, owner_agent_id=owner_agent_id, label=label)
     if row is None or row.owner is None:
-        raise AgentNotFound
+        scope.refuse_agents(owner_agent_id)
     if row.declared is None:
         raise SharedBlockNotFound
 
 
 def attach(scope: HostScope, owner_agent_id: str, label: str, agent_id: str) -> None:
-    """Let an agent read a shared block. Raises AgentNotFound, SharedBlockNotFound or AgentCeilingExceeded."""
+    """Let an agent read a shared block.
+
+    Raises AgentNotFound, AgentAboveCeiling, SharedBlockNotFound or AgentCeilingExceeded.
+    """
     parties = {"owner_agent_id": owner_agent_id, "agent_id": agent_id}
     with scope.transaction():
         scope.execute("lock_parties", **parties)
         attached = scope.send("attach_block", _Attached, label=label, change_id=scope.new_uuid(), **parties)
     row = attached()
-    _require_declared(row)
+    _require_declared(scope, row, owner_agent_id, agent_id)
     if row is not None and row.above is not None:
         scope.record_refusal("AGENT_CEILING_EXCEEDED", agent_id=agent_id)
         raise AgentCeilingExceeded
 
 
 def detach(scope: HostScope, owner_agent_id: str, label: str, agent_id: str) -> None:
-    """End the link of an agent to a shared block. Raises AgentNotFound, SharedBlockNotFound, BlockNotAttached."""
+    """End the link of an agent to a shared block.
+
+    Raises AgentNotFound, AgentAboveCeiling, SharedBlockNotFound, BlockNotAttached.
+    """
     row = scope.change("detach_block", _Detached, owner_agent_id=owner_agent_id, label=label, agent_id=agent_id)
-    _require_declared(row)
+    _require_declared(scope, row, owner_agent_id, agent_id)
     if row is None or row.detached is None:
         raise BlockNotAttached
 
@@ -131,21 +136,21 @@ def consumers(
 ) -> tuple[Sequence[str], bool]:
     """Up to *limit* ids, after *after*, of the agents that read a shared block; and whether there are more.
 
-    Raises AgentNotFound, SharedBlockNotFound.
+    Raises AgentNotFound, AgentAboveCeiling, SharedBlockNotFound.
     """
     rows = scope.rows(
         "list_block_consumers", _Consumer, owner_agent_id=owner_agent_id, label=label, after=after, limit=limit + 1
     )
     if not rows:
-        raise AgentNotFound
+        scope.refuse_agents(owner_agent_id)
     if rows[0] is None:
         raise SharedBlockNotFound
     agent_ids = [row.agent_id for row in rows if row is not None and row.agent_id is not None]
     return agent_ids[:limit], len(agent_ids) > limit
 
 
-def _require_declared(row: _Link | None) -> None:
+def _require_declared(scope: HostScope, row: _Link | None, *agent_ids: str) -> None:
     if row is None or row.owner is None or row.consumer is None:
-        raise AgentNotFound
+        scope.refuse_agents(*agent_ids)
     if row.declared is None:
         raise SharedBlockNotFound

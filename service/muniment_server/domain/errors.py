@@ -8,6 +8,8 @@ MunimentError
 │   ├── PrincipalNotAllowed     the method is not for this kind of caller
 │   ├── CeilingExceeded         above the host key's ceiling
 │   ├── AgentCeilingExceeded    the level is above the agent's ceiling
+│   ├── ConversationCeilingExceeded  the level is above the conversation's ceiling
+│   ├── AgentAboveCeiling       the key knows the agent, but does not reach its ceiling
 │   ├── AgentNotFound
 │   ├── SessionNotFound
 │   ├── MemoryNotFound
@@ -60,6 +62,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from muniment_server.domain.budgets import BudgetEntry, Usage
+from muniment_server.domain.classification import Classification
 
 
 class MunimentError(Exception):
@@ -111,8 +114,16 @@ class AgentCeilingExceeded(Refusal):
     """The level is above the ceiling of the agent."""
 
 
+class ConversationCeilingExceeded(Refusal):
+    """The level is above the ceiling of the conversation."""
+
+
+class AgentAboveCeiling(Refusal):
+    """The host key knows the agent, but changes it only if it reaches the ceiling of the agent."""
+
+
 class AgentNotFound(Refusal):
-    """The tenant has no such agent, or it is above the ceiling of the host key."""
+    """The tenant has no such agent, or the host key does not know it."""
 
 
 class SessionNotFound(Refusal):
@@ -176,7 +187,11 @@ class ItemExists(Refusal):
 
 
 class ConversationTainted(Refusal):
-    """The session would be opened below the taint of its conversation."""
+    """The session would be opened below the *taint* of its conversation."""
+
+    def __init__(self, taint: Classification) -> None:
+        super().__init__()
+        self.taint = taint
 
 
 class WriteLevelMismatch(Refusal):

@@ -22,3 +22,5 @@ class Session:
     create_time: datetime
     expire_time: datetime
     close_time: datetime | None
+    ceiling: Classification | None
+    """Of the conversation, for hosts."""

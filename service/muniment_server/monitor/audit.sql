@@ -1,15 +1,27 @@
 -- The relations that the queries of the auditor may name: see scope.sql.
 
 -- name: audit
--- The audit rows of the host's tenant, up to the ceiling of its key, but for those of agents above it. A ceiling that is not
--- known is taken to be the highest: that of agents that were erased before ceilings were kept, or that a restored backup lacks.
+-- The audit rows of the host's tenant, up to the ceiling of its key. An event of a session is for keys that reach the ceiling of
+-- its conversation; another one, for the key that did it and for those that reach the ceiling of the agent. No event is for a key
+-- that does not know the agent. A ceiling that is not known is taken to be the highest: that of agents that were erased before
+-- ceilings were kept, or that a restored backup lacks.
 SELECT audit.*
   FROM audit
  WHERE audit.tenant = %(tenant)s
    AND audit.level <= %(ceiling)s
    AND coalesce(
            (
-               SELECT agent.ceiling
+               SELECT greatest(session.ceiling, agent.known_from)
+                 FROM vault.session
+                      JOIN vault.agent
+                           ON agent.tenant = %(tenant)s
+                          AND agent.agent = session.agent
+                WHERE session.tenant = %(tenant)s
+                  AND session.session_id = audit.session_id
+                  AND session.agent = audit.agent
+           ),
+           (
+               SELECT CASE WHEN audit.host_key_id = %(host_key_id)s THEN agent.known_from ELSE agent.ceiling END
                  FROM vault.agent
                 WHERE agent.tenant = %(tenant)s
                   AND agent.agent = audit.agent

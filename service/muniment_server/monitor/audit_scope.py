@@ -15,7 +15,7 @@ _R = TypeVar("_R")
 
 
 class AuditScope:
-    """The audit rows of one host's tenant, up to its ceiling."""
+    """The audit rows of one host's tenant that its key may see."""
 
     def __init__(self, connection: psycopg.Connection[Any], host: HostIdentity) -> None:
         self._connection = connection
@@ -31,6 +31,10 @@ class AuditScope:
         if self._ended:
             raise PolicyViolation(f"{name} is run in a scope after its end")
         cursor: Any = self._connection.cursor(row_factory=row_of(row))
-        identity = {"tenant": self._host.tenant, "ceiling": self._host.ceiling}
+        identity = {
+            "tenant": self._host.tenant,
+            "ceiling": self._host.ceiling,
+            "host_key_id": self._host.host_key_id,
+        }
         rows: list[_R] = cursor.execute(AUDIT_QUERIES[name], {**parameters, **identity}).fetchall()
         return rows

@@ -26,6 +26,7 @@ _QUERIES = queries.load(__package__, "catalog.sql")
 _AGENT_COLUMNS = (
     "agent_id", "display_name", "language", "memory_enabled", "user_profile_enabled", "memory_char_limit",
     "user_char_limit", "calls_per_second", "max_items", "max_bytes", "max_revisions", "update_time", "delete_time",
+    "known_from",
 )  # fmt: skip
 _READ = ("item", "chunk", "stat", "meaning", "remote_embedding", "embedding_list")
 _LEVEL_TABLES = (*_READ, "revision", "shelf", "audit", "storage")
@@ -271,8 +272,13 @@ def _auditor() -> Iterator[Fact]:
         yield Fact(role, f"schema {schema}", "USAGE")
     for schema in (role, roles.CONTROL, *roles.LEVELS):
         yield Fact(role, f"{schema}.audit", "SELECT")
-    for column in ("tenant", "agent", "agent_id", "ceiling"):
-        yield Fact(role, "vault.agent", f"SELECT ({column})")
+    yield from (
+        Fact(role, "vault.agent", right)
+        for right in _on("SELECT", "tenant", "agent", "agent_id", "ceiling", "known_from")
+    )
+    yield from (
+        Fact(role, "vault.session", right) for right in _on("SELECT", "tenant", "agent", "session_id", "ceiling")
+    )
     yield Fact(role, f"{roles.CONTROL}.erased_agent", "SELECT")
     yield Fact(role, "vault.tenant", "SELECT (tenant)")
     yield from (Fact(role, f"{role}.{table}", right) for table in _SEALS for right in ("SELECT", "INSERT"))

@@ -45,7 +45,7 @@ SELECT %(tenant)s, %(change_id)s,
                  FROM vault.agent
                 WHERE agent.tenant = %(tenant)s
                   AND agent.agent_id = %(agent_id)s
-                  AND agent.ceiling <= %(ceiling)s
+                  AND agent.known_from <= %(ceiling)s
            ),
            (
                SELECT session.agent
@@ -53,10 +53,22 @@ SELECT %(tenant)s, %(change_id)s,
                       JOIN vault.agent
                            ON agent.tenant = %(tenant)s
                           AND agent.agent = session.agent
-                          AND agent.ceiling <= %(ceiling)s
+                          AND agent.known_from <= %(ceiling)s
                           AND agent.delete_time IS NULL
                 WHERE session.tenant = %(tenant)s
                   AND session.session_id = %(session_id)s::uuid
+                  AND session.ceiling <= %(ceiling)s
            )
        ),
        greatest(%(level)s::smallint, %(ceiling)s::smallint), %(host_key_id)s, %(session_id)s::uuid, %(method)s, %(outcome)s;
+
+-- name: find_known_agent
+-- Of some agents, the one with the highest ceiling that the key knows.
+SELECT agent.agent_id, agent.ceiling
+  FROM vault.agent
+ WHERE agent.tenant = %(tenant)s
+   AND agent.agent_id = ANY(%(agent_ids)s)
+   AND agent.known_from <= %(ceiling)s
+   AND agent.delete_time IS NULL
+ ORDER BY agent.ceiling DESC
+ LIMIT 1;

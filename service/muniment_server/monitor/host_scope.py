@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, NoReturn, TypeVar
 from uuid import UUID
 
 from muniment_server.domain.classification import Classification
-from muniment_server.domain.errors import CeilingExceeded
+from muniment_server.domain.errors import AgentAboveCeiling, AgentNotFound, CeilingExceeded
 from muniment_server.domain.ids import IdSource, SessionId, TenantNumber
 from muniment_server.domain.principals import HostIdentity
 from muniment_server.monitor.policy import PolicyViolation
@@ -18,6 +19,12 @@ from muniment_server.postgres.rows import row_of
 from muniment_server.postgres.transaction import transaction
 
 _R = TypeVar("_R")
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    agent_id: str
+    ceiling: Classification
 
 
 class HostScope:
@@ -95,6 +102,17 @@ class HostScope:
         if not level.can_flow_to(self._host.ceiling):
             self.record_refusal("CEILING_EXCEEDED", level=level, agent_id=agent_id, session_id=session_id)
             raise CeilingExceeded
+
+    def refuse_agents(self, *agent_ids: str) -> NoReturn:
+        """Say why a key may not change agents that it does not reach, with an audit row for one that it knows.
+
+        Raises AgentAboveCeiling or AgentNotFound.
+        """
+        known = self._execute("find_known_agent", {"agent_ids": list(agent_ids)}, _Known).fetchone()
+        if known is None or known.ceiling.can_flow_to(self._host.ceiling):
+            raise AgentNotFound
+        self.record_refusal("AGENT_ABOVE_CEILING", agent_id=known.agent_id)
+        raise AgentAboveCeiling
 
     def record_refusal(
         self,

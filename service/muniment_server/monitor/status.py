@@ -49,7 +49,19 @@ _TABLE: dict[type[errors.MunimentError], _Entry] = {
     errors.AgentCeilingExceeded: _Entry(
         StatusCode.PERMISSION_DENIED, "AGENT_CEILING_EXCEEDED", "the level is above the ceiling of the agent"
     ),
-    errors.AgentNotFound: _Entry(StatusCode.NOT_FOUND, "AGENT_NOT_FOUND", "no such agent"),
+    errors.ConversationCeilingExceeded: _Entry(
+        StatusCode.PERMISSION_DENIED,
+        "CONVERSATION_CEILING_EXCEEDED",
+        "the level is above the ceiling of the conversation: begin another one with a key that reaches the level",
+    ),
+    errors.AgentAboveCeiling: _Entry(
+        StatusCode.PERMISSION_DENIED,
+        "AGENT_ABOVE_CEILING",
+        "the ceiling of the agent is above that of the host key: only a key that reaches it may do this",
+    ),
+    errors.AgentNotFound: _Entry(
+        StatusCode.NOT_FOUND, "AGENT_NOT_FOUND", "no such agent, or it is not known to keys of this ceiling"
+    ),
     errors.SessionNotFound: _Entry(StatusCode.NOT_FOUND, "SESSION_NOT_FOUND", "no such session"),
     errors.MemoryNotFound: _Entry(StatusCode.NOT_FOUND, "MEMORY_NOT_FOUND", "no such memory"),
     errors.NoteNotFound: _Entry(StatusCode.NOT_FOUND, "NOTE_NOT_FOUND", "no such note in this tier"),
@@ -84,7 +96,7 @@ _TABLE: dict[type[errors.MunimentError], _Entry] = {
     errors.ConversationTainted: _Entry(
         StatusCode.FAILED_PRECONDITION,
         "CONVERSATION_TAINTED",
-        "the conversation's taint is higher: open the session at it, or reset the conversation",
+        "the conversation's taint is higher: open the session without a taint, or reset the conversation",
     ),
     errors.WriteLevelMismatch: _Entry(
         StatusCode.FAILED_PRECONDITION,

@@ -422,6 +422,8 @@ CREATE TABLE vault.conversation (
     taint smallint NOT NULL,
     create_time timestamp with time zone DEFAULT vault.clock() NOT NULL,
     fence smallint DEFAULT 0 NOT NULL,
+    ceiling smallint DEFAULT 4 NOT NULL,
+    CONSTRAINT ceiling_is_a_level CHECK (((ceiling >= taint) AND (ceiling <= 4))),
     CONSTRAINT fence_is_empty CHECK ((fence = 0)),
     CONSTRAINT taint_is_a_level CHECK (((taint >= 1) AND (taint <= 4)))
 );
@@ -437,6 +439,7 @@ CREATE TABLE vault.session (
     close_time timestamp with time zone,
     level smallint DEFAULT 4 NOT NULL,
     fence smallint DEFAULT 0 NOT NULL,
+    ceiling smallint DEFAULT 4 NOT NULL,
     CONSTRAINT fence_is_empty CHECK ((fence = 0)),
     CONSTRAINT level_is_a_level CHECK (((level >= 1) AND (level <= 4)))
 );
@@ -472,7 +475,9 @@ CREATE TABLE vault.agent (
     max_bytes bigint DEFAULT '4294967296'::bigint NOT NULL,
     max_revisions integer DEFAULT 100000 NOT NULL,
     ceiling smallint DEFAULT 4 NOT NULL,
-    CONSTRAINT ceiling_is_a_level CHECK (((ceiling >= 1) AND (ceiling <= 4)))
+    known_from smallint DEFAULT 4 NOT NULL,
+    CONSTRAINT ceiling_is_a_level CHECK (((ceiling >= 1) AND (ceiling <= 4))),
+    CONSTRAINT known_from_is_a_level CHECK (((known_from >= 1) AND (known_from <= ceiling)))
 );
 
 CREATE VIEW muniment_confidential.agent WITH (security_barrier='true') AS
@@ -1486,9 +1491,10 @@ CREATE VIEW muniment_control.session WITH (security_invoker='true') AS
     session.create_time,
     session.expire_time,
     session.token_hash,
-    0 AS fence
+    0 AS fence,
+    session.ceiling
    FROM (vault.conversation
-     JOIN vault.session USING (tenant, agent, conversation_id))
+     JOIN vault.session USING (tenant, agent, conversation_id, ceiling))
   WHERE ((session.close_time IS NULL) AND (session.expire_time > vault.clock()));
 
 CREATE VIEW muniment_eraser.agent WITH (security_barrier='true') AS
@@ -2489,7 +2495,7 @@ CREATE VIEW muniment_restricted.session WITH (security_barrier='true') AS
     session.expire_time,
     0 AS fence
    FROM (vault.conversation
-     JOIN vault.session USING (tenant, agent, conversation_id))
+     JOIN vault.session USING (tenant, agent, conversation_id, ceiling))
   WHERE ((conversation.taint = 4) AND (session.close_time IS NULL) AND (session.expire_time > vault.clock()));
 
 CREATE VIEW muniment_restricted.agent WITH (security_barrier='true') AS
@@ -3505,7 +3511,7 @@ ALTER TABLE ONLY vault.block_link
     ADD CONSTRAINT block_link_tenant_owner_label_consumer_key UNIQUE (tenant, owner, label, consumer);
 
 ALTER TABLE ONLY vault.conversation
-    ADD CONSTRAINT conversation_pkey PRIMARY KEY (tenant, agent, conversation_id);
+    ADD CONSTRAINT conversation_pkey PRIMARY KEY (tenant, agent, conversation_id, ceiling);
 
 ALTER TABLE ONLY vault.erasure
     ADD CONSTRAINT erasure_pkey PRIMARY KEY (tenant, agent, erasure_id);
@@ -3786,7 +3792,7 @@ ALTER TABLE ONLY vault.host_key
     ADD CONSTRAINT host_key_tenant_fkey FOREIGN KEY (tenant) REFERENCES vault.tenant(tenant);
 
 ALTER TABLE ONLY vault.session
-    ADD CONSTRAINT session_tenant_agent_conversation_id_fkey FOREIGN KEY (tenant, agent, conversation_id) REFERENCES vault.conversation(tenant, agent, conversation_id) ON DELETE CASCADE;
+    ADD CONSTRAINT session_conversation_fkey FOREIGN KEY (tenant, agent, conversation_id, ceiling) REFERENCES vault.conversation(tenant, agent, conversation_id, ceiling) ON DELETE CASCADE;
 
 ALTER TABLE ONLY vault.shared_block
     ADD CONSTRAINT shared_block_tenant_owner_fkey FOREIGN KEY (tenant, owner) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
@@ -3925,7 +3931,15 @@ GRANT UPDATE(taint) ON TABLE vault.conversation TO muniment_control;
 
 GRANT SELECT,INSERT ON TABLE vault.session TO muniment_control;
 
+GRANT SELECT(tenant) ON TABLE vault.session TO muniment_auditor;
+
+GRANT SELECT(agent) ON TABLE vault.session TO muniment_auditor;
+
+GRANT SELECT(session_id) ON TABLE vault.session TO muniment_auditor;
+
 GRANT UPDATE(close_time) ON TABLE vault.session TO muniment_control;
+
+GRANT SELECT(ceiling) ON TABLE vault.session TO muniment_auditor;
 
 GRANT SELECT ON TABLE muniment_confidential.session TO muniment_confidential;
 
@@ -3966,6 +3980,10 @@ GRANT UPDATE(max_bytes) ON TABLE vault.agent TO muniment_control;
 GRANT UPDATE(max_revisions) ON TABLE vault.agent TO muniment_control;
 
 GRANT SELECT(ceiling) ON TABLE vault.agent TO muniment_auditor;
+
+GRANT UPDATE(known_from) ON TABLE vault.agent TO muniment_control;
+
+GRANT SELECT(known_from) ON TABLE vault.agent TO muniment_auditor;
 
 GRANT SELECT ON TABLE muniment_confidential.agent TO muniment_confidential;
 

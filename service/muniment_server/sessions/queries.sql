@@ -1,18 +1,20 @@
--- Conversations and sessions, as the control role. For a host, agents above the ceiling of its key, and their sessions, do not
--- exist. Statements that open or raise a session read the key again, and compare the ceiling of the agent, which never changes.
+-- Conversations and sessions, as the control role. For a host, agents that its key does not know, conversations above the ceiling
+-- of its key, and the sessions of both, do not exist. Statements that open or raise a session read the key again, and compare the
+-- ceiling of the conversation, which never changes.
 -- Locks are taken in this order: agent, conversation, session.
 
 -- name: open_session
--- Open a session; create its conversation, or raise it to the session's taint. No row: the key is not valid or its ceiling too
--- low, or no such agent. session_id NULL: above the agent's ceiling, or the conversation's taint is higher.
+-- Open a session in the conversation of that name with the highest ceiling up to that of the key. If there is none, begin one. A
+-- session at a higher taint raises it; one without a taint takes the conversation's. No row: the key is not valid or its ceiling
+-- too low, or it knows no such agent. session_id NULL: above the ceiling of the agent or of the conversation, or below its taint.
 WITH owner AS MATERIALIZED ( -- FOR SHARE: the mark of DeleteAgent waits
     SELECT agent.agent, agent.agent_id, agent.ceiling
       FROM vault.agent
      WHERE agent.tenant = %(tenant)s
        AND agent.agent_id = %(agent_id)s
-       AND agent.ceiling <= %(ceiling)s
+       AND agent.known_from <= %(ceiling)s
        AND agent.delete_time IS NULL
-       AND %(taint)s::smallint <= (
+       AND coalesce(%(taint)s::smallint, 1) <= (
                SELECT host_key.ceiling
                  FROM host_key
                 WHERE host_key.tenant = %(tenant)s
@@ -20,21 +22,38 @@ WITH owner AS MATERIALIZED ( -- FOR SHARE: the mark of DeleteAgent waits
            )
        FOR SHARE
 ),
-marked AS ( -- DO UPDATE returns the current taint, whatever the snapshot shows, and waits for writers below it
-    INSERT INTO vault.conversation AS marked (tenant, agent, conversation_id, taint, create_time)
-    SELECT %(tenant)s, owner.agent, %(conversation_id)s, %(taint)s, vault.clock()
+known AS MATERIALIZED (
+    SELECT conversation.ceiling, conversation.taint
+      FROM vault.conversation
+     WHERE conversation.tenant = %(tenant)s
+       AND conversation.agent = (SELECT owner.agent FROM owner)
+       AND conversation.conversation_id = %(conversation_id)s
+       AND conversation.ceiling <= %(ceiling)s
+     ORDER BY conversation.ceiling DESC
+     LIMIT 1
+),
+wanted AS MATERIALIZED (
+    SELECT owner.agent, coalesce(known.ceiling, least(owner.ceiling, %(ceiling)s::smallint)) AS ceiling,
+           coalesce(%(taint)s::smallint, known.taint, 1::smallint) AS taint
       FROM owner
-     WHERE owner.ceiling >= %(taint)s
-        ON CONFLICT (tenant, agent, conversation_id) DO UPDATE
+           LEFT JOIN known ON TRUE
+),
+marked AS ( -- DO UPDATE returns the current taint, whatever the snapshot shows, and waits for writers below it
+    INSERT INTO vault.conversation AS marked (tenant, agent, conversation_id, ceiling, taint, create_time)
+    SELECT %(tenant)s, wanted.agent, %(conversation_id)s, wanted.ceiling, wanted.taint, vault.clock()
+      FROM wanted
+     WHERE wanted.ceiling >= wanted.taint
+        ON CONFLICT (tenant, agent, conversation_id, ceiling) DO UPDATE
        SET taint = greatest(marked.taint, excluded.taint)
- RETURNING marked.agent, marked.conversation_id, marked.taint
+ RETURNING marked.agent, marked.conversation_id, marked.ceiling, marked.taint
 ),
 opened AS (
-    INSERT INTO vault.session AS opened (tenant, agent, session_id, conversation_id, level, token_hash, create_time, expire_time)
-    SELECT %(tenant)s, marked.agent, %(session_id)s::uuid, marked.conversation_id, marked.taint, %(token_hash)s, vault.clock(),
-           vault.clock() + %(ttl)s
+    INSERT INTO vault.session AS opened (tenant, agent, session_id, conversation_id, ceiling, level, token_hash, create_time,
+                                         expire_time)
+    SELECT %(tenant)s, marked.agent, %(session_id)s::uuid, marked.conversation_id, marked.ceiling, marked.taint, %(token_hash)s,
+           vault.clock(), vault.clock() + %(ttl)s
       FROM marked
-     WHERE marked.taint = %(taint)s
+     WHERE marked.taint = coalesce(%(taint)s::smallint, marked.taint)
  RETURNING opened.session_id, opened.create_time, opened.expire_time
 ),
 logged AS (
@@ -47,8 +66,9 @@ logged AS (
            LEFT JOIN opened ON TRUE
 )
 SELECT opened.session_id, owner.agent_id, marked.conversation_id, marked.taint, opened.create_time, opened.expire_time,
-       NULL::timestamptz AS close_time, owner.ceiling AS agent_ceiling
+       NULL::timestamptz AS close_time, wanted.ceiling, owner.ceiling AS agent_ceiling
   FROM owner
+       CROSS JOIN wanted
        LEFT JOIN marked ON TRUE
        LEFT JOIN opened ON TRUE;
 
@@ -56,33 +76,38 @@ SELECT opened.session_id, owner.agent_id, marked.conversation_id, marked.taint, 
 -- Any session that a host has opened, up to the ceiling, including closed ones: those of UndeleteItem have the id of their
 -- conversation.
 SELECT session.session_id, agent.agent_id, session.conversation_id, conversation.taint, session.create_time, session.expire_time,
-       session.close_time
+       session.close_time, session.ceiling
   FROM vault.session
        JOIN vault.conversation
             ON conversation.tenant = %(tenant)s
-           AND (conversation.agent, conversation.conversation_id) = (session.agent, session.conversation_id)
+           AND (conversation.agent, conversation.conversation_id, conversation.ceiling)
+               = (session.agent, session.conversation_id, session.ceiling)
        JOIN vault.agent
             ON agent.tenant = %(tenant)s
            AND agent.agent = session.agent
-           AND agent.ceiling <= %(ceiling)s
+           AND agent.known_from <= %(ceiling)s
            AND agent.delete_time IS NULL
  WHERE session.tenant = %(tenant)s
    AND session.session_id = %(session_id)s
+   AND session.ceiling <= %(ceiling)s
    AND session.conversation_id <> session.session_id::text;
 
 -- name: list_sessions
 -- One page of the sessions that hosts have opened for an agent, up to the ceiling, newest first. No row: no such agent. Nulls: nothing more.
-SELECT found.session_id, agent.agent_id, found.conversation_id, found.taint, found.create_time, found.expire_time, found.close_time
+SELECT found.session_id, agent.agent_id, found.conversation_id, found.taint, found.create_time, found.expire_time, found.close_time,
+       found.ceiling
   FROM vault.agent
        LEFT JOIN LATERAL (
            SELECT session.session_id, session.conversation_id, conversation.taint, session.create_time, session.expire_time,
-                  session.close_time
+                  session.close_time, session.ceiling
              FROM vault.session
                   JOIN vault.conversation
                        ON conversation.tenant = %(tenant)s
-                      AND (conversation.agent, conversation.conversation_id) = (session.agent, session.conversation_id)
+                      AND (conversation.agent, conversation.conversation_id, conversation.ceiling)
+                          = (session.agent, session.conversation_id, session.ceiling)
             WHERE session.tenant = %(tenant)s
               AND session.agent = agent.agent
+              AND session.ceiling <= %(ceiling)s
               AND session.conversation_id <> session.session_id::text
               AND (%(include_closed)s OR session.close_time IS NULL AND session.expire_time > vault.clock())
               AND (session.create_time, session.session_id) < (%(before_time)s::timestamptz, %(before_id)s::uuid)
@@ -91,17 +116,18 @@ SELECT found.session_id, agent.agent_id, found.conversation_id, found.taint, fou
        ) AS found ON TRUE
  WHERE agent.tenant = %(tenant)s
    AND agent.agent_id = %(agent_id)s
-   AND agent.ceiling <= %(ceiling)s
+   AND agent.known_from <= %(ceiling)s
  ORDER BY found.create_time DESC, found.session_id DESC;
 
 -- name: raise_taint
--- Raise the conversation of an open session, unless that is above its agent's ceiling. Waits for the writers before it.
+-- Raise the conversation of an open session, unless that is above its ceiling. Waits for the writers before it.
 -- No row: not open, or above the ceiling of the key.
 WITH found AS MATERIALIZED ( -- locks the session too, so that the session that a reset opens is not raised
     SELECT session.*
       FROM session
      WHERE session.tenant = %(tenant)s
        AND session.session_id = %(session_id)s
+       AND session.ceiling <= %(ceiling)s
        AND %(taint)s::smallint <= (
                SELECT host_key.ceiling
                  FROM host_key
@@ -113,7 +139,7 @@ WITH found AS MATERIALIZED ( -- locks the session too, so that the session that 
                  FROM vault.agent
                 WHERE agent.tenant = %(tenant)s
                   AND agent.agent = session.agent
-                  AND agent.ceiling <= %(ceiling)s
+                  AND agent.known_from <= %(ceiling)s
            )
        FOR NO KEY UPDATE
 ),
@@ -128,11 +154,10 @@ raised AS (
     UPDATE vault.conversation AS raised
        SET taint = %(taint)s
       FROM found
-           CROSS JOIN owner
      WHERE raised.tenant = %(tenant)s
-       AND (raised.agent, raised.conversation_id) = (found.agent, found.conversation_id)
+       AND (raised.agent, raised.conversation_id, raised.ceiling) = (found.agent, found.conversation_id, found.ceiling)
        AND found.taint < %(taint)s
-       AND owner.ceiling >= %(taint)s
+       AND found.ceiling >= %(taint)s
  RETURNING raised.taint
 ),
 logged AS (
@@ -142,7 +167,7 @@ logged AS (
            CROSS JOIN raised
 )
 SELECT found.session_id, owner.agent_id, found.conversation_id, greatest(found.taint, %(taint)s) AS taint,
-       found.create_time, found.expire_time, NULL::timestamptz AS close_time, owner.ceiling AS agent_ceiling
+       found.create_time, found.expire_time, NULL::timestamptz AS close_time, found.ceiling, owner.ceiling AS agent_ceiling
   FROM found
        CROSS JOIN owner;
 
@@ -153,12 +178,13 @@ WITH found AS MATERIALIZED (
       FROM session
      WHERE session.tenant = %(tenant)s
        AND session.session_id = %(session_id)s
+       AND session.ceiling <= %(ceiling)s
        AND EXISTS (
                SELECT
                  FROM vault.agent
                 WHERE agent.tenant = %(tenant)s
                   AND agent.agent = session.agent
-                  AND agent.ceiling <= %(ceiling)s
+                  AND agent.known_from <= %(ceiling)s
            )
        FOR NO KEY UPDATE
 ),
@@ -183,12 +209,13 @@ SELECT session.session_id
   FROM session
  WHERE session.tenant = %(tenant)s
    AND session.session_id = %(session_id)s
+   AND session.ceiling <= %(ceiling)s
    AND EXISTS (
            SELECT
              FROM vault.agent
             WHERE agent.tenant = %(tenant)s
               AND agent.agent = session.agent
-              AND agent.ceiling <= %(ceiling)s
+              AND agent.known_from <= %(ceiling)s
        )
    FOR NO KEY UPDATE;
 
@@ -199,12 +226,13 @@ WITH found AS MATERIALIZED (
       FROM session
      WHERE session.tenant = %(tenant)s
        AND session.session_id = %(session_id)s
+       AND session.ceiling <= %(ceiling)s
        AND EXISTS (
                SELECT
                  FROM vault.agent
                 WHERE agent.tenant = %(tenant)s
                   AND agent.agent = session.agent
-                  AND agent.ceiling <= %(ceiling)s
+                  AND agent.known_from <= %(ceiling)s
            )
 ),
 closed AS (
@@ -212,7 +240,7 @@ closed AS (
        SET close_time = vault.clock()
       FROM found
      WHERE closed.tenant = %(tenant)s
-       AND (closed.agent, closed.conversation_id) = (found.agent, found.conversation_id)
+       AND (closed.agent, closed.conversation_id, closed.ceiling) = (found.agent, found.conversation_id, found.ceiling)
        AND closed.close_time IS NULL
 ),
 lowered AS (
@@ -220,14 +248,15 @@ lowered AS (
        SET taint = 1
       FROM found
      WHERE lowered.tenant = %(tenant)s
-       AND (lowered.agent, lowered.conversation_id) = (found.agent, found.conversation_id)
+       AND (lowered.agent, lowered.conversation_id, lowered.ceiling) = (found.agent, found.conversation_id, found.ceiling)
 ),
 opened AS (
-    INSERT INTO vault.session AS opened (tenant, agent, session_id, conversation_id, level, token_hash, create_time, expire_time)
-    SELECT %(tenant)s, found.agent, %(new_session_id)s::uuid, found.conversation_id, 1, %(token_hash)s, vault.clock(),
+    INSERT INTO vault.session AS opened (tenant, agent, session_id, conversation_id, ceiling, level, token_hash, create_time,
+                                         expire_time)
+    SELECT %(tenant)s, found.agent, %(new_session_id)s::uuid, found.conversation_id, found.ceiling, 1, %(token_hash)s, vault.clock(),
            vault.clock() + (found.expire_time - found.create_time)
       FROM found
- RETURNING opened.agent, opened.session_id, opened.conversation_id, opened.create_time, opened.expire_time
+ RETURNING opened.agent, opened.session_id, opened.conversation_id, opened.ceiling, opened.create_time, opened.expire_time
 ),
 logged AS (
     INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, session_id, method, outcome, reason)
@@ -243,7 +272,7 @@ logged AS (
            ) AS event
 )
 SELECT opened.session_id, agent.agent_id, opened.conversation_id, 1::smallint AS taint, opened.create_time, opened.expire_time,
-       NULL::timestamptz AS close_time
+       NULL::timestamptz AS close_time, opened.ceiling
   FROM opened
        JOIN vault.agent
             ON agent.tenant = %(tenant)s

@@ -8,7 +8,13 @@ from uuid import UUID
 
 from muniment_server.domain import tokens
 from muniment_server.domain.classification import Classification
-from muniment_server.domain.errors import AgentCeilingExceeded, AgentNotFound, ConversationTainted, SessionNotFound
+from muniment_server.domain.errors import (
+    AgentCeilingExceeded,
+    AgentNotFound,
+    ConversationCeilingExceeded,
+    ConversationTainted,
+    SessionNotFound,
+)
 from muniment_server.domain.ids import SessionId
 from muniment_server.domain.session import Session
 from muniment_server.domain.tokens import TokenKind
@@ -26,6 +32,7 @@ class _Row:
     create_time: datetime
     expire_time: datetime
     close_time: datetime | None
+    ceiling: Classification
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +42,7 @@ class _Opened(_Row):
 
 @dataclass(frozen=True, slots=True)
 class _Raised(Session):
+    ceiling: Classification
     agent_ceiling: Classification
 
 
@@ -44,13 +52,15 @@ class _Closed:
 
 
 def open_session(
-    scope: HostScope, agent_id: str, *, taint: Classification, conversation_id: str, ttl: timedelta
+    scope: HostScope, agent_id: str, *, taint: Classification | None, conversation_id: str, ttl: timedelta
 ) -> tuple[Session, str]:
-    """Open a session; return it with its token. An empty *conversation_id* begins a new conversation.
+    """Open a session; return it with its token. *taint* None: that of the conversation, or PUBLIC if it is new.
 
-    Raises CeilingExceeded, AgentNotFound, AgentCeilingExceeded or ConversationTainted.
+    An empty *conversation_id* begins a new conversation. Raises CeilingExceeded, AgentNotFound, AgentCeilingExceeded,
+    ConversationCeilingExceeded or ConversationTainted, which carries the taint.
     """
-    scope.require_ceiling(taint, agent_id=agent_id)
+    if taint is not None:
+        scope.require_ceiling(taint, agent_id=agent_id)
     token = _mint(scope)
     row = scope.change(
         "open_session",
@@ -64,13 +74,30 @@ def open_session(
     )
     if row is None:
         raise AgentNotFound
-    if not taint.can_flow_to(row.agent_ceiling):
-        scope.record_refusal("AGENT_CEILING_EXCEEDED", agent_id=agent_id)
-        raise AgentCeilingExceeded
+    if taint is not None:
+        _require_below(scope, taint, row.ceiling, row.agent_ceiling, agent_id=agent_id)
     session = _session(row)
     if session is None:
-        raise ConversationTainted
+        raise ConversationTainted(row.taint)
     return session, token
+
+
+def _require_below(
+    scope: HostScope,
+    taint: Classification,
+    ceiling: Classification,
+    agent_ceiling: Classification,
+    *,
+    agent_id: str | None = None,
+    session_id: SessionId | None = None,
+) -> None:
+    """Refuse, with an audit row, a *taint* above the ceiling of the agent or of the conversation."""
+    if not taint.can_flow_to(agent_ceiling):
+        scope.record_refusal("AGENT_CEILING_EXCEEDED", agent_id=agent_id, session_id=session_id)
+        raise AgentCeilingExceeded
+    if not taint.can_flow_to(ceiling):
+        scope.record_refusal("CONVERSATION_CEILING_EXCEEDED", agent_id=agent_id, session_id=session_id)
+        raise ConversationCeilingExceeded
 
 
 def get(scope: HostScope, session_id: SessionId) -> Session:
@@ -101,14 +128,15 @@ def list_sessions(
 
 
 def raise_taint(scope: HostScope, session_id: SessionId, *, taint: Classification, reason: str) -> Session:
-    """Raise the conversation of an open session. Raises CeilingExceeded, SessionNotFound or AgentCeilingExceeded."""
+    """Raise the conversation of an open session.
+
+    Raises CeilingExceeded, SessionNotFound, AgentCeilingExceeded or ConversationCeilingExceeded.
+    """
     scope.require_ceiling(taint, session_id=session_id)
     raised = scope.change("raise_taint", _Raised, session_id=session_id, taint=taint, reason=reason or None)
     if raised is None:
         raise SessionNotFound
-    if not taint.can_flow_to(raised.agent_ceiling):
-        scope.record_refusal("AGENT_CEILING_EXCEEDED", session_id=session_id)
-        raise AgentCeilingExceeded
+    _require_below(scope, taint, raised.ceiling, raised.agent_ceiling, session_id=session_id)
     return raised
 
 
@@ -160,4 +188,5 @@ def _session(row: _Row) -> Session | None:
         create_time=row.create_time,
         expire_time=row.expire_time,
         close_time=row.close_time,
+        ceiling=row.ceiling,
     )

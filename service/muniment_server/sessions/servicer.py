@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from muniment.v1 import session_pb2, session_service_pb2_grpc
 from muniment.v1 import session_service_pb2 as pb
-from muniment.v1 import session_service_pb2_grpc
 from muniment_server.domain import text
 from muniment_server.domain.classification import Classification
-from muniment_server.domain.errors import SessionNotFound
+from muniment_server.domain.errors import ConversationTainted, SessionNotFound
 from muniment_server.domain.principals import SessionIdentity
 from muniment_server.domain.session import DEFAULT_TTL, Session
 from muniment_server.items import paging
-from muniment_server.items.wire import duration_from_proto
+from muniment_server.items.wire import duration_from_proto, level_to_proto
 from muniment_server.monitor.call import CallContext
 from muniment_server.sessions import repository, wire
 
@@ -23,13 +23,17 @@ class SessionServicer(session_service_pb2_grpc.SessionServiceServicer):
     def OpenSession(self, request: pb.OpenSessionRequest, context: CallContext) -> pb.OpenSessionResponse:
         ttl = duration_from_proto(request.ttl, field="ttl") if request.HasField("ttl") else DEFAULT_TTL
         with context.host_scope() as scope:
-            session, token = repository.open_session(
-                scope,
-                request.agent_id,
-                taint=Classification(request.taint),
-                conversation_id=request.conversation_id,
-                ttl=ttl,
-            )
+            try:
+                session, token = repository.open_session(
+                    scope,
+                    request.agent_id,
+                    taint=Classification(request.taint) if request.taint else None,
+                    conversation_id=request.conversation_id,
+                    ttl=ttl,
+                )
+            except ConversationTainted as error:
+                error.detail = session_pb2.ConversationTainted(taint=level_to_proto(error.taint))
+                raise
         return pb.OpenSessionResponse(session=wire.session_to_proto(session), token=token)
 
     def GetSession(self, request: pb.GetSessionRequest, context: CallContext) -> pb.GetSessionResponse:

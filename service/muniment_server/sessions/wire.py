@@ -28,6 +28,7 @@ def session_to_proto(session: Session) -> session_pb2.Session:
         create_time=time_to_proto(session.create_time),
         expire_time=time_to_proto(session.expire_time),
         close_time=time_to_proto(session.close_time),
+        ceiling=level_to_proto(session.ceiling),
     )
 
 

@@ -165,7 +165,7 @@ def test_bad_input_and_bad_tokens_are_not_recorded(at, host):
     failure_of(at(PUBLIC).list_memories, page_token="x")
     failure_of(at(PUBLIC).get_memory, key="never")
     failure_of(host.get_agent, agent_id="never")
-    failure_of(host.open_session, agent_id="alice")
+    failure_of(host.open_session, agent_id="alice", taint=5)
 
     assert events(host) == before
 

@@ -46,25 +46,37 @@ def caller(host, opened):
     return Caller(host.channel, opened.token)
 
 
+def own(host, opened):
+    """A session as it sees itself, with the ceiling of its conversation, which only hosts see."""
+    shown = caller(host, opened).get_session().session
+    assert not shown.ceiling
+    shown.ceiling = RESTRICTED
+    return shown
+
+
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_session_is_opened_at_the_taint_that_is_asked_for(host, alice, level):
     opened = open_session(host, taint=level)
 
     assert (opened.session.agent_id, opened.session.taint) == ("alice", level)
     assert not opened.session.HasField("close_time")
-    assert caller(host, opened).get_session().session == opened.session
+    assert own(host, opened) == opened.session
 
 
 @pytest.mark.parametrize("level", [0, 5, -1, 2**31 - 1])
 def test_an_invalid_level_is_refused(host, alice, level):
     session = open_session(host, taint=PUBLIC).session
 
-    assert invalid(open_session, host=host, taint=level) == ["taint"]
+    assert not level or invalid(open_session, host=host, taint=level) == ["taint"]
     assert invalid(host.raise_taint, session_id=session.session_id, taint=level) == ["taint"]
 
 
-def test_a_session_needs_an_explicit_taint(host, alice):
-    assert invalid(open_session, host=host) == ["taint"]
+def test_without_a_taint_a_session_has_that_of_its_conversation(host, alice):
+    first = open_session(host, conversation_id="c").session
+    host.raise_taint(session_id=first.session_id, taint=CONFIDENTIAL)
+
+    assert first.taint == PUBLIC
+    assert open_session(host, conversation_id="c").session.taint == CONFIDENTIAL
 
 
 def test_a_session_lives_24_hours_by_default(host, alice):
@@ -256,7 +268,7 @@ def test_a_reset_closes_all_sessions_of_the_conversation_and_opens_one_at_public
     assert new.token not in {one.token, two.token}
     assert lifetime(new.session) == timedelta(seconds=7200)
     assert [refusal(caller(host, old).get_session) for old in (one, two)] == [CLOSED, CLOSED]
-    assert caller(host, new).get_session().session == new.session
+    assert own(host, new) == new.session
     assert caller(host, other).get_session().session.taint == RESTRICTED
 
 

@@ -200,7 +200,7 @@ def test_sessions_outlive_the_host_key_that_opened_them(shared, tenant, host):
     with shared.database.as_owner() as owner:
         owner.execute("UPDATE vault.host_key SET revoke_time = now() WHERE key_hash = %s", [tokens.digest(key)])
 
-    assert Caller(shared.channel, opened.token).get_session().session == opened.session
+    assert Caller(shared.channel, opened.token).get_session().session.session_id == opened.session.session_id
 
 
 def test_a_session_that_has_ended_is_not_remembered(shared, host, session):

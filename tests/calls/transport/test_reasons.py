@@ -50,6 +50,17 @@ def agent_ceiling_exceeded(service):
     return failure_of(service.host().open_session, agent_id="alice", taint=RESTRICTED)
 
 
+def conversation_ceiling_exceeded(service):
+    service.host().create_agent(agent_id="alice", known_from=PUBLIC)
+    session = service.host(ceiling=PUBLIC).open_session(agent_id="alice").session
+    return failure_of(service.host().raise_taint, session_id=session.session_id, taint=INTERNAL)
+
+
+def agent_above_ceiling(service):
+    service.host().create_agent(agent_id="alice", known_from=PUBLIC)
+    return failure_of(service.host(ceiling=PUBLIC).update_agent, agent_id="alice", display_name="Alice")
+
+
 def agent_not_found(service):
     service.agent()
     return failure_of(service.host("globex").get_agent, agent_id="alice")

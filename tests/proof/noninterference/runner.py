@@ -228,6 +228,8 @@ class Program:
         tenant, ceiling = self._models[0].hosts[operation.token]
         if self._beside is not None:
             same = False
+        elif self._form != "alone" and ceiling <= self._observer < 4:
+            same = True  # for its key, nothing that is above the observer exists
         elif self._form == "alone" and operation.rpc in {"ListAuditEvents", "GetAgent"}:
             same = expected == expected_b and self._is_alone(operation, tenant)
         elif operation.rpc in {"ListAuditEvents", "GetAgent"} and not isinstance(expected, Refusal):
@@ -322,10 +324,11 @@ class Program:
         tenant, ceiling = self._models[0].hosts[operation.token]
         request = operation.parsed()
         agent = self._models[0].agents.get((tenant, request.agent_id))
-        if agent is None or agent.shown.ceiling > ceiling or request.taint > agent.shown.ceiling:
+        if agent is None or agent.shown.known_from > ceiling or request.taint > ceiling:
             return 0
-        conversation = agent.conversations.get(request.conversation_id)
-        return max(int(request.taint), conversation.taint if conversation else 0)
+        own = self._models[0].ceiling_of(agent, ceiling, request.conversation_id)
+        conversation = agent.conversations.get((request.conversation_id, own))
+        return 0 if request.taint > own else max(int(request.taint), conversation.taint if conversation else 0)
 
     def _reached_by_undeleting(self, operation: Operation) -> int:
         """The level of an UndeleteItem. Refused earlier: none."""
@@ -343,12 +346,14 @@ class Program:
         level = self._models[0].open_level(request.session_id)
         if level is None or session is None or session.tenant != tenant:
             return operation if self._models[1].open_level(request.session_id) is None or level is not None else None
+        if not self._models[0].is_known(session, ceiling):
+            return operation
         reached = level
-        if operation.rpc == "RaiseTaint" and request.taint <= session.agent.shown.ceiling <= ceiling:
+        if operation.rpc == "RaiseTaint" and request.taint <= session.ceiling and request.taint <= ceiling:
             reached = max(level, request.taint)
         if reached <= self._observer:
             return operation
-        if operation.rpc != "ResetSession" or session.agent.shown.ceiling > ceiling:
+        if operation.rpc != "ResetSession":
             return None
         return self._reset_in_b(operation, tenant, session)
 
@@ -360,10 +365,14 @@ class Program:
         model = self._models[1]
         agent_id = session.agent.shown.agent_id
         agent = model.agents[tenant, agent_id]
-        known = agent.conversations.get(session.conversation_id)
+        key = self._models[0].hosts[operation.token][1]
+        if model.ceiling_of(agent, key, session.conversation_id) != session.ceiling:
+            raise Skip  # by this name, world B would find another conversation
+        known = agent.conversations.get((session.conversation_id, session.ceiling))
         self._untrue_audits.add(tenant)
         for session_id, one in model.sessions.items():
-            if one.agent is agent and one.conversation_id == session.conversation_id and model.open_level(session_id):
+            same = (one.conversation_id, one.ceiling) == (session.conversation_id, session.ceiling)
+            if one.agent is agent and same and model.open_level(session_id):
                 return operation.asking("ResetSession", {"session_id": session_id})
         if known is not None and known.taint > 1:
             raise Skip

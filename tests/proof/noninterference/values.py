@@ -126,7 +126,8 @@ class Agent:
     """An agent with all that it remembers, and the agents that read its shared blocks, by label."""
 
     shown: agent_pb2.Agent
-    conversations: dict[str, Conversation] = field(default_factory=dict)
+    conversations: dict[tuple[str, int], Conversation] = field(default_factory=dict)
+    """By name and ceiling."""
     memories: ByName = field(default_factory=dict)
     notes: ByName = field(default_factory=dict)
     blocks: ByName = field(default_factory=dict)
@@ -141,13 +142,14 @@ class Session:
     tenant: str
     agent: Agent
     conversation_id: str
+    ceiling: int
     created: datetime
     expires: datetime
     closed: datetime | None = None
 
     @property
     def conversation(self) -> Conversation:
-        return self.agent.conversations[self.conversation_id]
+        return self.agent.conversations[self.conversation_id, self.ceiling]
 
 
 def random_id(known: str, actual: str) -> str:

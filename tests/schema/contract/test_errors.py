@@ -37,6 +37,8 @@ def example(kind):
     """An error of this kind."""
     if kind is errors.BudgetExceeded:
         return over_budget("text", entries=1)
+    if kind is errors.ConversationTainted:
+        return kind(Classification.RESTRICTED)
     return kind()
 
 

@@ -92,10 +92,20 @@ def test_a_query_of_hosts_finds_no_agent_above_the_ceiling(query):
     """Taking any one of the predicates away shows."""
     assert list(problems_of_hosts(query.text)) == []
 
-    predicate = "ceiling <= %(ceiling)s"
-    places = [place for place in range(len(query.text)) if query.text.startswith(predicate, place)]
-    changed = [query.text[:place] + "ceiling <= 4" + query.text[place + len(predicate) :] for place in places]
+    places = [at.span() for at in re.finditer(r"(?:ceiling|known_from) <= %\(ceiling\)s", query.text)]
+    changed = [f"{query.text[:start]}TRUE{query.text[end:]}" for start, end in places]
     assert [text for text in changed if not list(problems_of_hosts(text))] == []
+
+
+_KNOWN = re.compile(r"monitor/host\.sql|sessions/queries\.sql|agents/queries\.sql (?:get_|list_agents)")
+"""The queries for keys that know an agent, and need not reach its ceiling."""
+
+
+@for_each("query", HOSTS)
+def test_c25_only_reads_and_conversations_are_for_keys_that_know_an_agent(query):
+    package, file = query.file
+    place = f"{package.removeprefix('muniment_server.')}/{file} {query.name}"
+    assert _KNOWN.match(place) or "known_from <= " not in query.text
 
 
 _AGENT = re.compile(r"\b\w+\.agent(?= (?:=|IS NOT DISTINCT FROM) \(SELECT session)|(?<=\()\w+\.agent(?=, [^)]*\) = )")

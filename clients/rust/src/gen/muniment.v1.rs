@@ -43,8 +43,8 @@ impl Classification {
         }
     }
 }
-/// An owner of items. It belongs to the tenant of the host key that created it. For host keys below its ceiling it does not
-/// exist.
+/// An owner of items. It belongs to the tenant of the host key that created it. For host keys below `known_from` it does
+/// not exist.
 ///
 /// No field is derived from items.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -67,12 +67,17 @@ pub struct Agent {
     /// When it was last changed by a host.
     #[prost(message, optional, tag = "6")]
     pub update_time: ::core::option::Option<::prost_types::Timestamp>,
-    /// The highest level that its conversations may reach. It is set once, by CreateAgent.
+    /// The highest level that its conversations may reach. It is set once, by CreateAgent. Absent for keys that do not
+    /// reach it.
     #[prost(enumeration = "Classification", tag = "7")]
     pub ceiling: i32,
     /// What its sessions may take.
     #[prost(message, optional, tag = "8")]
     pub limits: ::core::option::Option<AgentLimits>,
+    /// From which ceiling on host keys know of it. Those below the agent's ceiling may have conversations up to their own, and
+    /// change nothing else of it.
+    #[prost(enumeration = "Classification", tag = "9")]
+    pub known_from: i32,
 }
 impl ::prost::Name for Agent {
     const NAME: &'static str = "Agent";
@@ -447,6 +452,11 @@ pub struct CreateAgentRequest {
     /// What its sessions may take.
     #[prost(message, optional, tag = "7")]
     pub limits: ::core::option::Option<AgentLimits>,
+    /// From which ceiling on host keys know of the agent. Above the agent's ceiling, it means that ceiling.
+    ///
+    /// The default is the agent's ceiling.
+    #[prost(enumeration = "Classification", optional, tag = "8")]
+    pub known_from: ::core::option::Option<i32>,
 }
 impl ::prost::Name for CreateAgentRequest {
     const NAME: &'static str = "CreateAgentRequest";
@@ -519,7 +529,7 @@ pub struct GetAgentResponse {
     /// The agent.
     #[prost(message, optional, tag = "1")]
     pub agent: ::core::option::Option<Agent>,
-    /// What its sessions have stored at each level up to the agent's ceiling, the lowest level first.
+    /// What its sessions have stored at each level up to the agent's ceiling and that of the key, the lowest level first.
     #[prost(message, repeated, tag = "2")]
     pub storage: ::prost::alloc::vec::Vec<AgentStorage>,
 }
@@ -595,6 +605,10 @@ pub struct UpdateAgentRequest {
     /// The limits to change.
     #[prost(message, optional, tag = "6")]
     pub limits: ::core::option::Option<AgentLimits>,
+    /// From which ceiling on host keys know of the agent. If absent, it is not changed. Above the agent's ceiling, it means
+    /// that ceiling. Sessions that exist go on.
+    #[prost(enumeration = "Classification", optional, tag = "7")]
+    pub known_from: ::core::option::Option<i32>,
 }
 impl ::prost::Name for UpdateAgentRequest {
     const NAME: &'static str = "UpdateAgentRequest";
@@ -946,7 +960,9 @@ pub mod agent_service_client {
     use tonic::codegen::http::Uri;
     /// Manages agents. Only hosts may call it.
     ///
-    /// An agent whose ceiling is above that of the host key does not exist for the caller, but for its id, which is taken.
+    /// An agent whose `known_from` is above the ceiling of the host key does not exist for the caller, but for its id, which is
+    /// taken. A key that knows an agent whose ceiling it does not reach can get and list it, and have conversations with it;
+    /// all else fails with PERMISSION_DENIED `AGENT_ABOVE_CEILING`.
     #[derive(Debug, Clone)]
     pub struct AgentServiceClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -2781,7 +2797,7 @@ pub enum ErrorReason {
     ///
     /// Example, PERMISSION_DENIED: OpenSession at RESTRICTED with a key whose ceiling is INTERNAL.
     CeilingExceeded = 5,
-    /// There is no such agent in the tenant of the host key.
+    /// There is no such agent in the tenant of the host key, or it is not known to keys of this ceiling.
     ///
     /// Example, NOT_FOUND: GetAgent of another tenant's agent.
     AgentNotFound = 6,
@@ -2922,6 +2938,14 @@ pub enum ErrorReason {
     ///
     /// Example, ALREADY_EXISTS: RenameMemory to the key of another memory.
     MemoryExists = 39,
+    /// The host key knows the agent, but does not reach its ceiling, and so may change nothing of it.
+    ///
+    /// Example, PERMISSION_DENIED: UpdateAgent with a PUBLIC key, of an agent with the ceiling RESTRICTED that is known from PUBLIC.
+    AgentAboveCeiling = 40,
+    /// The level is above the ceiling of the conversation.
+    ///
+    /// Example, PERMISSION_DENIED: RaiseTaint to INTERNAL, of a conversation that a key with the ceiling PUBLIC has begun.
+    ConversationCeilingExceeded = 41,
 }
 impl ErrorReason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -2970,6 +2994,10 @@ impl ErrorReason {
             Self::AgentCeilingExceeded => "ERROR_REASON_AGENT_CEILING_EXCEEDED",
             Self::ItemExists => "ERROR_REASON_ITEM_EXISTS",
             Self::MemoryExists => "ERROR_REASON_MEMORY_EXISTS",
+            Self::AgentAboveCeiling => "ERROR_REASON_AGENT_ABOVE_CEILING",
+            Self::ConversationCeilingExceeded => {
+                "ERROR_REASON_CONVERSATION_CEILING_EXCEEDED"
+            }
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -3015,6 +3043,10 @@ impl ErrorReason {
             "ERROR_REASON_AGENT_CEILING_EXCEEDED" => Some(Self::AgentCeilingExceeded),
             "ERROR_REASON_ITEM_EXISTS" => Some(Self::ItemExists),
             "ERROR_REASON_MEMORY_EXISTS" => Some(Self::MemoryExists),
+            "ERROR_REASON_AGENT_ABOVE_CEILING" => Some(Self::AgentAboveCeiling),
+            "ERROR_REASON_CONVERSATION_CEILING_EXCEEDED" => {
+                Some(Self::ConversationCeilingExceeded)
+            }
             _ => None,
         }
     }
@@ -6236,6 +6268,10 @@ pub struct Session {
     /// if it was not closed.
     #[prost(message, optional, tag = "7")]
     pub close_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// The highest level that the conversation may reach: the lower one of the agent's ceiling and of that of the key that
+    /// began it. Only hosts see it.
+    #[prost(enumeration = "Classification", tag = "8")]
+    pub ceiling: i32,
 }
 impl ::prost::Name for Session {
     const NAME: &'static str = "Session";
@@ -6247,16 +6283,36 @@ impl ::prost::Name for Session {
         "/muniment.v1.Session".into()
     }
 }
+/// How far a conversation is tainted: the detail of `CONVERSATION_TAINTED`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ConversationTainted {
+    /// The taint.
+    #[prost(enumeration = "Classification", tag = "1")]
+    pub taint: i32,
+}
+impl ::prost::Name for ConversationTainted {
+    const NAME: &'static str = "ConversationTainted";
+    const PACKAGE: &'static str = "muniment.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "muniment.v1.ConversationTainted".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/muniment.v1.ConversationTainted".into()
+    }
+}
 /// The request of OpenSession.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct OpenSessionRequest {
     /// The agent to open the session for.
     #[prost(string, tag = "1")]
     pub agent_id: ::prost::alloc::string::String,
-    /// The level of what the conversation has seen so far. Required.
+    /// The level of what the conversation has seen so far.
+    ///
+    /// The default is the taint of the conversation, or PUBLIC if it is new.
     #[prost(enumeration = "Classification", tag = "2")]
     pub taint: i32,
-    /// The conversation: letters, digits, `_`, `.`, `:`, `-`, beginning with a letter or digit.
+    /// The conversation: letters, digits, `_`, `.`, `:`, `-`, beginning with a letter or digit. Of several of this name, it
+    /// is the one with the highest ceiling that the key reaches.
     ///
     /// The default is a new conversation.
     #[prost(string, tag = "3")]
@@ -6501,10 +6557,15 @@ impl ::prost::Name for CloseSessionResponse {
 impl crate::Client {
     /// Open a session.
     ///
-    /// If the conversation does not exist, it begins at the requested taint. If its taint is lower, it is
-    /// raised. If its taint is higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`. Fails with
-    /// PERMISSION_DENIED `CEILING_EXCEEDED` if the requested taint is above the key's ceiling, and with
-    /// `AGENT_CEILING_EXCEEDED` if it is above the agent's.
+    /// Without a taint, the session has that of its conversation, and a new conversation begins at PUBLIC. Opening a session
+    /// again in the same conversation is how to go on after the first one expires.
+    ///
+    /// With a taint, a new conversation begins there. If the taint of the conversation is lower, it is raised. If it is
+    /// higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`, whose detail ConversationTainted names it. Fails
+    /// with PERMISSION_DENIED `CEILING_EXCEEDED` if the taint is above the ceiling of the key, `AGENT_CEILING_EXCEEDED` if
+    /// it is above that of the agent, and `CONVERSATION_CEILING_EXCEEDED` if it is above that of the conversation.
+    ///
+    /// For a key, conversations above its ceiling do not exist: a name that one of them has is free for another.
     pub async fn open_session(
         &self,
         request: OpenSessionRequest,
@@ -6523,7 +6584,7 @@ impl crate::Client {
     }
     /// Get one session.
     ///
-    /// A session can get only itself. A host can get any session of an agent up to its ceiling, including closed ones.
+    /// A session can get only itself. A host can get any session up to its ceiling, of an agent that it knows, including closed ones.
     pub async fn get_session(
         &self,
         request: GetSessionRequest,
@@ -6540,7 +6601,7 @@ impl crate::Client {
             .await?;
         Ok(response)
     }
-    /// List the sessions of an agent, newest first.
+    /// List the sessions of an agent whose conversations have no higher ceiling than the key, newest first.
     pub async fn list_sessions(
         &self,
         request: ListSessionsRequest,
@@ -6741,10 +6802,15 @@ pub mod session_service_client {
         }
         /// Open a session.
         ///
-        /// If the conversation does not exist, it begins at the requested taint. If its taint is lower, it is
-        /// raised. If its taint is higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`. Fails with
-        /// PERMISSION_DENIED `CEILING_EXCEEDED` if the requested taint is above the key's ceiling, and with
-        /// `AGENT_CEILING_EXCEEDED` if it is above the agent's.
+        /// Without a taint, the session has that of its conversation, and a new conversation begins at PUBLIC. Opening a session
+        /// again in the same conversation is how to go on after the first one expires.
+        ///
+        /// With a taint, a new conversation begins there. If the taint of the conversation is lower, it is raised. If it is
+        /// higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`, whose detail ConversationTainted names it. Fails
+        /// with PERMISSION_DENIED `CEILING_EXCEEDED` if the taint is above the ceiling of the key, `AGENT_CEILING_EXCEEDED` if
+        /// it is above that of the agent, and `CONVERSATION_CEILING_EXCEEDED` if it is above that of the conversation.
+        ///
+        /// For a key, conversations above its ceiling do not exist: a name that one of them has is free for another.
         pub async fn open_session(
             &mut self,
             request: impl tonic::IntoRequest<super::OpenSessionRequest>,
@@ -6771,7 +6837,7 @@ pub mod session_service_client {
         }
         /// Get one session.
         ///
-        /// A session can get only itself. A host can get any session of an agent up to its ceiling, including closed ones.
+        /// A session can get only itself. A host can get any session up to its ceiling, of an agent that it knows, including closed ones.
         pub async fn get_session(
             &mut self,
             request: impl tonic::IntoRequest<super::GetSessionRequest>,
@@ -6796,7 +6862,7 @@ pub mod session_service_client {
                 .insert(GrpcMethod::new("muniment.v1.SessionService", "GetSession"));
             self.inner.unary(req, path, codec).await
         }
-        /// List the sessions of an agent, newest first.
+        /// List the sessions of an agent whose conversations have no higher ceiling than the key, newest first.
         pub async fn list_sessions(
             &mut self,
             request: impl tonic::IntoRequest<super::ListSessionsRequest>,

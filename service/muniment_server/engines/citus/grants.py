@@ -27,10 +27,10 @@ _BARRIER = "security_barrier=true"
 _VIEWS_OF_OWNER = ("session", "agent", "link", "deleted_item")
 """The views of each level that use their owner's privileges on plain Postgres."""
 _READABLE = {
-    "conversation": ("tenant", "agent", "conversation_id", "taint", "fence"),
+    "conversation": ("tenant", "agent", "conversation_id", "ceiling", "taint", "fence"),
     "session": (
-        "tenant", "agent", "session_id", "conversation_id", "create_time", "expire_time", "close_time", "level",
-        "fence",
+        "tenant", "agent", "session_id", "conversation_id", "ceiling", "create_time", "expire_time", "close_time",
+        "level", "fence",
     ),
     "agent": (
         "tenant", "agent", "agent_id", "language", "memory_enabled", "user_profile_enabled", "memory_char_limit",

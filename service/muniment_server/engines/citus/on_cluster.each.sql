@@ -7,8 +7,9 @@ DROP POLICY IF EXISTS {level} ON vault.session;
 CREATE POLICY {level} ON vault.conversation TO muniment_{level} USING (taint = {number});
 CREATE POLICY {level} ON vault.session TO muniment_{level} USING (level <= {number});
 
-GRANT SELECT (tenant, agent, conversation_id, taint, fence), UPDATE (fence) ON vault.conversation TO muniment_{level};
-GRANT SELECT (tenant, agent, session_id, conversation_id, create_time, expire_time, close_time, level, fence), UPDATE (fence)
+GRANT SELECT (tenant, agent, conversation_id, ceiling, taint, fence), UPDATE (fence) ON vault.conversation TO muniment_{level};
+GRANT SELECT (tenant, agent, session_id, conversation_id, ceiling, create_time, expire_time, close_time, level, fence),
+      UPDATE (fence)
    ON vault.session TO muniment_{level};
 GRANT SELECT (tenant, agent, agent_id, language, memory_enabled, user_profile_enabled, memory_char_limit, user_char_limit,
               max_items, max_bytes, max_revisions)

@@ -198,9 +198,10 @@ class Model(Memories, Passages, Prompts, Versions, Sharing, Sessions, Agents):
             shown = answer.session
             tenant = self.hosts[self._token][0]
             agent = self.agents[tenant, shown.agent_id]
-            agent.conversations.setdefault(shown.conversation_id, Conversation(1)).taint = shown.taint
+            name = (shown.conversation_id, shown.ceiling)
+            agent.conversations.setdefault(name, Conversation(1)).taint = shown.taint
             times = (shown.create_time.ToDatetime(tzinfo=UTC), shown.expire_time.ToDatetime(tzinfo=UTC))
-            self.sessions[shown.session_id] = Session(tenant, agent, shown.conversation_id, *times)
+            self.sessions[shown.session_id] = Session(tenant, agent, *name, *times)
             self.tokens[answer.token] = shown.session_id
 
     def _learn_found(self, expected: Found, rpc: str, answer: Any) -> None:

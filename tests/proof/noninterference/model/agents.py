@@ -9,7 +9,7 @@ from muniment_server.domain.classification import Classification
 from tests.proof.noninterference.model.blocks import FIRST_BLOCKS
 from tests.proof.noninterference.model.ground import Ground
 from tests.proof.noninterference.rules import key_of, label_of, tags_of
-from tests.proof.noninterference.values import LATER, ByName, Refused, Untold, Version, page_size, stamp
+from tests.proof.noninterference.values import LATER, Agent, ByName, Refused, Untold, Version, page_size, stamp
 
 LIMITS = {"calls_per_second": 2000, "max_items": 1_000_000, "max_bytes": 4 << 30, "max_revisions": 100_000}
 """Those of an agent for which none are stated."""
@@ -24,6 +24,7 @@ class Agents(Ground):
             raise Refused("CEILING_EXCEEDED")
         if (tenant, request.agent_id) in self.agents:
             raise Refused("AGENT_EXISTS")
+        own = request.ceiling or ceiling
         settings = agent_pb2.MemorySettings(
             memory_enabled=True, user_profile_enabled=True, memory_char_limit=2200, user_char_limit=1375
         )
@@ -35,7 +36,8 @@ class Agents(Ground):
                 agent_id=request.agent_id or LATER,
                 display_name=request.display_name,
                 language=request.language,
-                ceiling=request.ceiling or ceiling,  # type: ignore[arg-type]  # a number of the enum
+                ceiling=own,  # type: ignore[arg-type]  # a number of the enum
+                known_from=min(own, request.known_from or own),  # type: ignore[arg-type]
                 memory_settings=settings,
                 create_time=stamp(self.now),
                 update_time=stamp(self.now),
@@ -50,32 +52,35 @@ class Agents(Ground):
         return {label: {1: self._new(content)} for label, content in given or FIRST_BLOCKS.items()}
 
     def _GetAgent(self, tenant: str, ceiling: int, request: agent_service_pb2.GetAgentRequest) -> Message:
-        return agent_service_pb2.GetAgentResponse(agent=self._agent(tenant, ceiling, request.agent_id).shown)
+        return agent_service_pb2.GetAgentResponse(agent=_for(ceiling, self._agent(tenant, ceiling, request.agent_id)))
 
     def _ListAgents(self, tenant: str, ceiling: int, request: agent_service_pb2.ListAgentsRequest) -> Message:
         after = self._last("ListAgents", request.page_token, (), 0) or ""
         wanted = sorted(
             agent_id
             for (of, agent_id), agent in self.agents.items()
-            if of == tenant and agent.shown.ceiling <= ceiling and agent_id > after
+            if of == tenant and agent.shown.known_from <= ceiling and agent_id > after
         )
         page = wanted[: page_size(request.page_size)]
         more = self._more(page != wanted, (), 0, page and page[-1])
-        shown = [self.agents[tenant, agent_id].shown for agent_id in page]
+        shown = [_for(ceiling, self.agents[tenant, agent_id]) for agent_id in page]
         return agent_service_pb2.ListAgentsResponse(agents=shown, next_page_token=more)
 
     def _UpdateAgent(self, tenant: str, ceiling: int, request: agent_service_pb2.UpdateAgentRequest) -> Message:
-        shown = self._agent(tenant, ceiling, request.agent_id).shown
+        [agent] = self._reached(tenant, ceiling, request.agent_id)
+        shown = agent.shown
         for name in ("display_name", "language"):
             if request.HasField(name):
                 setattr(shown, name, getattr(request, name))
+        if request.HasField("known_from"):
+            shown.known_from = min(request.known_from, shown.ceiling)
         shown.memory_settings.MergeFrom(request.memory_settings)
         shown.limits.MergeFrom(request.limits)
         shown.update_time.FromDatetime(self.now)
         return agent_service_pb2.UpdateAgentResponse(agent=shown)
 
     def _DeleteAgent(self, tenant: str, ceiling: int, request: agent_service_pb2.DeleteAgentRequest) -> Message:
-        gone = self._agent(tenant, ceiling, request.agent_id)
+        [gone] = self._reached(tenant, ceiling, request.agent_id)
         del self.agents[tenant, request.agent_id]
         self.sessions = {name: one for name, one in self.sessions.items() if one.agent is not gone}
         for consumers in (consumers for owner in self.agents.values() for consumers in owner.shared.values()):
@@ -88,7 +93,7 @@ class Agents(Ground):
             raise Refused("FIELD_INVALID")
         tags = tags_of([request.tag] if request.tag else [])
         name = {3: label_of}.get(request.kind, key_of)(request.name) if request.name else None
-        agent = self._agent(tenant, ceiling, request.agent_id)
+        [agent] = self._reached(tenant, ceiling, request.agent_id)
         items = {1: agent.memories, 3: agent.blocks, 4: agent.passages}[request.kind]
         for at, versions in items.items():
             for level, version in list(versions.items()):
@@ -103,7 +108,7 @@ class Agents(Ground):
         level = int(request.classification)
         if level > ceiling:
             raise Refused("CEILING_EXCEEDED")
-        agent = self._agent(tenant, ceiling, request.agent_id)
+        [agent] = self._reached(tenant, ceiling, request.agent_id)
         if level > agent.shown.ceiling:
             raise Refused("AGENT_CEILING_EXCEEDED")
         items = {1: agent.memories, 3: agent.blocks, 4: agent.passages}[request.kind]
@@ -131,6 +136,14 @@ class Agents(Ground):
             raise Refused("CEILING_EXCEEDED")
         unsealed = audit_pb2.AuditCheckpoint(classification=request.classification)
         return audit_service_pb2.GetAuditCheckpointResponse(checkpoint=unsealed)
+
+
+def _for(ceiling: int, agent: Agent) -> agent_pb2.Agent:
+    """What a host key of this ceiling sees of an agent that it knows."""
+    shown = agent_pb2.Agent.FromString(agent.shown.SerializeToString())
+    if shown.ceiling > ceiling:
+        shown.ClearField("ceiling")
+    return shown
 
 
 def _is_meant(at: str, version: Version, name: str | None, tags: list[str]) -> bool:

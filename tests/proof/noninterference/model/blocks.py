@@ -106,7 +106,7 @@ class Sharing(Ground):
 
     def _CreateSharedBlock(self, tenant: str, ceiling: int, request: pb.CreateSharedBlockRequest) -> Message:
         label = label_of(request.label)
-        owner = self._agent(tenant, ceiling, request.owner_agent_id)
+        [owner] = self._reached(tenant, ceiling, request.owner_agent_id)
         versions = owner.blocks.get(label, {})
         if label in owner.shared or (request.content and 1 in versions):
             raise Refused("BLOCK_EXISTS")
@@ -125,8 +125,7 @@ class Sharing(Ground):
         label = label_of(request.label)
         if request.agent_id == request.owner_agent_id:
             raise Refused("FIELD_INVALID")
-        owner = self._agent(tenant, ceiling, request.owner_agent_id)
-        consumer = self._agent(tenant, ceiling, request.agent_id)
+        owner, consumer = self._reached(tenant, ceiling, request.owner_agent_id, request.agent_id)
         consumers = self._consumers(tenant, ceiling, owner.shown.agent_id, label)
         if owner.shown.ceiling > consumer.shown.ceiling:
             raise Refused("AGENT_CEILING_EXCEEDED")
@@ -136,7 +135,7 @@ class Sharing(Ground):
 
     def _DetachBlock(self, tenant: str, ceiling: int, request: pb.DetachBlockRequest) -> Message:
         label = label_of(request.label)
-        consumer = self._agent(tenant, ceiling, request.agent_id)
+        _, consumer = self._reached(tenant, ceiling, request.owner_agent_id, request.agent_id)
         consumers = self._consumers(tenant, ceiling, request.owner_agent_id, label)
         if consumer not in consumers:
             raise Refused("BLOCK_NOT_ATTACHED")
@@ -155,7 +154,7 @@ class Sharing(Ground):
         return pb.ListBlockConsumersResponse(agent_ids=page, next_page_token=more)
 
     def _consumers(self, tenant: str, ceiling: int, owner_id: str, label: str) -> list[Agent]:
-        owner = self._agent(tenant, ceiling, owner_id)
+        [owner] = self._reached(tenant, ceiling, owner_id)
         if label not in owner.shared:
             raise Refused("SHARED_BLOCK_NOT_FOUND")
         return owner.shared[label]

@@ -85,11 +85,18 @@ class Ground:
         )
 
     def _agent(self, tenant: str, ceiling: int, agent_id: str) -> Agent:
-        """An agent up to the ceiling of a host key."""
+        """An agent that a host key of this ceiling knows."""
         found = self.agents.get((tenant, agent_id))
-        if found is None or found.shown.ceiling > ceiling:
+        if found is None or found.shown.known_from > ceiling:
             raise Refused("AGENT_NOT_FOUND")
         return found
+
+    def _reached(self, tenant: str, ceiling: int, *agent_ids: str) -> list[Agent]:
+        """Agents whose ceiling a host key reaches. The refusal is about those that it knows."""
+        found = [self.agents.get((tenant, agent_id)) for agent_id in agent_ids]
+        if any(one is not None and one.shown.known_from <= ceiling < one.shown.ceiling for one in found):
+            raise Refused("AGENT_ABOVE_CEILING")
+        return [self._agent(tenant, ceiling, agent_id) for agent_id in agent_ids]
 
     # Versions.
 

@@ -10,7 +10,7 @@ from google.protobuf.message import Message
 from muniment.v1 import session_pb2
 from muniment.v1 import session_service_pb2 as pb
 from tests.proof.noninterference.model.ground import Ground
-from tests.proof.noninterference.values import LATER, Refused, Session, page_size, stamp
+from tests.proof.noninterference.values import LATER, Agent, Refused, Session, page_size, stamp
 
 
 class Sessions(Ground):
@@ -22,21 +22,27 @@ class Sessions(Ground):
         agent = self._agent(tenant, ceiling, request.agent_id)
         if request.taint > agent.shown.ceiling:
             raise Refused("AGENT_CEILING_EXCEEDED")
-        conversation = agent.conversations.get(request.conversation_id)
-        if conversation and conversation.taint > request.taint:
-            raise Refused("CONVERSATION_TAINTED")
+        own = self.ceiling_of(agent, ceiling, request.conversation_id)
+        if request.taint > own:
+            raise Refused("CONVERSATION_CEILING_EXCEEDED")
+        conversation = agent.conversations.get((request.conversation_id, own))
+        if conversation and conversation.taint > (request.taint or 4):
+            raise Refused("CONVERSATION_TAINTED", session_pb2.ConversationTainted(taint=conversation.taint))  # type: ignore[arg-type]
         ttl = request.ttl.ToTimedelta() if request.HasField("ttl") else timedelta(hours=24)
-        session = Session(tenant, agent, request.conversation_id or LATER, self.now, self.now + ttl)
-        shown = self._session(LATER, session, request.taint)
+        session = Session(tenant, agent, request.conversation_id or LATER, own, self.now, self.now + ttl)
+        shown = self._session(LATER, session, request.taint or (conversation.taint if conversation else 1))
         return pb.OpenSessionResponse(session=shown, token=LATER)
 
     def _GetSession(self, of: Any, limit: int, request: pb.GetSessionRequest) -> Message:
         session_id = self._named(of, request)
         if isinstance(of, str):
             session = self.sessions.get(session_id)
-            if session is None or session.tenant != of or session.agent.shown.ceiling > limit:
+            if session is None or session.tenant != of or not self.is_known(session, limit):
                 raise Refused("SESSION_NOT_FOUND")
-        return pb.GetSessionResponse(session=self._session(session_id, self.sessions[session_id]))
+        shown = self._session(session_id, self.sessions[session_id])
+        if not isinstance(of, str):
+            shown.ClearField("ceiling")
+        return pb.GetSessionResponse(session=shown)
 
     def _ListSessions(self, tenant: str, ceiling: int, request: pb.ListSessionsRequest) -> Message:
         filters = (request.agent_id, request.include_closed)
@@ -46,7 +52,7 @@ class Sessions(Ground):
             (
                 (session.created, session_id)
                 for session_id, session in self.sessions.items()
-                if session.agent is agent
+                if session.agent is agent and session.ceiling <= ceiling
                 if request.include_closed or self.open_level(session_id) is not None
                 if last is None or (session.created, session_id) < last
             ),
@@ -63,6 +69,8 @@ class Sessions(Ground):
         session = self._open(tenant, ceiling, request.session_id)
         if request.taint > session.agent.shown.ceiling:
             raise Refused("AGENT_CEILING_EXCEEDED")
+        if request.taint > session.ceiling:
+            raise Refused("CONVERSATION_CEILING_EXCEEDED")
         session.conversation.taint = max(session.conversation.taint, request.taint)
         return pb.RaiseTaintResponse(session=self._session(request.session_id, session))
 
@@ -72,7 +80,9 @@ class Sessions(Ground):
             if session.conversation is old.conversation and session.closed is None:
                 session.closed = self.now
         old.conversation.taint = 1
-        new = Session(tenant, old.agent, old.conversation_id, self.now, self.now + (old.expires - old.created))
+        new = Session(
+            tenant, old.agent, old.conversation_id, old.ceiling, self.now, self.now + (old.expires - old.created)
+        )
         return pb.ResetSessionResponse(session=self._session(LATER, new), token=LATER)
 
     def _CloseSession(self, of: Any, limit: int, request: pb.CloseSessionRequest) -> Message:
@@ -97,9 +107,20 @@ class Sessions(Ground):
         session = self.sessions.get(session_id)
         if session is None or self.open_level(session_id) is None or session.tenant != tenant:
             raise Refused("SESSION_NOT_FOUND")
-        if session.agent.shown.ceiling > ceiling:
+        if not self.is_known(session, ceiling):
             raise Refused("SESSION_NOT_FOUND")
         return session
+
+    @staticmethod
+    def is_known(session: Session, ceiling: int) -> bool:
+        """Whether a session exists for a host key of its tenant."""
+        return session.ceiling <= ceiling and session.agent.shown.known_from <= ceiling
+
+    @staticmethod
+    def ceiling_of(agent: Agent, key: int, name: str) -> int:
+        """The ceiling of the conversation that a key finds by its name, or begins."""
+        found = [ceiling for known, ceiling in agent.conversations if known == name and ceiling <= key]
+        return max(found, default=min(agent.shown.ceiling, key))
 
     @staticmethod
     def _session(session_id: str, session: Session, taint: int = 0) -> session_pb2.Session:
@@ -111,4 +132,5 @@ class Sessions(Ground):
             create_time=stamp(session.created),
             expire_time=stamp(session.expires),
             close_time=stamp(session.closed),
+            ceiling=session.ceiling,  # type: ignore[arg-type]  # a number of the enum
         )

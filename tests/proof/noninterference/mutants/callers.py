@@ -96,7 +96,8 @@ def _undelete_at_public(context: Any, agent_id: str, kind: Any, name: str, _: An
     _undelete(context, agent_id, kind, name, Classification.PUBLIC)
 
 
-_BELOW = "AND agent.ceiling <= %(ceiling)s"
+_BELOW = "AND agent.known_from <= %(ceiling)s"
+_OF_CONVERSATION = "AND session.ceiling <= %(ceiling)s"
 _CEILING_OF_KEY = r"AND %\(taint\)s::smallint <= \( SELECT host_key\.ceiling FROM host_key WHERE .*?host_key_id\)s \)"
 _PAGES_AND_TEXT = (
     Mutant("M41 page tokens are not sealed", "model", (setting(hmac, "compare_digest", lambda a, b: bool(a)),)),
@@ -185,12 +186,69 @@ _STATE = (
     Mutant(
         "the ceiling of the agent is not checked on open",
         "model",
-        (edit(HOSTS, "open_session", "WHERE owner.ceiling >= %(taint)s", ""),),
+        (
+            edit(HOSTS, "open_session", "WHERE wanted.ceiling >= wanted.taint", ""),
+            edit(
+                HOSTS,
+                "open_session",
+                "wanted.ceiling, wanted.taint,",
+                "greatest(wanted.ceiling, wanted.taint), wanted.taint,",
+            ),
+        ),
     ),
     Mutant(
         "the ceiling of the agent is not checked on raise",
         "model",
-        (edit(HOSTS, "raise_taint", "AND owner.ceiling >= %(taint)s", ""),),
+        (edit(HOSTS, "raise_taint", "AND found.ceiling >= %(taint)s", ""),),
+    ),
+    Mutant(
+        "M90 a host reads sessions of conversations above its key",
+        "worlds",
+        (edit(HOSTS, "get_session", _OF_CONVERSATION, ""), setting(egress, "may_leave", lambda *_: True)),
+        about="hosts",
+    ),
+    Mutant(
+        "M90 a host lists sessions of conversations above its key",
+        "worlds",
+        (edit(HOSTS, "list_sessions", _OF_CONVERSATION, ""), setting(egress, "may_leave", lambda *_: True)),
+        about="hosts",
+    ),
+    *(
+        Mutant(f"M90 {query} goes above its key", "worlds", (edit(HOSTS, query, _OF_CONVERSATION, ""),), about="hosts")
+        for query in ("raise_taint", "close_session")
+    ),
+    Mutant(
+        "M91 the name of a conversation above a key is taken",
+        "worlds",
+        (edit(HOSTS, "open_session", "AND conversation.ceiling <= %(ceiling)s", ""),),
+        about="hosts",
+    ),
+    Mutant(
+        "M92 a low key sees the storage of levels above it",
+        "worlds",
+        (
+            setting(host_scope.HostScope, "ceiling", property(lambda _: Classification.RESTRICTED)),
+            setting(egress, "may_leave", lambda *_: True),
+        ),
+        about="hosts",
+    ),
+    Mutant(
+        "M93 a conversation begins at the ceiling of its agent",
+        "model",
+        (edit(HOSTS, "open_session", "least(owner.ceiling, %(ceiling)s::smallint)", "owner.ceiling"),),
+        about="hosts",
+    ),
+    Mutant(
+        "M93 a key raises a conversation above the one that began it",
+        "model",
+        (edit(HOSTS, "raise_taint", "AND found.ceiling >= %(taint)s", "AND owner.ceiling >= %(taint)s"),),
+        about="hosts",
+    ),
+    Mutant(
+        "M94 a key that knows an agent changes it",
+        "model",
+        (edit(HOSTS, "update_agent", "AND updated.ceiling <= %(ceiling)s", "AND updated.known_from <= %(ceiling)s"),),
+        about="hosts",
     ),
     Mutant("M51 the cache is never refreshed", "model", (setting(Credentials, "current", _remember_forever),)),
     Mutant(

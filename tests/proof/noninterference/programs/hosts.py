@@ -78,7 +78,7 @@ def about_hosts(rng: random.Random, model: Model, keys: Keys, about: str) -> tup
     """The token of a host, what it asks and how."""
     host = keys.host()
     reaches_all = model.hosts[host][1] == max(LEVELS)
-    agent: dict[str, Any] = {"agent_id": rng.choices(AGENTS, (6, 3, 1, 1) if reaches_all else (2, 1, 6, 1))[0]}
+    agent: dict[str, Any] = {"agent_id": rng.choices(AGENTS, (6, 3, 1, 1) if reaches_all else (5, 1, 5, 1))[0]}
     session: dict[str, Any] = {"session_id": keys.some_session()[1]}
     page: dict[str, Any] = {"page_size": rng.choice((0, 1, 2, 5))}
     rpc = rng.choices(*zip(*{**_DO, **MORE.get(about, {})}.items(), strict=True))[0]
@@ -89,7 +89,7 @@ def about_hosts(rng: random.Random, model: Model, keys: Keys, about: str) -> tup
             ttl = CONVERSATIONS.get(conversation)
             fields = {
                 **agent,
-                "taint": rng.choice(LEVELS),
+                "taint": rng.choice((0, *LEVELS)),
                 "conversation_id": conversation,
                 **({"ttl": ttl} if ttl else {}),
             }
@@ -105,7 +105,8 @@ def about_hosts(rng: random.Random, model: Model, keys: Keys, about: str) -> tup
         case "ListAgents":
             fields = page
         case "CreateAgent":
-            fields = {**agent, **_first(rng), **({"ceiling": rng.choice(LEVELS)} if rng.random() < 0.4 else {})}
+            fields = {**agent, **_first(rng)}
+            fields |= {name: rng.choice(LEVELS) for name in ("ceiling", "known_from") if rng.random() < 0.4}
         case "UpdateAgent":
             fields = {**agent, **_change(rng, model, *model.hosts[host], agent["agent_id"])}
         case "ListAuditEvents":
@@ -134,6 +135,8 @@ def _first(rng: random.Random) -> dict[str, Any]:
 
 def _change(rng: random.Random, model: Model, tenant: str, _: int, agent_id: str) -> dict[str, Any]:
     """Mostly the budgets: small ones, and such as just hold, or just do not, what some level sees."""
+    if rng.random() < 0.05:
+        return {"known_from": rng.choice(LEVELS)}
     if rng.random() < 0.15:
         return {rng.choice(("display_name", "language")): rng.choice(("en", "de"))}
     tier = rng.choice((1, 2))

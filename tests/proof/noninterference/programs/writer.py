@@ -80,8 +80,9 @@ class Writer:
             settings: dict[str, Any] = {"memory_char_limit": 120, "user_char_limit": 60}
             if agent == "bob" and not self._about_what:
                 settings["user_profile_enabled"] = False
-            creator = host[tenant, self._observer if agent == "carol" else 4]  # low keys know of carol only
-            made.append((creator, "CreateAgent", {"agent_id": agent, "memory_settings": settings}))
+            creator = host[tenant, self._observer if agent == "carol" else 4]
+            known = {"known_from": 1} if agent == "alice" else {}  # low keys reach carol, and know alice
+            made.append((creator, "CreateAgent", {"agent_id": agent, "memory_settings": settings, **known}))
         for tenant, agent in ((first, "alice"), (first, "alice"), (first, "bob"), (second, "alice")):
             made += [
                 (host[tenant, 4], "OpenSession", {"agent_id": agent, "taint": level})
@@ -89,6 +90,7 @@ class Writer:
                 if (tenant, agent) == (first, "alice") or self.rng.random() < 0.4
             ]
         made.append((host[first, 4], "OpenSession", {"agent_id": "carol", "taint": 1}))
+        made.append((host[first, 1], "OpenSession", {"agent_id": "alice", "conversation_id": "c-1"}))
         for owner, consumer in (("bob", "alice"), ("alice", "bob"), ("carol", "bob")):
             block = {"owner_agent_id": owner, "label": self.rng.choice(LABELS)}
             made.append((host[first, 4], "CreateSharedBlock", block))

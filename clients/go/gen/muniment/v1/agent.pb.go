@@ -22,8 +22,8 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// An owner of items. It belongs to the tenant of the host key that created it. For host keys below its ceiling it does not
-// exist.
+// An owner of items. It belongs to the tenant of the host key that created it. For host keys below `known_from` it does
+// not exist.
 //
 // No field is derived from items.
 type Agent struct {
@@ -40,10 +40,14 @@ type Agent struct {
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// When it was last changed by a host.
 	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
-	// The highest level that its conversations may reach. It is set once, by CreateAgent.
+	// The highest level that its conversations may reach. It is set once, by CreateAgent. Absent for keys that do not
+	// reach it.
 	Ceiling Classification `protobuf:"varint,7,opt,name=ceiling,proto3,enum=muniment.v1.Classification" json:"ceiling,omitempty"`
 	// What its sessions may take.
-	Limits        *AgentLimits `protobuf:"bytes,8,opt,name=limits,proto3" json:"limits,omitempty"`
+	Limits *AgentLimits `protobuf:"bytes,8,opt,name=limits,proto3" json:"limits,omitempty"`
+	// From which ceiling on host keys know of it. Those below the agent's ceiling may have conversations up to their own, and
+	// change nothing else of it.
+	KnownFrom     Classification `protobuf:"varint,9,opt,name=known_from,json=knownFrom,proto3,enum=muniment.v1.Classification" json:"known_from,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -132,6 +136,13 @@ func (x *Agent) GetLimits() *AgentLimits {
 		return x.Limits
 	}
 	return nil
+}
+
+func (x *Agent) GetKnownFrom() Classification {
+	if x != nil {
+		return x.KnownFrom
+	}
+	return Classification_CLASSIFICATION_UNSPECIFIED
 }
 
 // What an agent stores at one level. The limits of the agent bound it.
@@ -381,7 +392,7 @@ var File_muniment_v1_agent_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x17muniment/v1/agent.proto\x12\vmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\"\x8a\x03\n" +
+	"\x17muniment/v1/agent.proto\x12\vmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\"\xc6\x03\n" +
 	"\x05Agent\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12!\n" +
 	"\fdisplay_name\x18\x02 \x01(\tR\vdisplayName\x12\x1a\n" +
@@ -392,7 +403,9 @@ const file_muniment_v1_agent_proto_rawDesc = "" +
 	"\vupdate_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"updateTime\x125\n" +
 	"\aceiling\x18\a \x01(\x0e2\x1b.muniment.v1.ClassificationR\aceiling\x120\n" +
-	"\x06limits\x18\b \x01(\v2\x18.muniment.v1.AgentLimitsR\x06limits\"\xa0\x01\n" +
+	"\x06limits\x18\b \x01(\v2\x18.muniment.v1.AgentLimitsR\x06limits\x12:\n" +
+	"\n" +
+	"known_from\x18\t \x01(\x0e2\x1b.muniment.v1.ClassificationR\tknownFrom\"\xa0\x01\n" +
 	"\fAgentStorage\x12C\n" +
 	"\x0eclassification\x18\x01 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\x12\x14\n" +
 	"\x05items\x18\x02 \x01(\x03R\x05items\x12\x14\n" +
@@ -448,12 +461,13 @@ var file_muniment_v1_agent_proto_depIdxs = []int32{
 	4, // 2: muniment.v1.Agent.update_time:type_name -> google.protobuf.Timestamp
 	5, // 3: muniment.v1.Agent.ceiling:type_name -> muniment.v1.Classification
 	2, // 4: muniment.v1.Agent.limits:type_name -> muniment.v1.AgentLimits
-	5, // 5: muniment.v1.AgentStorage.classification:type_name -> muniment.v1.Classification
-	6, // [6:6] is the sub-list for method output_type
-	6, // [6:6] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	5, // 5: muniment.v1.Agent.known_from:type_name -> muniment.v1.Classification
+	5, // 6: muniment.v1.AgentStorage.classification:type_name -> muniment.v1.Classification
+	7, // [7:7] is the sub-list for method output_type
+	7, // [7:7] is the sub-list for method input_type
+	7, // [7:7] is the sub-list for extension type_name
+	7, // [7:7] is the sub-list for extension extendee
+	0, // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_muniment_v1_agent_proto_init() }

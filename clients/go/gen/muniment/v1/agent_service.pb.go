@@ -43,7 +43,11 @@ type CreateAgentRequest struct {
 	// The default is the ceiling of the host key.
 	Ceiling *Classification `protobuf:"varint,6,opt,name=ceiling,proto3,enum=muniment.v1.Classification,oneof" json:"ceiling,omitempty"`
 	// What its sessions may take.
-	Limits        *AgentLimits `protobuf:"bytes,7,opt,name=limits,proto3" json:"limits,omitempty"`
+	Limits *AgentLimits `protobuf:"bytes,7,opt,name=limits,proto3" json:"limits,omitempty"`
+	// From which ceiling on host keys know of the agent. Above the agent's ceiling, it means that ceiling.
+	//
+	// The default is the agent's ceiling.
+	KnownFrom     *Classification `protobuf:"varint,8,opt,name=known_from,json=knownFrom,proto3,enum=muniment.v1.Classification,oneof" json:"known_from,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -125,6 +129,13 @@ func (x *CreateAgentRequest) GetLimits() *AgentLimits {
 		return x.Limits
 	}
 	return nil
+}
+
+func (x *CreateAgentRequest) GetKnownFrom() Classification {
+	if x != nil && x.KnownFrom != nil {
+		return *x.KnownFrom
+	}
+	return Classification_CLASSIFICATION_UNSPECIFIED
 }
 
 // An initial block of an agent.
@@ -279,7 +290,7 @@ type GetAgentResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The agent.
 	Agent *Agent `protobuf:"bytes,1,opt,name=agent,proto3" json:"agent,omitempty"`
-	// What its sessions have stored at each level up to the agent's ceiling, the lowest level first.
+	// What its sessions have stored at each level up to the agent's ceiling and that of the key, the lowest level first.
 	Storage       []*AgentStorage `protobuf:"bytes,2,rep,name=storage,proto3" json:"storage,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -455,7 +466,10 @@ type UpdateAgentRequest struct {
 	// The settings to change.
 	MemorySettings *MemorySettings `protobuf:"bytes,4,opt,name=memory_settings,json=memorySettings,proto3" json:"memory_settings,omitempty"`
 	// The limits to change.
-	Limits        *AgentLimits `protobuf:"bytes,6,opt,name=limits,proto3" json:"limits,omitempty"`
+	Limits *AgentLimits `protobuf:"bytes,6,opt,name=limits,proto3" json:"limits,omitempty"`
+	// From which ceiling on host keys know of the agent. If absent, it is not changed. Above the agent's ceiling, it means
+	// that ceiling. Sessions that exist go on.
+	KnownFrom     *Classification `protobuf:"varint,7,opt,name=known_from,json=knownFrom,proto3,enum=muniment.v1.Classification,oneof" json:"known_from,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -523,6 +537,13 @@ func (x *UpdateAgentRequest) GetLimits() *AgentLimits {
 		return x.Limits
 	}
 	return nil
+}
+
+func (x *UpdateAgentRequest) GetKnownFrom() Classification {
+	if x != nil && x.KnownFrom != nil {
+		return *x.KnownFrom
+	}
+	return Classification_CLASSIFICATION_UNSPECIFIED
 }
 
 // The response of UpdateAgent.
@@ -897,7 +918,7 @@ var File_muniment_v1_agent_service_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_agent_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1fmuniment/v1/agent_service.proto\x12\vmuniment.v1\x1a\x17muniment/v1/agent.proto\x1a\x17muniment/v1/audit.proto\x1a muniment/v1/classification.proto\x1a\x18muniment/v1/policy.proto\"\xf0\x02\n" +
+	"\x1fmuniment/v1/agent_service.proto\x12\vmuniment.v1\x1a\x17muniment/v1/agent.proto\x1a\x17muniment/v1/audit.proto\x1a muniment/v1/classification.proto\x1a\x18muniment/v1/policy.proto\"\xc0\x03\n" +
 	"\x12CreateAgentRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12!\n" +
 	"\fdisplay_name\x18\x02 \x01(\tR\vdisplayName\x12\x1a\n" +
@@ -905,9 +926,12 @@ const file_muniment_v1_agent_service_proto_rawDesc = "" +
 	"\x0fmemory_settings\x18\x04 \x01(\v2\x1b.muniment.v1.MemorySettingsR\x0ememorySettings\x12@\n" +
 	"\x0einitial_blocks\x18\x05 \x03(\v2\x19.muniment.v1.InitialBlockR\rinitialBlocks\x12:\n" +
 	"\aceiling\x18\x06 \x01(\x0e2\x1b.muniment.v1.ClassificationH\x00R\aceiling\x88\x01\x01\x120\n" +
-	"\x06limits\x18\a \x01(\v2\x18.muniment.v1.AgentLimitsR\x06limitsB\n" +
+	"\x06limits\x18\a \x01(\v2\x18.muniment.v1.AgentLimitsR\x06limits\x12?\n" +
 	"\n" +
-	"\b_ceiling\"H\n" +
+	"known_from\x18\b \x01(\x0e2\x1b.muniment.v1.ClassificationH\x01R\tknownFrom\x88\x01\x01B\n" +
+	"\n" +
+	"\b_ceilingB\r\n" +
+	"\v_known_from\"H\n" +
 	"\fInitialBlock\x12\x19\n" +
 	"\x05label\x18\x01 \x01(\tB\x03\x80\x01\x01R\x05label\x12\x1d\n" +
 	"\acontent\x18\x02 \x01(\tB\x03\x80\x01\x01R\acontent\"?\n" +
@@ -924,15 +948,18 @@ const file_muniment_v1_agent_service_proto_rawDesc = "" +
 	"page_token\x18\x02 \x01(\tR\tpageToken\"h\n" +
 	"\x12ListAgentsResponse\x12*\n" +
 	"\x06agents\x18\x01 \x03(\v2\x12.muniment.v1.AgentR\x06agents\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x8e\x02\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xde\x02\n" +
 	"\x12UpdateAgentRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12&\n" +
 	"\fdisplay_name\x18\x02 \x01(\tH\x00R\vdisplayName\x88\x01\x01\x12\x1f\n" +
 	"\blanguage\x18\x03 \x01(\tH\x01R\blanguage\x88\x01\x01\x12D\n" +
 	"\x0fmemory_settings\x18\x04 \x01(\v2\x1b.muniment.v1.MemorySettingsR\x0ememorySettings\x120\n" +
-	"\x06limits\x18\x06 \x01(\v2\x18.muniment.v1.AgentLimitsR\x06limitsB\x0f\n" +
+	"\x06limits\x18\x06 \x01(\v2\x18.muniment.v1.AgentLimitsR\x06limits\x12?\n" +
+	"\n" +
+	"known_from\x18\a \x01(\x0e2\x1b.muniment.v1.ClassificationH\x02R\tknownFrom\x88\x01\x01B\x0f\n" +
 	"\r_display_nameB\v\n" +
-	"\t_language\"?\n" +
+	"\t_languageB\r\n" +
+	"\v_known_from\"?\n" +
 	"\x13UpdateAgentResponse\x12(\n" +
 	"\x05agent\x18\x01 \x01(\v2\x12.muniment.v1.AgentR\x05agent\"/\n" +
 	"\x12DeleteAgentRequest\x12\x19\n" +
@@ -1012,35 +1039,37 @@ var file_muniment_v1_agent_service_proto_depIdxs = []int32{
 	1,  // 1: muniment.v1.CreateAgentRequest.initial_blocks:type_name -> muniment.v1.InitialBlock
 	16, // 2: muniment.v1.CreateAgentRequest.ceiling:type_name -> muniment.v1.Classification
 	17, // 3: muniment.v1.CreateAgentRequest.limits:type_name -> muniment.v1.AgentLimits
-	18, // 4: muniment.v1.CreateAgentResponse.agent:type_name -> muniment.v1.Agent
-	18, // 5: muniment.v1.GetAgentResponse.agent:type_name -> muniment.v1.Agent
-	19, // 6: muniment.v1.GetAgentResponse.storage:type_name -> muniment.v1.AgentStorage
-	18, // 7: muniment.v1.ListAgentsResponse.agents:type_name -> muniment.v1.Agent
-	15, // 8: muniment.v1.UpdateAgentRequest.memory_settings:type_name -> muniment.v1.MemorySettings
-	17, // 9: muniment.v1.UpdateAgentRequest.limits:type_name -> muniment.v1.AgentLimits
-	18, // 10: muniment.v1.UpdateAgentResponse.agent:type_name -> muniment.v1.Agent
-	20, // 11: muniment.v1.EraseItemsRequest.kind:type_name -> muniment.v1.ItemKind
-	20, // 12: muniment.v1.UndeleteItemRequest.kind:type_name -> muniment.v1.ItemKind
-	16, // 13: muniment.v1.UndeleteItemRequest.classification:type_name -> muniment.v1.Classification
-	0,  // 14: muniment.v1.AgentService.CreateAgent:input_type -> muniment.v1.CreateAgentRequest
-	3,  // 15: muniment.v1.AgentService.GetAgent:input_type -> muniment.v1.GetAgentRequest
-	5,  // 16: muniment.v1.AgentService.ListAgents:input_type -> muniment.v1.ListAgentsRequest
-	7,  // 17: muniment.v1.AgentService.UpdateAgent:input_type -> muniment.v1.UpdateAgentRequest
-	9,  // 18: muniment.v1.AgentService.DeleteAgent:input_type -> muniment.v1.DeleteAgentRequest
-	11, // 19: muniment.v1.AgentService.EraseItems:input_type -> muniment.v1.EraseItemsRequest
-	13, // 20: muniment.v1.AgentService.UndeleteItem:input_type -> muniment.v1.UndeleteItemRequest
-	2,  // 21: muniment.v1.AgentService.CreateAgent:output_type -> muniment.v1.CreateAgentResponse
-	4,  // 22: muniment.v1.AgentService.GetAgent:output_type -> muniment.v1.GetAgentResponse
-	6,  // 23: muniment.v1.AgentService.ListAgents:output_type -> muniment.v1.ListAgentsResponse
-	8,  // 24: muniment.v1.AgentService.UpdateAgent:output_type -> muniment.v1.UpdateAgentResponse
-	10, // 25: muniment.v1.AgentService.DeleteAgent:output_type -> muniment.v1.DeleteAgentResponse
-	12, // 26: muniment.v1.AgentService.EraseItems:output_type -> muniment.v1.EraseItemsResponse
-	14, // 27: muniment.v1.AgentService.UndeleteItem:output_type -> muniment.v1.UndeleteItemResponse
-	21, // [21:28] is the sub-list for method output_type
-	14, // [14:21] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	16, // 4: muniment.v1.CreateAgentRequest.known_from:type_name -> muniment.v1.Classification
+	18, // 5: muniment.v1.CreateAgentResponse.agent:type_name -> muniment.v1.Agent
+	18, // 6: muniment.v1.GetAgentResponse.agent:type_name -> muniment.v1.Agent
+	19, // 7: muniment.v1.GetAgentResponse.storage:type_name -> muniment.v1.AgentStorage
+	18, // 8: muniment.v1.ListAgentsResponse.agents:type_name -> muniment.v1.Agent
+	15, // 9: muniment.v1.UpdateAgentRequest.memory_settings:type_name -> muniment.v1.MemorySettings
+	17, // 10: muniment.v1.UpdateAgentRequest.limits:type_name -> muniment.v1.AgentLimits
+	16, // 11: muniment.v1.UpdateAgentRequest.known_from:type_name -> muniment.v1.Classification
+	18, // 12: muniment.v1.UpdateAgentResponse.agent:type_name -> muniment.v1.Agent
+	20, // 13: muniment.v1.EraseItemsRequest.kind:type_name -> muniment.v1.ItemKind
+	20, // 14: muniment.v1.UndeleteItemRequest.kind:type_name -> muniment.v1.ItemKind
+	16, // 15: muniment.v1.UndeleteItemRequest.classification:type_name -> muniment.v1.Classification
+	0,  // 16: muniment.v1.AgentService.CreateAgent:input_type -> muniment.v1.CreateAgentRequest
+	3,  // 17: muniment.v1.AgentService.GetAgent:input_type -> muniment.v1.GetAgentRequest
+	5,  // 18: muniment.v1.AgentService.ListAgents:input_type -> muniment.v1.ListAgentsRequest
+	7,  // 19: muniment.v1.AgentService.UpdateAgent:input_type -> muniment.v1.UpdateAgentRequest
+	9,  // 20: muniment.v1.AgentService.DeleteAgent:input_type -> muniment.v1.DeleteAgentRequest
+	11, // 21: muniment.v1.AgentService.EraseItems:input_type -> muniment.v1.EraseItemsRequest
+	13, // 22: muniment.v1.AgentService.UndeleteItem:input_type -> muniment.v1.UndeleteItemRequest
+	2,  // 23: muniment.v1.AgentService.CreateAgent:output_type -> muniment.v1.CreateAgentResponse
+	4,  // 24: muniment.v1.AgentService.GetAgent:output_type -> muniment.v1.GetAgentResponse
+	6,  // 25: muniment.v1.AgentService.ListAgents:output_type -> muniment.v1.ListAgentsResponse
+	8,  // 26: muniment.v1.AgentService.UpdateAgent:output_type -> muniment.v1.UpdateAgentResponse
+	10, // 27: muniment.v1.AgentService.DeleteAgent:output_type -> muniment.v1.DeleteAgentResponse
+	12, // 28: muniment.v1.AgentService.EraseItems:output_type -> muniment.v1.EraseItemsResponse
+	14, // 29: muniment.v1.AgentService.UndeleteItem:output_type -> muniment.v1.UndeleteItemResponse
+	23, // [23:30] is the sub-list for method output_type
+	16, // [16:23] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_muniment_v1_agent_service_proto_init() }

@@ -34,7 +34,9 @@ const (
 //
 // Manages agents. Only hosts may call it.
 //
-// An agent whose ceiling is above that of the host key does not exist for the caller, but for its id, which is taken.
+// An agent whose `known_from` is above the ceiling of the host key does not exist for the caller, but for its id, which is
+// taken. A key that knows an agent whose ceiling it does not reach can get and list it, and have conversations with it;
+// all else fails with PERMISSION_DENIED `AGENT_ABOVE_CEILING`.
 type AgentServiceClient interface {
 	// Create an agent with its initial blocks.
 	//
@@ -166,7 +168,9 @@ func (c *agentServiceClient) UndeleteItem(ctx context.Context, in *UndeleteItemR
 //
 // Manages agents. Only hosts may call it.
 //
-// An agent whose ceiling is above that of the host key does not exist for the caller, but for its id, which is taken.
+// An agent whose `known_from` is above the ceiling of the host key does not exist for the caller, but for its id, which is
+// taken. A key that knows an agent whose ceiling it does not reach can get and list it, and have conversations with it;
+// all else fails with PERMISSION_DENIED `AGENT_ABOVE_CEILING`.
 type AgentServiceServer interface {
 	// Create an agent with its initial blocks.
 	//

@@ -50,7 +50,7 @@ const (
 	//
 	// Example, PERMISSION_DENIED: OpenSession at RESTRICTED with a key whose ceiling is INTERNAL.
 	ErrorReason_ERROR_REASON_CEILING_EXCEEDED ErrorReason = 5
-	// There is no such agent in the tenant of the host key.
+	// There is no such agent in the tenant of the host key, or it is not known to keys of this ceiling.
 	//
 	// Example, NOT_FOUND: GetAgent of another tenant's agent.
 	ErrorReason_ERROR_REASON_AGENT_NOT_FOUND ErrorReason = 6
@@ -191,6 +191,14 @@ const (
 	//
 	// Example, ALREADY_EXISTS: RenameMemory to the key of another memory.
 	ErrorReason_ERROR_REASON_MEMORY_EXISTS ErrorReason = 39
+	// The host key knows the agent, but does not reach its ceiling, and so may change nothing of it.
+	//
+	// Example, PERMISSION_DENIED: UpdateAgent with a PUBLIC key, of an agent with the ceiling RESTRICTED that is known from PUBLIC.
+	ErrorReason_ERROR_REASON_AGENT_ABOVE_CEILING ErrorReason = 40
+	// The level is above the ceiling of the conversation.
+	//
+	// Example, PERMISSION_DENIED: RaiseTaint to INTERNAL, of a conversation that a key with the ceiling PUBLIC has begun.
+	ErrorReason_ERROR_REASON_CONVERSATION_CEILING_EXCEEDED ErrorReason = 41
 )
 
 // Enum value maps for ErrorReason.
@@ -236,48 +244,52 @@ var (
 		37: "ERROR_REASON_AGENT_CEILING_EXCEEDED",
 		38: "ERROR_REASON_ITEM_EXISTS",
 		39: "ERROR_REASON_MEMORY_EXISTS",
+		40: "ERROR_REASON_AGENT_ABOVE_CEILING",
+		41: "ERROR_REASON_CONVERSATION_CEILING_EXCEEDED",
 	}
 	ErrorReason_value = map[string]int32{
-		"ERROR_REASON_UNSPECIFIED":            0,
-		"ERROR_REASON_FIELD_INVALID":          1,
-		"ERROR_REASON_PAGE_TOKEN_INVALID":     2,
-		"ERROR_REASON_CREDENTIAL_INVALID":     3,
-		"ERROR_REASON_PRINCIPAL_NOT_ALLOWED":  4,
-		"ERROR_REASON_CEILING_EXCEEDED":       5,
-		"ERROR_REASON_AGENT_NOT_FOUND":        6,
-		"ERROR_REASON_SESSION_NOT_FOUND":      7,
-		"ERROR_REASON_MEMORY_NOT_FOUND":       8,
-		"ERROR_REASON_AGENT_EXISTS":           9,
-		"ERROR_REASON_CONVERSATION_TAINTED":   10,
-		"ERROR_REASON_WRITE_LEVEL_MISMATCH":   11,
-		"ERROR_REASON_ETAG_STALE":             12,
-		"ERROR_REASON_TAINT_CHANGED":          13,
-		"ERROR_REASON_OVERLOADED":             14,
-		"ERROR_REASON_UNAVAILABLE":            15,
-		"ERROR_REASON_DEADLINE_EXCEEDED":      16,
-		"ERROR_REASON_METHOD_UNKNOWN":         17,
-		"ERROR_REASON_INTERNAL":               18,
-		"ERROR_REASON_NOTE_NOT_FOUND":         19,
-		"ERROR_REASON_NOTE_EXISTS":            20,
-		"ERROR_REASON_TIER_DISABLED":          21,
-		"ERROR_REASON_BUDGET_EXCEEDED":        22,
-		"ERROR_REASON_BLOCK_NOT_FOUND":        23,
-		"ERROR_REASON_BLOCK_EXISTS":           24,
-		"ERROR_REASON_TEXT_NOT_FOUND":         25,
-		"ERROR_REASON_TEXT_NOT_UNIQUE":        26,
-		"ERROR_REASON_LINE_OUT_OF_RANGE":      27,
-		"ERROR_REASON_BLOCK_TOO_LARGE":        28,
-		"ERROR_REASON_SHARED_BLOCK_NOT_FOUND": 29,
-		"ERROR_REASON_BLOCK_NOT_ATTACHED":     30,
-		"ERROR_REASON_PASSAGE_NOT_FOUND":      31,
-		"ERROR_REASON_PASSAGE_EXISTS":         32,
-		"ERROR_REASON_PROMPT_TOO_LARGE":       33,
-		"ERROR_REASON_RATE_LIMITED":           34,
-		"ERROR_REASON_QUOTA_EXCEEDED":         35,
-		"ERROR_REASON_STORAGE_FULL":           36,
-		"ERROR_REASON_AGENT_CEILING_EXCEEDED": 37,
-		"ERROR_REASON_ITEM_EXISTS":            38,
-		"ERROR_REASON_MEMORY_EXISTS":          39,
+		"ERROR_REASON_UNSPECIFIED":                   0,
+		"ERROR_REASON_FIELD_INVALID":                 1,
+		"ERROR_REASON_PAGE_TOKEN_INVALID":            2,
+		"ERROR_REASON_CREDENTIAL_INVALID":            3,
+		"ERROR_REASON_PRINCIPAL_NOT_ALLOWED":         4,
+		"ERROR_REASON_CEILING_EXCEEDED":              5,
+		"ERROR_REASON_AGENT_NOT_FOUND":               6,
+		"ERROR_REASON_SESSION_NOT_FOUND":             7,
+		"ERROR_REASON_MEMORY_NOT_FOUND":              8,
+		"ERROR_REASON_AGENT_EXISTS":                  9,
+		"ERROR_REASON_CONVERSATION_TAINTED":          10,
+		"ERROR_REASON_WRITE_LEVEL_MISMATCH":          11,
+		"ERROR_REASON_ETAG_STALE":                    12,
+		"ERROR_REASON_TAINT_CHANGED":                 13,
+		"ERROR_REASON_OVERLOADED":                    14,
+		"ERROR_REASON_UNAVAILABLE":                   15,
+		"ERROR_REASON_DEADLINE_EXCEEDED":             16,
+		"ERROR_REASON_METHOD_UNKNOWN":                17,
+		"ERROR_REASON_INTERNAL":                      18,
+		"ERROR_REASON_NOTE_NOT_FOUND":                19,
+		"ERROR_REASON_NOTE_EXISTS":                   20,
+		"ERROR_REASON_TIER_DISABLED":                 21,
+		"ERROR_REASON_BUDGET_EXCEEDED":               22,
+		"ERROR_REASON_BLOCK_NOT_FOUND":               23,
+		"ERROR_REASON_BLOCK_EXISTS":                  24,
+		"ERROR_REASON_TEXT_NOT_FOUND":                25,
+		"ERROR_REASON_TEXT_NOT_UNIQUE":               26,
+		"ERROR_REASON_LINE_OUT_OF_RANGE":             27,
+		"ERROR_REASON_BLOCK_TOO_LARGE":               28,
+		"ERROR_REASON_SHARED_BLOCK_NOT_FOUND":        29,
+		"ERROR_REASON_BLOCK_NOT_ATTACHED":            30,
+		"ERROR_REASON_PASSAGE_NOT_FOUND":             31,
+		"ERROR_REASON_PASSAGE_EXISTS":                32,
+		"ERROR_REASON_PROMPT_TOO_LARGE":              33,
+		"ERROR_REASON_RATE_LIMITED":                  34,
+		"ERROR_REASON_QUOTA_EXCEEDED":                35,
+		"ERROR_REASON_STORAGE_FULL":                  36,
+		"ERROR_REASON_AGENT_CEILING_EXCEEDED":        37,
+		"ERROR_REASON_ITEM_EXISTS":                   38,
+		"ERROR_REASON_MEMORY_EXISTS":                 39,
+		"ERROR_REASON_AGENT_ABOVE_CEILING":           40,
+		"ERROR_REASON_CONVERSATION_CEILING_EXCEEDED": 41,
 	}
 )
 
@@ -312,8 +324,7 @@ var File_muniment_v1_error_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_error_proto_rawDesc = "" +
 	"\n" +
-	"\x17muniment/v1/error.proto\x12\vmuniment.v1*\xd5\n" +
-	"\n" +
+	"\x17muniment/v1/error.proto\x12\vmuniment.v1*\xab\v\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aERROR_REASON_FIELD_INVALID\x10\x01\x12#\n" +
@@ -355,7 +366,9 @@ const file_muniment_v1_error_proto_rawDesc = "" +
 	"\x19ERROR_REASON_STORAGE_FULL\x10$\x12'\n" +
 	"#ERROR_REASON_AGENT_CEILING_EXCEEDED\x10%\x12\x1c\n" +
 	"\x18ERROR_REASON_ITEM_EXISTS\x10&\x12\x1e\n" +
-	"\x1aERROR_REASON_MEMORY_EXISTS\x10'BG\n" +
+	"\x1aERROR_REASON_MEMORY_EXISTS\x10'\x12$\n" +
+	" ERROR_REASON_AGENT_ABOVE_CEILING\x10(\x12.\n" +
+	"*ERROR_REASON_CONVERSATION_CEILING_EXCEEDED\x10)BG\n" +
 	"\vmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (

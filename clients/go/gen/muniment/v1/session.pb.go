@@ -39,7 +39,10 @@ type Session struct {
 	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
 	// When the session was closed, or expired: an expired session counts as closed once its token was used again. Absent
 	// if it was not closed.
-	CloseTime     *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=close_time,json=closeTime,proto3" json:"close_time,omitempty"`
+	CloseTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=close_time,json=closeTime,proto3" json:"close_time,omitempty"`
+	// The highest level that the conversation may reach: the lower one of the agent's ceiling and of that of the key that
+	// began it. Only hosts see it.
+	Ceiling       Classification `protobuf:"varint,8,opt,name=ceiling,proto3,enum=muniment.v1.Classification" json:"ceiling,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -123,11 +126,64 @@ func (x *Session) GetCloseTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Session) GetCeiling() Classification {
+	if x != nil {
+		return x.Ceiling
+	}
+	return Classification_CLASSIFICATION_UNSPECIFIED
+}
+
+// How far a conversation is tainted: the detail of `CONVERSATION_TAINTED`.
+type ConversationTainted struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The taint.
+	Taint         Classification `protobuf:"varint,1,opt,name=taint,proto3,enum=muniment.v1.Classification" json:"taint,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConversationTainted) Reset() {
+	*x = ConversationTainted{}
+	mi := &file_muniment_v1_session_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConversationTainted) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConversationTainted) ProtoMessage() {}
+
+func (x *ConversationTainted) ProtoReflect() protoreflect.Message {
+	mi := &file_muniment_v1_session_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConversationTainted.ProtoReflect.Descriptor instead.
+func (*ConversationTainted) Descriptor() ([]byte, []int) {
+	return file_muniment_v1_session_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ConversationTainted) GetTaint() Classification {
+	if x != nil {
+		return x.Taint
+	}
+	return Classification_CLASSIFICATION_UNSPECIFIED
+}
+
 var File_muniment_v1_session_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_session_proto_rawDesc = "" +
 	"\n" +
-	"\x19muniment/v1/session.proto\x12\vmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\"\xd4\x02\n" +
+	"\x19muniment/v1/session.proto\x12\vmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\"\x8b\x03\n" +
 	"\aSession\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x19\n" +
@@ -139,7 +195,10 @@ const file_muniment_v1_session_proto_rawDesc = "" +
 	"\vexpire_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"expireTime\x129\n" +
 	"\n" +
-	"close_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\tcloseTimeBG\n" +
+	"close_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\tcloseTime\x125\n" +
+	"\aceiling\x18\b \x01(\x0e2\x1b.muniment.v1.ClassificationR\aceiling\"H\n" +
+	"\x13ConversationTainted\x121\n" +
+	"\x05taint\x18\x01 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x05taintBG\n" +
 	"\vmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (
@@ -154,22 +213,25 @@ func file_muniment_v1_session_proto_rawDescGZIP() []byte {
 	return file_muniment_v1_session_proto_rawDescData
 }
 
-var file_muniment_v1_session_proto_msgTypes = make([]protoimpl.MessageInfo, 1)
+var file_muniment_v1_session_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
 var file_muniment_v1_session_proto_goTypes = []any{
 	(*Session)(nil),               // 0: muniment.v1.Session
-	(Classification)(0),           // 1: muniment.v1.Classification
-	(*timestamppb.Timestamp)(nil), // 2: google.protobuf.Timestamp
+	(*ConversationTainted)(nil),   // 1: muniment.v1.ConversationTainted
+	(Classification)(0),           // 2: muniment.v1.Classification
+	(*timestamppb.Timestamp)(nil), // 3: google.protobuf.Timestamp
 }
 var file_muniment_v1_session_proto_depIdxs = []int32{
-	1, // 0: muniment.v1.Session.taint:type_name -> muniment.v1.Classification
-	2, // 1: muniment.v1.Session.create_time:type_name -> google.protobuf.Timestamp
-	2, // 2: muniment.v1.Session.expire_time:type_name -> google.protobuf.Timestamp
-	2, // 3: muniment.v1.Session.close_time:type_name -> google.protobuf.Timestamp
-	4, // [4:4] is the sub-list for method output_type
-	4, // [4:4] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	2, // 0: muniment.v1.Session.taint:type_name -> muniment.v1.Classification
+	3, // 1: muniment.v1.Session.create_time:type_name -> google.protobuf.Timestamp
+	3, // 2: muniment.v1.Session.expire_time:type_name -> google.protobuf.Timestamp
+	3, // 3: muniment.v1.Session.close_time:type_name -> google.protobuf.Timestamp
+	2, // 4: muniment.v1.Session.ceiling:type_name -> muniment.v1.Classification
+	2, // 5: muniment.v1.ConversationTainted.taint:type_name -> muniment.v1.Classification
+	6, // [6:6] is the sub-list for method output_type
+	6, // [6:6] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_muniment_v1_session_proto_init() }
@@ -184,7 +246,7 @@ func file_muniment_v1_session_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muniment_v1_session_proto_rawDesc), len(file_muniment_v1_session_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   1,
+			NumMessages:   2,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

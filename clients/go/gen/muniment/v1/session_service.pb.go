@@ -27,9 +27,12 @@ type OpenSessionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The agent to open the session for.
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	// The level of what the conversation has seen so far. Required.
+	// The level of what the conversation has seen so far.
+	//
+	// The default is the taint of the conversation, or PUBLIC if it is new.
 	Taint Classification `protobuf:"varint,2,opt,name=taint,proto3,enum=muniment.v1.Classification" json:"taint,omitempty"`
-	// The conversation: letters, digits, `_`, `.`, `:`, `-`, beginning with a letter or digit.
+	// The conversation: letters, digits, `_`, `.`, `:`, `-`, beginning with a letter or digit. Of several of this name, it
+	// is the one with the highest ceiling that the key reaches.
 	//
 	// The default is a new conversation.
 	ConversationId string `protobuf:"bytes,3,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`

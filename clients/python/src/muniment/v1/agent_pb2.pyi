@@ -20,8 +20,8 @@ DESCRIPTOR: descriptor.FileDescriptor
 
 @typing.final
 class Agent(message.Message):
-    """An owner of items. It belongs to the tenant of the host key that created it. For host keys below its ceiling it does not
-    exist.
+    """An owner of items. It belongs to the tenant of the host key that created it. For host keys below `known_from` it does
+    not exist.
 
     No field is derived from items.
     """
@@ -36,6 +36,7 @@ class Agent(message.Message):
     UPDATE_TIME_FIELD_NUMBER: builtins.int
     CEILING_FIELD_NUMBER: builtins.int
     LIMITS_FIELD_NUMBER: builtins.int
+    KNOWN_FROM_FIELD_NUMBER: builtins.int
     agent_id: builtins.str
     """The id, unique in the tenant."""
     display_name: builtins.str
@@ -43,7 +44,13 @@ class Agent(message.Message):
     language: builtins.str
     """The language of the agent's items, as a BCP 47 tag. Search stems words in it. If empty, it is detected per item."""
     ceiling: classification_pb2.Classification.ValueType
-    """The highest level that its conversations may reach. It is set once, by CreateAgent."""
+    """The highest level that its conversations may reach. It is set once, by CreateAgent. Absent for keys that do not
+    reach it.
+    """
+    known_from: classification_pb2.Classification.ValueType
+    """From which ceiling on host keys know of it. Those below the agent's ceiling may have conversations up to their own, and
+    change nothing else of it.
+    """
     @builtins.property
     def memory_settings(self) -> MemorySettings:
         """The settings of the two tiers of notes."""
@@ -71,10 +78,11 @@ class Agent(message.Message):
         update_time: timestamp_pb2.Timestamp | None = ...,
         ceiling: classification_pb2.Classification.ValueType = ...,
         limits: AgentLimits | None = ...,
+        known_from: classification_pb2.Classification.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["create_time", b"create_time", "limits", b"limits", "memory_settings", b"memory_settings", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["agent_id", b"agent_id", "ceiling", b"ceiling", "create_time", b"create_time", "display_name", b"display_name", "language", b"language", "limits", b"limits", "memory_settings", b"memory_settings", "update_time", b"update_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["agent_id", b"agent_id", "ceiling", b"ceiling", "create_time", b"create_time", "display_name", b"display_name", "known_from", b"known_from", "language", b"language", "limits", b"limits", "memory_settings", b"memory_settings", "update_time", b"update_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -28,7 +28,7 @@ from muniment.v1 import classification_pb2 as muniment_dot_v1_dot_classification
 from muniment.v1 import policy_pb2 as muniment_dot_v1_dot_policy__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fmuniment/v1/agent_service.proto\x12\x0bmuniment.v1\x1a\x17muniment/v1/agent.proto\x1a\x17muniment/v1/audit.proto\x1a muniment/v1/classification.proto\x1a\x18muniment/v1/policy.proto\"\xf0\x02\n\x12\x43reateAgentRequest\x12\x19\n\x08\x61gent_id\x18\x01 \x01(\tR\x07\x61gentId\x12!\n\x0c\x64isplay_name\x18\x02 \x01(\tR\x0b\x64isplayName\x12\x1a\n\x08language\x18\x03 \x01(\tR\x08language\x12\x44\n\x0fmemory_settings\x18\x04 \x01(\x0b\x32\x1b.muniment.v1.MemorySettingsR\x0ememorySettings\x12@\n\x0einitial_blocks\x18\x05 \x03(\x0b\x32\x19.muniment.v1.InitialBlockR\rinitialBlocks\x12:\n\x07\x63\x65iling\x18\x06 \x01(\x0e\x32\x1b.muniment.v1.ClassificationH\x00R\x07\x63\x65iling\x88\x01\x01\x12\x30\n\x06limits\x18\x07 \x01(\x0b\x32\x18.muniment.v1.AgentLimitsR\x06limitsB\n\n\x08_ceiling\"H\n\x0cInitialBlock\x12\x19\n\x05label\x18\x01 \x01(\tB\x03\x80\x01\x01R\x05label\x12\x1d\n\x07\x63ontent\x18\x02 \x01(\tB\x03\x80\x01\x01R\x07\x63ontent\"?\n\x13\x43reateAgentResponse\x12(\n\x05\x61gent\x18\x01 \x01(\x0b\x32\x12.muniment.v1.AgentR\x05\x61gent\",\n\x0fGetAgentRequest\x12\x19\n\x08\x61gent_id\x18\x01 \x01(\tR\x07\x61gentId\"q\n\x10GetAgentResponse\x12(\n\x05\x61gent\x18\x01 \x01(\x0b\x32\x12.muniment.v1.AgentR\x05\x61gent\x12\x33\n\x07storage\x18\x02 \x03(\x0b\x32\x19.muniment.v1.AgentStorageR\x07storage\"O\n\x11ListAgentsRequest\x12\x1b\n\tpage_size\x18\x01 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x02 \x01(\tR\tpageToken\"h\n\x12ListAgentsResponse\x12*\n\x06\x61gents\x18\x01 \x03(\x0b\x32\x12.muniment.v1.AgentR\x06\x61gents\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x8e\x02\n\x12UpdateAgentRequest\x12\x19\n\x08\x61gent_id\x18\x01 \x01(\tR\x07\x61gentId\x12&\n\x0c\x64isplay_name\x18\x02 \x01(\tH\x00R\x0b\x64isplayName\x88\x01\x01\x12\x1f\n\x08language\x18\x03 \x01(\tH\x01R\x08language\x88\x01\x01\x12\x44\n\x0fmemory_settings\x18\x04 \x01(\x0b\x32\x1b.muniment.v1.MemorySettingsR\x0ememorySettings\x12\x30\n\x06limits\x18\x06 \x01(\x0b\x32\x18.muniment.v1.AgentLimitsR\x06limitsB\x0f\n\r_display_nameB\x0b\n\t_language\"?\n\x13UpdateAgentResponse\x12(\n\x05\x61gent\x18\x01 \x01(\x0b\x32\x12.muniment.v1.AgentR\x05\x61gent\"/\n\x12\x44\x65leteAgentRequest\x12\x19\n\x08\x61gent_id\x18\x01 \x01(\tR\x07\x61gentId\"\x15\n\x13\x44\x65leteAgentResponse\"\xbe\x01\n\x11\x45raseItemsRequest\x12\x19\n\x08\x61gent_id\x18\x01 \x01(\tR\x07\x61gentId\x12)\n\x04kind\x18\x02 \x01(\x0e\x32\x15.muniment.v1.ItemKindR\x04kind\x12\x17\n\x04name\x18\x03 \x01(\tB\x03\x80\x01\x01R\x04name\x12\x15\n\x03tag\x18\x04 \x01(\tB\x03\x80\x01\x01R\x03tag\x12\x17\n\x07item_id\x18\x05 \x01(\tR\x06itemId\x12\x1a\n\x08revision\x18\x06 \x01(\x05R\x08revision\"\x14\n\x12\x45raseItemsResponse\"\xb9\x01\n\x13UndeleteItemRequest\x12\x19\n\x08\x61gent_id\x18\x01 \x01(\tR\x07\x61gentId\x12)\n\x04kind\x18\x02 \x01(\x0e\x32\x15.muniment.v1.ItemKindR\x04kind\x12\x17\n\x04name\x18\x03 \x01(\tB\x03\x80\x01\x01R\x04name\x12\x43\n\x0e\x63lassification\x18\x04 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x0e\x63lassification\"\x16\n\x14UndeleteItemResponse2\xf6\x05\n\x0c\x41gentService\x12u\n\x0b\x43reateAgent\x12\x1f.muniment.v1.CreateAgentRequest\x1a .muniment.v1.CreateAgentResponse\"#\x90\x02\x00\xc2\xc1\x18\x1c\n\x01\x01\x10\x03(\x01\x32\x13\x63reate_memory_store\x12W\n\x08GetAgent\x12\x1c.muniment.v1.GetAgentRequest\x1a\x1d.muniment.v1.GetAgentResponse\"\x0e\x90\x02\x01\xc2\xc1\x18\x07\n\x01\x01\x10\x03\x18\x01\x12]\n\nListAgents\x12\x1e.muniment.v1.ListAgentsRequest\x1a\x1f.muniment.v1.ListAgentsResponse\"\x0e\x90\x02\x01\xc2\xc1\x18\x07\n\x01\x01\x10\x03\x18\x01\x12`\n\x0bUpdateAgent\x12\x1f.muniment.v1.UpdateAgentRequest\x1a .muniment.v1.UpdateAgentResponse\"\x0e\x90\x02\x02\xc2\xc1\x18\x07\n\x01\x01\x10\x03\x18\x01\x12s\n\x0b\x44\x65leteAgent\x12\x1f.muniment.v1.DeleteAgentRequest\x1a .muniment.v1.DeleteAgentResponse\"!\x90\x02\x02\xc2\xc1\x18\x1a\n\x01\x01\x10\x03\x32\x13\x64\x65lete_memory_store\x12l\n\nEraseItems\x12\x1e.muniment.v1.EraseItemsRequest\x1a\x1f.muniment.v1.EraseItemsResponse\"\x1d\x90\x02\x02\xc2\xc1\x18\x16\n\x01\x01\x10\x03\x18\x01\x32\rdelete_memory\x12r\n\x0cUndeleteItem\x12 .muniment.v1.UndeleteItemRequest\x1a!.muniment.v1.UndeleteItemResponse\"\x1d\x90\x02\x00\xc2\xc1\x18\x16\n\x01\x01\x10\x03(\x01\x32\rupdate_memoryBG\n\x0bmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fmuniment/v1/agent_service.proto\x12\x0bmuniment.v1\x1a\x17muniment/v1/agent.proto\x1a\x17muniment/v1/audit.proto\x1a muniment/v1/classification.proto\x1a\x18muniment/v1/policy.proto\"\xc0\x03\n\x12\x43reateAgentRequest\x12\x19\n\x08\x61gent_id\x18\x01 \x01(\tR\x07\x61gentId\x12!\n\x0c\x64isplay_name\x18\x02 \x01(\tR\x0b\x64isplayName\x12\x1a\n\x08language\x18\x03 \x01(\tR\x08language\x12\x44\n\x0fmemory_settings\x18\x04 \x01(\x0b\x32\x1b.muniment.v1.MemorySettingsR\x0ememorySettings\x12@\n\x0einitial_blocks\x18\x05 \x03(\x0b\x32\x19.muniment.v1.InitialBlockR\rinitialBlocks\x12:\n\x07\x63\x65iling\x18\x06 \x01(\x0e\x32\x1b.muniment.v1.ClassificationH\x00R\x07\x63\x65iling\x88\x01\x01\x12\x30\n\x06limits\x18\x07 \x01(\x0b\x32\x18.muniment.v1.AgentLimitsR\x06limits\x12?\n\nknown_from\x18\x08 \x01(\x0e\x32\x1b.muniment.v1.ClassificationH\x01R\tknownFrom\x88\x01\x01\x42\n\n\x08_ceilingB\r\n\x0b_known_from\"H\n\x0cInitialBlock\x12\x19\n\x05label\x18\x01 \x01(\tB\x03\x80\x01\x01R\x05label\x12\x1d\n\x07\x63ontent\x18\x02 \x01(\tB\x03\x80\x01\x01R\x07\x63ontent\"?\n\x13\x43reateAgentResponse\x12(\n\x05\x61gent\x18\x01 \x01(\x0b\x32\x12.muniment.v1.AgentR\x05\x61gent\",\n\x0fGetAgentRequest\x12\x19\n\x08\x61gent_id\x18\x01 \x01(\tR\x07\x61gentId\"q\n\x10GetAgentResponse\x12(\n\x05\x61gent\x18\x01 \x01(\x0b\x32\x12.muniment.v1.AgentR\x05\x61gent\x12\x33\n\x07storage\x18\x02 \x03(\x0b\x32\x19.muniment.v1.AgentStorageR\x07storage\"O\n\x11ListAgentsRequest\x12\x1b\n\tpage_size\x18\x01 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x02 \x01(\tR\tpageToken\"h\n\x12ListAgentsResponse\x12*\n\x06\x61gents\x18\x01 \x03(\x0b\x32\x12.muniment.v1.AgentR\x06\x61gents\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xde\x02\n\x12UpdateAgentRequest\x12\x19\n\x08\x61gent_id\x18\x01 \x01(\tR\x07\x61gentId\x12&\n\x0c\x64isplay_name\x18\x02 \x01(\tH\x00R\x0b\x64isplayName\x88\x01\x01\x12\x1f\n\x08language\x18\x03 \x01(\tH\x01R\x08language\x88\x01\x01\x12\x44\n\x0fmemory_settings\x18\x04 \x01(\x0b\x32\x1b.muniment.v1.MemorySettingsR\x0ememorySettings\x12\x30\n\x06limits\x18\x06 \x01(\x0b\x32\x18.muniment.v1.AgentLimitsR\x06limits\x12?\n\nknown_from\x18\x07 \x01(\x0e\x32\x1b.muniment.v1.ClassificationH\x02R\tknownFrom\x88\x01\x01\x42\x0f\n\r_display_nameB\x0b\n\t_languageB\r\n\x0b_known_from\"?\n\x13UpdateAgentResponse\x12(\n\x05\x61gent\x18\x01 \x01(\x0b\x32\x12.muniment.v1.AgentR\x05\x61gent\"/\n\x12\x44\x65leteAgentRequest\x12\x19\n\x08\x61gent_id\x18\x01 \x01(\tR\x07\x61gentId\"\x15\n\x13\x44\x65leteAgentResponse\"\xbe\x01\n\x11\x45raseItemsRequest\x12\x19\n\x08\x61gent_id\x18\x01 \x01(\tR\x07\x61gentId\x12)\n\x04kind\x18\x02 \x01(\x0e\x32\x15.muniment.v1.ItemKindR\x04kind\x12\x17\n\x04name\x18\x03 \x01(\tB\x03\x80\x01\x01R\x04name\x12\x15\n\x03tag\x18\x04 \x01(\tB\x03\x80\x01\x01R\x03tag\x12\x17\n\x07item_id\x18\x05 \x01(\tR\x06itemId\x12\x1a\n\x08revision\x18\x06 \x01(\x05R\x08revision\"\x14\n\x12\x45raseItemsResponse\"\xb9\x01\n\x13UndeleteItemRequest\x12\x19\n\x08\x61gent_id\x18\x01 \x01(\tR\x07\x61gentId\x12)\n\x04kind\x18\x02 \x01(\x0e\x32\x15.muniment.v1.ItemKindR\x04kind\x12\x17\n\x04name\x18\x03 \x01(\tB\x03\x80\x01\x01R\x04name\x12\x43\n\x0e\x63lassification\x18\x04 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x0e\x63lassification\"\x16\n\x14UndeleteItemResponse2\xf6\x05\n\x0c\x41gentService\x12u\n\x0b\x43reateAgent\x12\x1f.muniment.v1.CreateAgentRequest\x1a .muniment.v1.CreateAgentResponse\"#\x90\x02\x00\xc2\xc1\x18\x1c\n\x01\x01\x10\x03(\x01\x32\x13\x63reate_memory_store\x12W\n\x08GetAgent\x12\x1c.muniment.v1.GetAgentRequest\x1a\x1d.muniment.v1.GetAgentResponse\"\x0e\x90\x02\x01\xc2\xc1\x18\x07\n\x01\x01\x10\x03\x18\x01\x12]\n\nListAgents\x12\x1e.muniment.v1.ListAgentsRequest\x1a\x1f.muniment.v1.ListAgentsResponse\"\x0e\x90\x02\x01\xc2\xc1\x18\x07\n\x01\x01\x10\x03\x18\x01\x12`\n\x0bUpdateAgent\x12\x1f.muniment.v1.UpdateAgentRequest\x1a .muniment.v1.UpdateAgentResponse\"\x0e\x90\x02\x02\xc2\xc1\x18\x07\n\x01\x01\x10\x03\x18\x01\x12s\n\x0b\x44\x65leteAgent\x12\x1f.muniment.v1.DeleteAgentRequest\x1a .muniment.v1.DeleteAgentResponse\"!\x90\x02\x02\xc2\xc1\x18\x1a\n\x01\x01\x10\x03\x32\x13\x64\x65lete_memory_store\x12l\n\nEraseItems\x12\x1e.muniment.v1.EraseItemsRequest\x1a\x1f.muniment.v1.EraseItemsResponse\"\x1d\x90\x02\x02\xc2\xc1\x18\x16\n\x01\x01\x10\x03\x18\x01\x32\rdelete_memory\x12r\n\x0cUndeleteItem\x12 .muniment.v1.UndeleteItemRequest\x1a!.muniment.v1.UndeleteItemResponse\"\x1d\x90\x02\x00\xc2\xc1\x18\x16\n\x01\x01\x10\x03(\x01\x32\rupdate_memoryBG\n\x0bmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -61,35 +61,35 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_AGENTSERVICE'].methods_by_name['UndeleteItem']._loaded_options = None
   _globals['_AGENTSERVICE'].methods_by_name['UndeleteItem']._serialized_options = b'\220\002\000\302\301\030\026\n\001\001\020\003(\0012\rupdate_memory'
   _globals['_CREATEAGENTREQUEST']._serialized_start=159
-  _globals['_CREATEAGENTREQUEST']._serialized_end=527
-  _globals['_INITIALBLOCK']._serialized_start=529
-  _globals['_INITIALBLOCK']._serialized_end=601
-  _globals['_CREATEAGENTRESPONSE']._serialized_start=603
-  _globals['_CREATEAGENTRESPONSE']._serialized_end=666
-  _globals['_GETAGENTREQUEST']._serialized_start=668
-  _globals['_GETAGENTREQUEST']._serialized_end=712
-  _globals['_GETAGENTRESPONSE']._serialized_start=714
-  _globals['_GETAGENTRESPONSE']._serialized_end=827
-  _globals['_LISTAGENTSREQUEST']._serialized_start=829
-  _globals['_LISTAGENTSREQUEST']._serialized_end=908
-  _globals['_LISTAGENTSRESPONSE']._serialized_start=910
-  _globals['_LISTAGENTSRESPONSE']._serialized_end=1014
-  _globals['_UPDATEAGENTREQUEST']._serialized_start=1017
-  _globals['_UPDATEAGENTREQUEST']._serialized_end=1287
-  _globals['_UPDATEAGENTRESPONSE']._serialized_start=1289
-  _globals['_UPDATEAGENTRESPONSE']._serialized_end=1352
-  _globals['_DELETEAGENTREQUEST']._serialized_start=1354
-  _globals['_DELETEAGENTREQUEST']._serialized_end=1401
-  _globals['_DELETEAGENTRESPONSE']._serialized_start=1403
-  _globals['_DELETEAGENTRESPONSE']._serialized_end=1424
-  _globals['_ERASEITEMSREQUEST']._serialized_start=1427
-  _globals['_ERASEITEMSREQUEST']._serialized_end=1617
-  _globals['_ERASEITEMSRESPONSE']._serialized_start=1619
-  _globals['_ERASEITEMSRESPONSE']._serialized_end=1639
-  _globals['_UNDELETEITEMREQUEST']._serialized_start=1642
-  _globals['_UNDELETEITEMREQUEST']._serialized_end=1827
-  _globals['_UNDELETEITEMRESPONSE']._serialized_start=1829
-  _globals['_UNDELETEITEMRESPONSE']._serialized_end=1851
-  _globals['_AGENTSERVICE']._serialized_start=1854
-  _globals['_AGENTSERVICE']._serialized_end=2612
+  _globals['_CREATEAGENTREQUEST']._serialized_end=607
+  _globals['_INITIALBLOCK']._serialized_start=609
+  _globals['_INITIALBLOCK']._serialized_end=681
+  _globals['_CREATEAGENTRESPONSE']._serialized_start=683
+  _globals['_CREATEAGENTRESPONSE']._serialized_end=746
+  _globals['_GETAGENTREQUEST']._serialized_start=748
+  _globals['_GETAGENTREQUEST']._serialized_end=792
+  _globals['_GETAGENTRESPONSE']._serialized_start=794
+  _globals['_GETAGENTRESPONSE']._serialized_end=907
+  _globals['_LISTAGENTSREQUEST']._serialized_start=909
+  _globals['_LISTAGENTSREQUEST']._serialized_end=988
+  _globals['_LISTAGENTSRESPONSE']._serialized_start=990
+  _globals['_LISTAGENTSRESPONSE']._serialized_end=1094
+  _globals['_UPDATEAGENTREQUEST']._serialized_start=1097
+  _globals['_UPDATEAGENTREQUEST']._serialized_end=1447
+  _globals['_UPDATEAGENTRESPONSE']._serialized_start=1449
+  _globals['_UPDATEAGENTRESPONSE']._serialized_end=1512
+  _globals['_DELETEAGENTREQUEST']._serialized_start=1514
+  _globals['_DELETEAGENTREQUEST']._serialized_end=1561
+  _globals['_DELETEAGENTRESPONSE']._serialized_start=1563
+  _globals['_DELETEAGENTRESPONSE']._serialized_end=1584
+  _globals['_ERASEITEMSREQUEST']._serialized_start=1587
+  _globals['_ERASEITEMSREQUEST']._serialized_end=1777
+  _globals['_ERASEITEMSRESPONSE']._serialized_start=1779
+  _globals['_ERASEITEMSRESPONSE']._serialized_end=1799
+  _globals['_UNDELETEITEMREQUEST']._serialized_start=1802
+  _globals['_UNDELETEITEMREQUEST']._serialized_end=1987
+  _globals['_UNDELETEITEMRESPONSE']._serialized_start=1989
+  _globals['_UNDELETEITEMRESPONSE']._serialized_end=2011
+  _globals['_AGENTSERVICE']._serialized_start=2014
+  _globals['_AGENTSERVICE']._serialized_end=2772
 # @@protoc_insertion_point(module_scope)

@@ -34,6 +34,7 @@ class CreateAgentRequest(message.Message):
     INITIAL_BLOCKS_FIELD_NUMBER: builtins.int
     CEILING_FIELD_NUMBER: builtins.int
     LIMITS_FIELD_NUMBER: builtins.int
+    KNOWN_FROM_FIELD_NUMBER: builtins.int
     agent_id: builtins.str
     """The id of the agent: letters, digits, `_`, `.`, `:`, `-`, beginning with a letter or digit.
 
@@ -47,6 +48,11 @@ class CreateAgentRequest(message.Message):
     """The highest level that its conversations may reach. It cannot be changed.
 
     The default is the ceiling of the host key.
+    """
+    known_from: classification_pb2.Classification.ValueType
+    """From which ceiling on host keys know of the agent. Above the agent's ceiling, it means that ceiling.
+
+    The default is the agent's ceiling.
     """
     @builtins.property
     def memory_settings(self) -> agent_pb2.MemorySettings:
@@ -73,14 +79,20 @@ class CreateAgentRequest(message.Message):
         initial_blocks: abc.Iterable[InitialBlock] | None = ...,
         ceiling: classification_pb2.Classification.ValueType | None = ...,
         limits: agent_pb2.AgentLimits | None = ...,
+        known_from: classification_pb2.Classification.ValueType | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = typing.Literal["_ceiling", b"_ceiling", "ceiling", b"ceiling", "limits", b"limits", "memory_settings", b"memory_settings"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = typing.Literal["_ceiling", b"_ceiling", "_known_from", b"_known_from", "ceiling", b"ceiling", "known_from", b"known_from", "limits", b"limits", "memory_settings", b"memory_settings"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["_ceiling", b"_ceiling", "agent_id", b"agent_id", "ceiling", b"ceiling", "display_name", b"display_name", "initial_blocks", b"initial_blocks", "language", b"language", "limits", b"limits", "memory_settings", b"memory_settings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["_ceiling", b"_ceiling", "_known_from", b"_known_from", "agent_id", b"agent_id", "ceiling", b"ceiling", "display_name", b"display_name", "initial_blocks", b"initial_blocks", "known_from", b"known_from", "language", b"language", "limits", b"limits", "memory_settings", b"memory_settings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__ceiling: _TypeAlias = typing.Literal["ceiling"]  # noqa: Y015
     _WhichOneofArgType__ceiling: _TypeAlias = typing.Literal["_ceiling", b"_ceiling"]  # noqa: Y015
+    _WhichOneofReturnType__known_from: _TypeAlias = typing.Literal["known_from"]  # noqa: Y015
+    _WhichOneofArgType__known_from: _TypeAlias = typing.Literal["_known_from", b"_known_from"]  # noqa: Y015
+    @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__ceiling) -> _WhichOneofReturnType__ceiling | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__known_from) -> _WhichOneofReturnType__known_from | None: ...
 
 @typing.final
 class InitialBlock(message.Message):
@@ -162,7 +174,7 @@ class GetAgentResponse(message.Message):
 
     @builtins.property
     def storage(self) -> containers.RepeatedCompositeFieldContainer[agent_pb2.AgentStorage]:
-        """What its sessions have stored at each level up to the agent's ceiling, the lowest level first."""
+        """What its sessions have stored at each level up to the agent's ceiling and that of the key, the lowest level first."""
 
     def __init__(
         self,
@@ -243,12 +255,17 @@ class UpdateAgentRequest(message.Message):
     LANGUAGE_FIELD_NUMBER: builtins.int
     MEMORY_SETTINGS_FIELD_NUMBER: builtins.int
     LIMITS_FIELD_NUMBER: builtins.int
+    KNOWN_FROM_FIELD_NUMBER: builtins.int
     agent_id: builtins.str
     """The agent id."""
     display_name: builtins.str
     """A name for people, up to 256 code points. If absent, it is not changed."""
     language: builtins.str
     """The language of the agent's items, as a BCP 47 tag. If absent, it is not changed. If empty, it is cleared."""
+    known_from: classification_pb2.Classification.ValueType
+    """From which ceiling on host keys know of the agent. If absent, it is not changed. Above the agent's ceiling, it means
+    that ceiling. Sessions that exist go on.
+    """
     @builtins.property
     def memory_settings(self) -> agent_pb2.MemorySettings:
         """The settings to change."""
@@ -265,17 +282,22 @@ class UpdateAgentRequest(message.Message):
         language: builtins.str | None = ...,
         memory_settings: agent_pb2.MemorySettings | None = ...,
         limits: agent_pb2.AgentLimits | None = ...,
+        known_from: classification_pb2.Classification.ValueType | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = typing.Literal["_display_name", b"_display_name", "_language", b"_language", "display_name", b"display_name", "language", b"language", "limits", b"limits", "memory_settings", b"memory_settings"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = typing.Literal["_display_name", b"_display_name", "_known_from", b"_known_from", "_language", b"_language", "display_name", b"display_name", "known_from", b"known_from", "language", b"language", "limits", b"limits", "memory_settings", b"memory_settings"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["_display_name", b"_display_name", "_language", b"_language", "agent_id", b"agent_id", "display_name", b"display_name", "language", b"language", "limits", b"limits", "memory_settings", b"memory_settings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["_display_name", b"_display_name", "_known_from", b"_known_from", "_language", b"_language", "agent_id", b"agent_id", "display_name", b"display_name", "known_from", b"known_from", "language", b"language", "limits", b"limits", "memory_settings", b"memory_settings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__display_name: _TypeAlias = typing.Literal["display_name"]  # noqa: Y015
     _WhichOneofArgType__display_name: _TypeAlias = typing.Literal["_display_name", b"_display_name"]  # noqa: Y015
+    _WhichOneofReturnType__known_from: _TypeAlias = typing.Literal["known_from"]  # noqa: Y015
+    _WhichOneofArgType__known_from: _TypeAlias = typing.Literal["_known_from", b"_known_from"]  # noqa: Y015
     _WhichOneofReturnType__language: _TypeAlias = typing.Literal["language"]  # noqa: Y015
     _WhichOneofArgType__language: _TypeAlias = typing.Literal["_language", b"_language"]  # noqa: Y015
     @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__display_name) -> _WhichOneofReturnType__display_name | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__known_from) -> _WhichOneofReturnType__known_from | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__language) -> _WhichOneofReturnType__language | None: ...
 

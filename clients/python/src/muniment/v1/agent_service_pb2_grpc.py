@@ -28,7 +28,9 @@ if _version_not_supported:
 class AgentServiceStub(object):
     """Manages agents. Only hosts may call it.
 
-    An agent whose ceiling is above that of the host key does not exist for the caller, but for its id, which is taken.
+    An agent whose `known_from` is above the ceiling of the host key does not exist for the caller, but for its id, which is
+    taken. A key that knows an agent whose ceiling it does not reach can get and list it, and have conversations with it;
+    all else fails with PERMISSION_DENIED `AGENT_ABOVE_CEILING`.
     """
 
     def __init__(self, channel):
@@ -77,7 +79,9 @@ class AgentServiceStub(object):
 class AgentServiceServicer(object):
     """Manages agents. Only hosts may call it.
 
-    An agent whose ceiling is above that of the host key does not exist for the caller, but for its id, which is taken.
+    An agent whose `known_from` is above the ceiling of the host key does not exist for the caller, but for its id, which is
+    taken. A key that knows an agent whose ceiling it does not reach can get and list it, and have conversations with it;
+    all else fails with PERMISSION_DENIED `AGENT_ABOVE_CEILING`.
     """
 
     def CreateAgent(self, request, context):
@@ -208,7 +212,9 @@ def add_AgentServiceServicer_to_server(servicer, server):
 class AgentService(object):
     """Manages agents. Only hosts may call it.
 
-    An agent whose ceiling is above that of the host key does not exist for the caller, but for its id, which is taken.
+    An agent whose `known_from` is above the ceiling of the host key does not exist for the caller, but for its id, which is
+    taken. A key that knows an agent whose ceiling it does not reach can get and list it, and have conversations with it;
+    all else fails with PERMISSION_DENIED `AGENT_ABOVE_CEILING`.
     """
 
     @staticmethod

@@ -29,7 +29,9 @@ GRPC_VERSION: str
 class AgentServiceStub:
     """Manages agents. Only hosts may call it.
 
-    An agent whose ceiling is above that of the host key does not exist for the caller, but for its id, which is taken.
+    An agent whose `known_from` is above the ceiling of the host key does not exist for the caller, but for its id, which is
+    taken. A key that knows an agent whose ceiling it does not reach can get and list it, and have conversations with it;
+    all else fails with PERMISSION_DENIED `AGENT_ABOVE_CEILING`.
     """
 
     @_typing.overload
@@ -91,7 +93,9 @@ class AgentServiceStub:
 class AgentServiceAsyncStub(AgentServiceStub):
     """Manages agents. Only hosts may call it.
 
-    An agent whose ceiling is above that of the host key does not exist for the caller, but for its id, which is taken.
+    An agent whose `known_from` is above the ceiling of the host key does not exist for the caller, but for its id, which is
+    taken. A key that knows an agent whose ceiling it does not reach can get and list it, and have conversations with it;
+    all else fails with PERMISSION_DENIED `AGENT_ABOVE_CEILING`.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -149,7 +153,9 @@ class AgentServiceAsyncStub(AgentServiceStub):
 class AgentServiceServicer(metaclass=_abc_1.ABCMeta):
     """Manages agents. Only hosts may call it.
 
-    An agent whose ceiling is above that of the host key does not exist for the caller, but for its id, which is taken.
+    An agent whose `known_from` is above the ceiling of the host key does not exist for the caller, but for its id, which is
+    taken. A key that knows an agent whose ceiling it does not reach can get and list it, and have conversations with it;
+    all else fails with PERMISSION_DENIED `AGENT_ABOVE_CEILING`.
     """
 
     @_abc_1.abstractmethod

@@ -50,7 +50,7 @@ class _ErrorReasonEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_ErrorReaso
     Example, PERMISSION_DENIED: OpenSession at RESTRICTED with a key whose ceiling is INTERNAL.
     """
     ERROR_REASON_AGENT_NOT_FOUND: _ErrorReason.ValueType  # 6
-    """There is no such agent in the tenant of the host key.
+    """There is no such agent in the tenant of the host key, or it is not known to keys of this ceiling.
 
     Example, NOT_FOUND: GetAgent of another tenant's agent.
     """
@@ -224,6 +224,16 @@ class _ErrorReasonEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_ErrorReaso
 
     Example, ALREADY_EXISTS: RenameMemory to the key of another memory.
     """
+    ERROR_REASON_AGENT_ABOVE_CEILING: _ErrorReason.ValueType  # 40
+    """The host key knows the agent, but does not reach its ceiling, and so may change nothing of it.
+
+    Example, PERMISSION_DENIED: UpdateAgent with a PUBLIC key, of an agent with the ceiling RESTRICTED that is known from PUBLIC.
+    """
+    ERROR_REASON_CONVERSATION_CEILING_EXCEEDED: _ErrorReason.ValueType  # 41
+    """The level is above the ceiling of the conversation.
+
+    Example, PERMISSION_DENIED: RaiseTaint to INTERNAL, of a conversation that a key with the ceiling PUBLIC has begun.
+    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed.
@@ -260,7 +270,7 @@ ERROR_REASON_CEILING_EXCEEDED: ErrorReason.ValueType  # 5
 Example, PERMISSION_DENIED: OpenSession at RESTRICTED with a key whose ceiling is INTERNAL.
 """
 ERROR_REASON_AGENT_NOT_FOUND: ErrorReason.ValueType  # 6
-"""There is no such agent in the tenant of the host key.
+"""There is no such agent in the tenant of the host key, or it is not known to keys of this ceiling.
 
 Example, NOT_FOUND: GetAgent of another tenant's agent.
 """
@@ -433,4 +443,14 @@ ERROR_REASON_MEMORY_EXISTS: ErrorReason.ValueType  # 39
 """A visible memory already has this key.
 
 Example, ALREADY_EXISTS: RenameMemory to the key of another memory.
+"""
+ERROR_REASON_AGENT_ABOVE_CEILING: ErrorReason.ValueType  # 40
+"""The host key knows the agent, but does not reach its ceiling, and so may change nothing of it.
+
+Example, PERMISSION_DENIED: UpdateAgent with a PUBLIC key, of an agent with the ceiling RESTRICTED that is known from PUBLIC.
+"""
+ERROR_REASON_CONVERSATION_CEILING_EXCEEDED: ErrorReason.ValueType  # 41
+"""The level is above the ceiling of the conversation.
+
+Example, PERMISSION_DENIED: RaiseTaint to INTERNAL, of a conversation that a key with the ceiling PUBLIC has begun.
 """

@@ -31,6 +31,7 @@ class Session(message.Message):
     CREATE_TIME_FIELD_NUMBER: builtins.int
     EXPIRE_TIME_FIELD_NUMBER: builtins.int
     CLOSE_TIME_FIELD_NUMBER: builtins.int
+    CEILING_FIELD_NUMBER: builtins.int
     session_id: builtins.str
     """The id, a random UUID."""
     agent_id: builtins.str
@@ -39,6 +40,10 @@ class Session(message.Message):
     """The conversation the session belongs to. Several sessions may share one."""
     taint: classification_pb2.Classification.ValueType
     """The taint of the conversation. For a closed session, the current taint of its conversation."""
+    ceiling: classification_pb2.Classification.ValueType
+    """The highest level that the conversation may reach: the lower one of the agent's ceiling and of that of the key that
+    began it. Only hosts see it.
+    """
     @builtins.property
     def create_time(self) -> timestamp_pb2.Timestamp:
         """When the session was opened."""
@@ -63,9 +68,30 @@ class Session(message.Message):
         create_time: timestamp_pb2.Timestamp | None = ...,
         expire_time: timestamp_pb2.Timestamp | None = ...,
         close_time: timestamp_pb2.Timestamp | None = ...,
+        ceiling: classification_pb2.Classification.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["close_time", b"close_time", "create_time", b"create_time", "expire_time", b"expire_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["agent_id", b"agent_id", "close_time", b"close_time", "conversation_id", b"conversation_id", "create_time", b"create_time", "expire_time", b"expire_time", "session_id", b"session_id", "taint", b"taint"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["agent_id", b"agent_id", "ceiling", b"ceiling", "close_time", b"close_time", "conversation_id", b"conversation_id", "create_time", b"create_time", "expire_time", b"expire_time", "session_id", b"session_id", "taint", b"taint"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class ConversationTainted(message.Message):
+    """How far a conversation is tainted: the detail of `CONVERSATION_TAINTED`."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    TAINT_FIELD_NUMBER: builtins.int
+    taint: classification_pb2.Classification.ValueType
+    """The taint."""
+    def __init__(
+        self,
+        *,
+        taint: classification_pb2.Classification.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["taint", b"taint"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...

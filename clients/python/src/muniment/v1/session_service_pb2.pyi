@@ -34,9 +34,13 @@ class OpenSessionRequest(message.Message):
     agent_id: builtins.str
     """The agent to open the session for."""
     taint: classification_pb2.Classification.ValueType
-    """The level of what the conversation has seen so far. Required."""
+    """The level of what the conversation has seen so far.
+
+    The default is the taint of the conversation, or PUBLIC if it is new.
+    """
     conversation_id: builtins.str
-    """The conversation: letters, digits, `_`, `.`, `:`, `-`, beginning with a letter or digit.
+    """The conversation: letters, digits, `_`, `.`, `:`, `-`, beginning with a letter or digit. Of several of this name, it
+    is the one with the highest ceiling that the key reaches.
 
     The default is a new conversation.
     """

@@ -80,10 +80,15 @@ class SessionServiceServicer(object):
     def OpenSession(self, request, context):
         """Open a session.
 
-        If the conversation does not exist, it begins at the requested taint. If its taint is lower, it is
-        raised. If its taint is higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`. Fails with
-        PERMISSION_DENIED `CEILING_EXCEEDED` if the requested taint is above the key's ceiling, and with
-        `AGENT_CEILING_EXCEEDED` if it is above the agent's.
+        Without a taint, the session has that of its conversation, and a new conversation begins at PUBLIC. Opening a session
+        again in the same conversation is how to go on after the first one expires.
+
+        With a taint, a new conversation begins there. If the taint of the conversation is lower, it is raised. If it is
+        higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`, whose detail ConversationTainted names it. Fails
+        with PERMISSION_DENIED `CEILING_EXCEEDED` if the taint is above the ceiling of the key, `AGENT_CEILING_EXCEEDED` if
+        it is above that of the agent, and `CONVERSATION_CEILING_EXCEEDED` if it is above that of the conversation.
+
+        For a key, conversations above its ceiling do not exist: a name that one of them has is free for another.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -92,14 +97,14 @@ class SessionServiceServicer(object):
     def GetSession(self, request, context):
         """Get one session.
 
-        A session can get only itself. A host can get any session of an agent up to its ceiling, including closed ones.
+        A session can get only itself. A host can get any session up to its ceiling, of an agent that it knows, including closed ones.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListSessions(self, request, context):
-        """List the sessions of an agent, newest first.
+        """List the sessions of an agent whose conversations have no higher ceiling than the key, newest first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

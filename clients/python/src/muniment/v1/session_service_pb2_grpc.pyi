@@ -40,18 +40,23 @@ class SessionServiceStub:
     OpenSession: _grpc.UnaryUnaryMultiCallable[_session_service_pb2.OpenSessionRequest, _session_service_pb2.OpenSessionResponse]
     """Open a session.
 
-    If the conversation does not exist, it begins at the requested taint. If its taint is lower, it is
-    raised. If its taint is higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`. Fails with
-    PERMISSION_DENIED `CEILING_EXCEEDED` if the requested taint is above the key's ceiling, and with
-    `AGENT_CEILING_EXCEEDED` if it is above the agent's.
+    Without a taint, the session has that of its conversation, and a new conversation begins at PUBLIC. Opening a session
+    again in the same conversation is how to go on after the first one expires.
+
+    With a taint, a new conversation begins there. If the taint of the conversation is lower, it is raised. If it is
+    higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`, whose detail ConversationTainted names it. Fails
+    with PERMISSION_DENIED `CEILING_EXCEEDED` if the taint is above the ceiling of the key, `AGENT_CEILING_EXCEEDED` if
+    it is above that of the agent, and `CONVERSATION_CEILING_EXCEEDED` if it is above that of the conversation.
+
+    For a key, conversations above its ceiling do not exist: a name that one of them has is free for another.
     """
     GetSession: _grpc.UnaryUnaryMultiCallable[_session_service_pb2.GetSessionRequest, _session_service_pb2.GetSessionResponse]
     """Get one session.
 
-    A session can get only itself. A host can get any session of an agent up to its ceiling, including closed ones.
+    A session can get only itself. A host can get any session up to its ceiling, of an agent that it knows, including closed ones.
     """
     ListSessions: _grpc.UnaryUnaryMultiCallable[_session_service_pb2.ListSessionsRequest, _session_service_pb2.ListSessionsResponse]
-    """List the sessions of an agent, newest first."""
+    """List the sessions of an agent whose conversations have no higher ceiling than the key, newest first."""
     RaiseTaint: _grpc.UnaryUnaryMultiCallable[_session_service_pb2.RaiseTaintRequest, _session_service_pb2.RaiseTaintResponse]
     """Raise the taint of a session's conversation, and so of all its sessions.
 
@@ -82,18 +87,23 @@ class SessionServiceAsyncStub(SessionServiceStub):
     OpenSession: _aio.UnaryUnaryMultiCallable[_session_service_pb2.OpenSessionRequest, _session_service_pb2.OpenSessionResponse]  # type: ignore[assignment]
     """Open a session.
 
-    If the conversation does not exist, it begins at the requested taint. If its taint is lower, it is
-    raised. If its taint is higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`. Fails with
-    PERMISSION_DENIED `CEILING_EXCEEDED` if the requested taint is above the key's ceiling, and with
-    `AGENT_CEILING_EXCEEDED` if it is above the agent's.
+    Without a taint, the session has that of its conversation, and a new conversation begins at PUBLIC. Opening a session
+    again in the same conversation is how to go on after the first one expires.
+
+    With a taint, a new conversation begins there. If the taint of the conversation is lower, it is raised. If it is
+    higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`, whose detail ConversationTainted names it. Fails
+    with PERMISSION_DENIED `CEILING_EXCEEDED` if the taint is above the ceiling of the key, `AGENT_CEILING_EXCEEDED` if
+    it is above that of the agent, and `CONVERSATION_CEILING_EXCEEDED` if it is above that of the conversation.
+
+    For a key, conversations above its ceiling do not exist: a name that one of them has is free for another.
     """
     GetSession: _aio.UnaryUnaryMultiCallable[_session_service_pb2.GetSessionRequest, _session_service_pb2.GetSessionResponse]  # type: ignore[assignment]
     """Get one session.
 
-    A session can get only itself. A host can get any session of an agent up to its ceiling, including closed ones.
+    A session can get only itself. A host can get any session up to its ceiling, of an agent that it knows, including closed ones.
     """
     ListSessions: _aio.UnaryUnaryMultiCallable[_session_service_pb2.ListSessionsRequest, _session_service_pb2.ListSessionsResponse]  # type: ignore[assignment]
-    """List the sessions of an agent, newest first."""
+    """List the sessions of an agent whose conversations have no higher ceiling than the key, newest first."""
     RaiseTaint: _aio.UnaryUnaryMultiCallable[_session_service_pb2.RaiseTaintRequest, _session_service_pb2.RaiseTaintResponse]  # type: ignore[assignment]
     """Raise the taint of a session's conversation, and so of all its sessions.
 
@@ -127,10 +137,15 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_session_service_pb2.OpenSessionResponse, _abc.Awaitable[_session_service_pb2.OpenSessionResponse]]:
         """Open a session.
 
-        If the conversation does not exist, it begins at the requested taint. If its taint is lower, it is
-        raised. If its taint is higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`. Fails with
-        PERMISSION_DENIED `CEILING_EXCEEDED` if the requested taint is above the key's ceiling, and with
-        `AGENT_CEILING_EXCEEDED` if it is above the agent's.
+        Without a taint, the session has that of its conversation, and a new conversation begins at PUBLIC. Opening a session
+        again in the same conversation is how to go on after the first one expires.
+
+        With a taint, a new conversation begins there. If the taint of the conversation is lower, it is raised. If it is
+        higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`, whose detail ConversationTainted names it. Fails
+        with PERMISSION_DENIED `CEILING_EXCEEDED` if the taint is above the ceiling of the key, `AGENT_CEILING_EXCEEDED` if
+        it is above that of the agent, and `CONVERSATION_CEILING_EXCEEDED` if it is above that of the conversation.
+
+        For a key, conversations above its ceiling do not exist: a name that one of them has is free for another.
         """
 
     @_abc_1.abstractmethod
@@ -141,7 +156,7 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_session_service_pb2.GetSessionResponse, _abc.Awaitable[_session_service_pb2.GetSessionResponse]]:
         """Get one session.
 
-        A session can get only itself. A host can get any session of an agent up to its ceiling, including closed ones.
+        A session can get only itself. A host can get any session up to its ceiling, of an agent that it knows, including closed ones.
         """
 
     @_abc_1.abstractmethod
@@ -150,7 +165,7 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _session_service_pb2.ListSessionsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_session_service_pb2.ListSessionsResponse, _abc.Awaitable[_session_service_pb2.ListSessionsResponse]]:
-        """List the sessions of an agent, newest first."""
+        """List the sessions of an agent whose conversations have no higher ceiling than the key, newest first."""
 
     @_abc_1.abstractmethod
     def RaiseTaint(

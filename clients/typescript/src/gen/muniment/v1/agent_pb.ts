@@ -14,11 +14,11 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file muniment/v1/agent.proto.
  */
 export const file_muniment_v1_agent: GenFile = /*@__PURE__*/
-  fileDesc("ChdtdW5pbWVudC92MS9hZ2VudC5wcm90bxILbXVuaW1lbnQudjEisQIKBUFnZW50EhAKCGFnZW50X2lkGAEgASgJEhQKDGRpc3BsYXlfbmFtZRgCIAEoCRIQCghsYW5ndWFnZRgDIAEoCRI0Cg9tZW1vcnlfc2V0dGluZ3MYBCABKAsyGy5tdW5pbWVudC52MS5NZW1vcnlTZXR0aW5ncxIvCgtjcmVhdGVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKB2NlaWxpbmcYByABKA4yGy5tdW5pbWVudC52MS5DbGFzc2lmaWNhdGlvbhIoCgZsaW1pdHMYCCABKAsyGC5tdW5pbWVudC52MS5BZ2VudExpbWl0cyJ2CgxBZ2VudFN0b3JhZ2USMwoOY2xhc3NpZmljYXRpb24YASABKA4yGy5tdW5pbWVudC52MS5DbGFzc2lmaWNhdGlvbhINCgVpdGVtcxgCIAEoAxINCgVieXRlcxgDIAEoAxITCgtuZWFybHlfZnVsbBgEIAEoCCK7AQoLQWdlbnRMaW1pdHMSHQoQY2FsbHNfcGVyX3NlY29uZBgBIAEoBUgAiAEBEhYKCW1heF9pdGVtcxgCIAEoA0gBiAEBEhYKCW1heF9ieXRlcxgDIAEoA0gCiAEBEhoKDW1heF9yZXZpc2lvbnMYBCABKAVIA4gBAUITChFfY2FsbHNfcGVyX3NlY29uZEIMCgpfbWF4X2l0ZW1zQgwKCl9tYXhfYnl0ZXNCEAoOX21heF9yZXZpc2lvbnMi5AEKDk1lbW9yeVNldHRpbmdzEhsKDm1lbW9yeV9lbmFibGVkGAEgASgISACIAQESIQoUdXNlcl9wcm9maWxlX2VuYWJsZWQYAiABKAhIAYgBARIeChFtZW1vcnlfY2hhcl9saW1pdBgDIAEoBUgCiAEBEhwKD3VzZXJfY2hhcl9saW1pdBgEIAEoBUgDiAEBQhEKD19tZW1vcnlfZW5hYmxlZEIXChVfdXNlcl9wcm9maWxlX2VuYWJsZWRCFAoSX21lbW9yeV9jaGFyX2xpbWl0QhIKEF91c2VyX2NoYXJfbGltaXRCRwoLbXVuaW1lbnQudjFQAVo2bXVuaW1lbnQuZXhhbXBsZS9jbGllbnRzL2dvL2dlbi9tdW5pbWVudC92MTttdW5pbWVudHYxYgZwcm90bzM", [file_google_protobuf_timestamp, file_muniment_v1_classification]);
+  fileDesc("ChdtdW5pbWVudC92MS9hZ2VudC5wcm90bxILbXVuaW1lbnQudjEi4gIKBUFnZW50EhAKCGFnZW50X2lkGAEgASgJEhQKDGRpc3BsYXlfbmFtZRgCIAEoCRIQCghsYW5ndWFnZRgDIAEoCRI0Cg9tZW1vcnlfc2V0dGluZ3MYBCABKAsyGy5tdW5pbWVudC52MS5NZW1vcnlTZXR0aW5ncxIvCgtjcmVhdGVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKB2NlaWxpbmcYByABKA4yGy5tdW5pbWVudC52MS5DbGFzc2lmaWNhdGlvbhIoCgZsaW1pdHMYCCABKAsyGC5tdW5pbWVudC52MS5BZ2VudExpbWl0cxIvCgprbm93bl9mcm9tGAkgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb24idgoMQWdlbnRTdG9yYWdlEjMKDmNsYXNzaWZpY2F0aW9uGAEgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb24SDQoFaXRlbXMYAiABKAMSDQoFYnl0ZXMYAyABKAMSEwoLbmVhcmx5X2Z1bGwYBCABKAgiuwEKC0FnZW50TGltaXRzEh0KEGNhbGxzX3Blcl9zZWNvbmQYASABKAVIAIgBARIWCgltYXhfaXRlbXMYAiABKANIAYgBARIWCgltYXhfYnl0ZXMYAyABKANIAogBARIaCg1tYXhfcmV2aXNpb25zGAQgASgFSAOIAQFCEwoRX2NhbGxzX3Blcl9zZWNvbmRCDAoKX21heF9pdGVtc0IMCgpfbWF4X2J5dGVzQhAKDl9tYXhfcmV2aXNpb25zIuQBCg5NZW1vcnlTZXR0aW5ncxIbCg5tZW1vcnlfZW5hYmxlZBgBIAEoCEgAiAEBEiEKFHVzZXJfcHJvZmlsZV9lbmFibGVkGAIgASgISAGIAQESHgoRbWVtb3J5X2NoYXJfbGltaXQYAyABKAVIAogBARIcCg91c2VyX2NoYXJfbGltaXQYBCABKAVIA4gBAUIRCg9fbWVtb3J5X2VuYWJsZWRCFwoVX3VzZXJfcHJvZmlsZV9lbmFibGVkQhQKEl9tZW1vcnlfY2hhcl9saW1pdEISChBfdXNlcl9jaGFyX2xpbWl0QkcKC211bmltZW50LnYxUAFaNm11bmltZW50LmV4YW1wbGUvY2xpZW50cy9nby9nZW4vbXVuaW1lbnQvdjE7bXVuaW1lbnR2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_muniment_v1_classification]);
 
 /**
- * An owner of items. It belongs to the tenant of the host key that created it. For host keys below its ceiling it does not
- * exist.
+ * An owner of items. It belongs to the tenant of the host key that created it. For host keys below `known_from` it does
+ * not exist.
  *
  * No field is derived from items.
  *
@@ -68,7 +68,8 @@ export type Agent = Message<"muniment.v1.Agent"> & {
   updateTime?: Timestamp | undefined;
 
   /**
-   * The highest level that its conversations may reach. It is set once, by CreateAgent.
+   * The highest level that its conversations may reach. It is set once, by CreateAgent. Absent for keys that do not
+   * reach it.
    *
    * @generated from field: muniment.v1.Classification ceiling = 7;
    */
@@ -80,6 +81,14 @@ export type Agent = Message<"muniment.v1.Agent"> & {
    * @generated from field: muniment.v1.AgentLimits limits = 8;
    */
   limits?: AgentLimits | undefined;
+
+  /**
+   * From which ceiling on host keys know of it. Those below the agent's ceiling may have conversations up to their own, and
+   * change nothing else of it.
+   *
+   * @generated from field: muniment.v1.Classification known_from = 9;
+   */
+  knownFrom: Classification;
 };
 
 /**

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file muniment/v1/session.proto.
  */
 export const file_muniment_v1_session: GenFile = /*@__PURE__*/
-  fileDesc("ChltdW5pbWVudC92MS9zZXNzaW9uLnByb3RvEgttdW5pbWVudC52MSKGAgoHU2Vzc2lvbhISCgpzZXNzaW9uX2lkGAEgASgJEhAKCGFnZW50X2lkGAIgASgJEhcKD2NvbnZlcnNhdGlvbl9pZBgDIAEoCRIqCgV0YWludBgEIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uEi8KC2NyZWF0ZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtleHBpcmVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKY2xvc2VfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCRwoLbXVuaW1lbnQudjFQAVo2bXVuaW1lbnQuZXhhbXBsZS9jbGllbnRzL2dvL2dlbi9tdW5pbWVudC92MTttdW5pbWVudHYxYgZwcm90bzM", [file_google_protobuf_timestamp, file_muniment_v1_classification]);
+  fileDesc("ChltdW5pbWVudC92MS9zZXNzaW9uLnByb3RvEgttdW5pbWVudC52MSK0AgoHU2Vzc2lvbhISCgpzZXNzaW9uX2lkGAEgASgJEhAKCGFnZW50X2lkGAIgASgJEhcKD2NvbnZlcnNhdGlvbl9pZBgDIAEoCRIqCgV0YWludBgEIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uEi8KC2NyZWF0ZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtleHBpcmVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKY2xvc2VfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoHY2VpbGluZxgIIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uIkEKE0NvbnZlcnNhdGlvblRhaW50ZWQSKgoFdGFpbnQYASABKA4yGy5tdW5pbWVudC52MS5DbGFzc2lmaWNhdGlvbkJHCgttdW5pbWVudC52MVABWjZtdW5pbWVudC5leGFtcGxlL2NsaWVudHMvZ28vZ2VuL211bmltZW50L3YxO211bmltZW50djFiBnByb3RvMw", [file_google_protobuf_timestamp, file_muniment_v1_classification]);
 
 /**
  * A credential for one conversation of an agent.
@@ -71,6 +71,14 @@ export type Session = Message<"muniment.v1.Session"> & {
    * @generated from field: google.protobuf.Timestamp close_time = 7;
    */
   closeTime?: Timestamp | undefined;
+
+  /**
+   * The highest level that the conversation may reach: the lower one of the agent's ceiling and of that of the key that
+   * began it. Only hosts see it.
+   *
+   * @generated from field: muniment.v1.Classification ceiling = 8;
+   */
+  ceiling: Classification;
 };
 
 /**
@@ -79,4 +87,25 @@ export type Session = Message<"muniment.v1.Session"> & {
  */
 export const SessionSchema: GenMessage<Session> = /*@__PURE__*/
   messageDesc(file_muniment_v1_session, 0);
+
+/**
+ * How far a conversation is tainted: the detail of `CONVERSATION_TAINTED`.
+ *
+ * @generated from message muniment.v1.ConversationTainted
+ */
+export type ConversationTainted = Message<"muniment.v1.ConversationTainted"> & {
+  /**
+   * The taint.
+   *
+   * @generated from field: muniment.v1.Classification taint = 1;
+   */
+  taint: Classification;
+};
+
+/**
+ * Describes the message muniment.v1.ConversationTainted.
+ * Use `create(ConversationTaintedSchema)` to create a new message.
+ */
+export const ConversationTaintedSchema: GenMessage<ConversationTainted> = /*@__PURE__*/
+  messageDesc(file_muniment_v1_session, 1);
 

@@ -33,14 +33,17 @@ export type OpenSessionRequest = Message<"muniment.v1.OpenSessionRequest"> & {
   agentId: string;
 
   /**
-   * The level of what the conversation has seen so far. Required.
+   * The level of what the conversation has seen so far.
+   *
+   * The default is the taint of the conversation, or PUBLIC if it is new.
    *
    * @generated from field: muniment.v1.Classification taint = 2;
    */
   taint: Classification;
 
   /**
-   * The conversation: letters, digits, `_`, `.`, `:`, `-`, beginning with a letter or digit.
+   * The conversation: letters, digits, `_`, `.`, `:`, `-`, beginning with a letter or digit. Of several of this name, it
+   * is the one with the highest ceiling that the key reaches.
    *
    * The default is a new conversation.
    *
@@ -373,10 +376,15 @@ export const SessionService: GenService<{
   /**
    * Open a session.
    *
-   * If the conversation does not exist, it begins at the requested taint. If its taint is lower, it is
-   * raised. If its taint is higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`. Fails with
-   * PERMISSION_DENIED `CEILING_EXCEEDED` if the requested taint is above the key's ceiling, and with
-   * `AGENT_CEILING_EXCEEDED` if it is above the agent's.
+   * Without a taint, the session has that of its conversation, and a new conversation begins at PUBLIC. Opening a session
+   * again in the same conversation is how to go on after the first one expires.
+   *
+   * With a taint, a new conversation begins there. If the taint of the conversation is lower, it is raised. If it is
+   * higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`, whose detail ConversationTainted names it. Fails
+   * with PERMISSION_DENIED `CEILING_EXCEEDED` if the taint is above the ceiling of the key, `AGENT_CEILING_EXCEEDED` if
+   * it is above that of the agent, and `CONVERSATION_CEILING_EXCEEDED` if it is above that of the conversation.
+   *
+   * For a key, conversations above its ceiling do not exist: a name that one of them has is free for another.
    *
    * @generated from rpc muniment.v1.SessionService.OpenSession
    */
@@ -388,7 +396,7 @@ export const SessionService: GenService<{
   /**
    * Get one session.
    *
-   * A session can get only itself. A host can get any session of an agent up to its ceiling, including closed ones.
+   * A session can get only itself. A host can get any session up to its ceiling, of an agent that it knows, including closed ones.
    *
    * @generated from rpc muniment.v1.SessionService.GetSession
    */
@@ -398,7 +406,7 @@ export const SessionService: GenService<{
     output: typeof GetSessionResponseSchema;
   },
   /**
-   * List the sessions of an agent, newest first.
+   * List the sessions of an agent whose conversations have no higher ceiling than the key, newest first.
    *
    * @generated from rpc muniment.v1.SessionService.ListSessions
    */
