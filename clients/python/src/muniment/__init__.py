@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from muniment._listing import Listing
     from muniment.errors import (
         Aborted,
+        AgentAboveCeiling,
         AgentCeilingExceeded,
         AgentExists,
         AgentNotFound,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
         BlockTooLarge,
         BudgetExceeded,
         CeilingExceeded,
+        ConversationCeilingExceeded,
         ConversationTainted,
         DeadlineExceeded,
         Details,
@@ -122,6 +124,7 @@ __all__ = [
     "Aborted",
     "AddNote",
     "Agent",
+    "AgentAboveCeiling",
     "AgentCeilingExceeded",
     "AgentExists",
     "AgentLimits",
@@ -140,6 +143,7 @@ __all__ = [
     "BudgetExceeded",
     "CeilingExceeded",
     "Classification",
+    "ConversationCeilingExceeded",
     "ConversationTainted",
     "DeadlineExceeded",
     "DeleteNote",

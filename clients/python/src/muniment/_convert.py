@@ -61,6 +61,11 @@ def level_to_proto(level: values.Classification) -> classification_pb2.Classific
     return cast("classification_pb2.Classification.ValueType", int(values.Classification(level)))
 
 
+def taint_to_proto(taint: values.Classification | None) -> classification_pb2.Classification.ValueType:
+    """The number of the taint to open a session at; None is that of the conversation."""
+    return classification_pb2.CLASSIFICATION_UNSPECIFIED if taint is None else level_to_proto(taint)
+
+
 def tag_match_to_proto(match: Literal["all", "any"]) -> tag_match_pb2.TagMatch.ValueType:
     if match not in TAG_MATCHES:
         raise ValueError("tag_match is 'all' or 'any'")
@@ -156,6 +161,7 @@ def agent(message: agent_pb2.Agent, storage: Iterable[agent_pb2.AgentStorage] = 
             values.AgentStorage(values.Classification(one.classification), one.items, one.bytes, one.nearly_full)
             for one in storage
         ),
+        known_from=values.Classification(message.known_from) if message.known_from else None,
     )
 
 
@@ -186,6 +192,7 @@ def session(message: session_pb2.Session) -> values.Session:
         create_time=utc(message.create_time),
         expire_time=utc(message.expire_time),
         close_time=utc(message.close_time) if message.HasField("close_time") else None,
+        ceiling=values.Classification(message.ceiling) if message.ceiling else None,
     )
 
 

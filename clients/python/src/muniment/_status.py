@@ -13,7 +13,7 @@ from google.rpc.status_pb2 import Status
 from grpc_status import rpc_status
 
 from muniment import _convert, errors
-from muniment.v1 import note_pb2
+from muniment.v1 import note_pb2, session_pb2
 from muniment.v1.passage_pb2 import ImportProgress
 from muniment.values import BudgetEntry, Classification, ImportCounts
 
@@ -34,6 +34,8 @@ BY_REASON: dict[str, type[errors.MunimentError]] = {
     "PRINCIPAL_NOT_ALLOWED": errors.PrincipalNotAllowed,
     "CEILING_EXCEEDED": errors.CeilingExceeded,
     "AGENT_CEILING_EXCEEDED": errors.AgentCeilingExceeded,
+    "CONVERSATION_CEILING_EXCEEDED": errors.ConversationCeilingExceeded,
+    "AGENT_ABOVE_CEILING": errors.AgentAboveCeiling,
     "AGENT_NOT_FOUND": errors.AgentNotFound,
     "SESSION_NOT_FOUND": errors.SessionNotFound,
     "MEMORY_NOT_FOUND": errors.MemoryNotFound,
@@ -133,6 +135,7 @@ def _details(status: Status, info: ErrorInfo, request_id: str) -> errors.Details
         overrun=_overrun(_detail(status, note_pb2.BudgetExceeded)),
         progress=_progress(_detail(status, ImportProgress)),
         quota=info.metadata.get("quota", ""),
+        taint=_taint(_detail(status, session_pb2.ConversationTainted)),
     )
 
 
@@ -153,6 +156,13 @@ def _overrun(exceeded: note_pb2.BudgetExceeded | None) -> errors.Overrun | None:
                 over_by_chars=exceeded.over_by_chars,
                 entries=tuple(map(_entry, exceeded.entries)),
             )
+    return None
+
+
+def _taint(tainted: session_pb2.ConversationTainted | None) -> Classification | None:
+    """None if it is a level that this client does not know: the error itself must be raised."""
+    with suppress(ValueError):
+        return Classification(tainted.taint) if tainted is not None else None
     return None
 
 

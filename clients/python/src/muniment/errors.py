@@ -7,7 +7,9 @@ MunimentError                   the base class, and any status that is none of t
 ├── PermissionDenied
 │   ├── PrincipalNotAllowed     the method is not for this kind of caller
 │   ├── CeilingExceeded         above the host key's ceiling
-│   └── AgentCeilingExceeded    above the agent's ceiling
+│   ├── AgentCeilingExceeded    above the agent's ceiling
+│   ├── AgentAboveCeiling       the key knows the agent, but does not reach its ceiling
+│   └── ConversationCeilingExceeded   above the conversation's ceiling
 ├── NotFound
 │   ├── AgentNotFound
 │   ├── SessionNotFound         or above the ceiling, or not open
@@ -25,7 +27,7 @@ MunimentError                   the base class, and any status that is none of t
 │   ├── PassageExists           a passage with other content has the id
 │   └── ItemExists              one of the name is live at the level
 ├── FailedPrecondition
-│   ├── ConversationTainted     opened below the conversation's taint
+│   ├── ConversationTainted     opened below the conversation's taint: see `taint`
 │   ├── WriteLevelMismatch      only lower versions are visible
 │   ├── TierDisabled            disabled by the host
 │   ├── BudgetExceeded          see `usage`, `over_by_chars`, `entries`
@@ -60,7 +62,7 @@ from dataclasses import dataclass
 
 import grpc
 
-from muniment.values import BudgetEntry, ImportCounts, Usage
+from muniment.values import BudgetEntry, Classification, ImportCounts, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,7 @@ class Details:
     progress: ImportCounts | None = None
     quota: str = ""
     mismatch: str = ""
+    taint: Classification | None = None
 
 
 NO_DETAILS = Details()
@@ -191,6 +194,14 @@ class CeilingExceeded(PermissionDenied):
     """The level is above the ceiling of the host key."""
 
 
+class ConversationCeilingExceeded(PermissionDenied):
+    """The level is above the ceiling of the conversation: a key that reaches less has begun it."""
+
+
+class AgentAboveCeiling(PermissionDenied):
+    """The key knows the agent, but only a key that reaches the agent's ceiling may change it."""
+
+
 class AgentCeilingExceeded(PermissionDenied):
     """The level is above the ceiling of the agent."""
 
@@ -200,7 +211,7 @@ class NotFound(MunimentError):
 
 
 class AgentNotFound(NotFound):
-    """The tenant has no such agent."""
+    """The tenant has no such agent, or it is not known to keys of this ceiling."""
 
 
 class SessionNotFound(NotFound):
@@ -265,6 +276,11 @@ class FailedPrecondition(MunimentError):
 
 class ConversationTainted(FailedPrecondition):
     """The session would be opened below the taint of its conversation."""
+
+    @property
+    def taint(self) -> Classification | None:
+        """The taint of the conversation. None if the server did not say."""
+        return self.details.taint
 
 
 class WriteLevelMismatch(FailedPrecondition):

@@ -53,6 +53,7 @@ class HostClient(SharedBlocks):
         display_name: str = "",
         language: str = "",
         ceiling: Classification | None = None,
+        known_from: Classification | None = None,
         memory_settings: MemorySettings | None = None,
         limits: AgentLimits | None = None,
         initial_blocks: Mapping[str, str] | None = None,
@@ -61,8 +62,9 @@ class HostClient(SharedBlocks):
         """Create an agent. Without *agent_id*, the server generates one. AgentExists: the id is already used.
 
         *language* is a BCP 47 tag. *ceiling* is the highest level that its conversations may reach, for good; None
-        means that of the key, and CeilingExceeded that it is above that. QuotaExceeded: the operator allows the tenant
-        no more. *initial_blocks* are up to 64 PUBLIC blocks, content by label. None
+        means that of the key, and CeilingExceeded that it is above that. Keys with a ceiling from *known_from* on may
+        have conversations with it, up to their own ceiling; None means *ceiling*. QuotaExceeded: the operator allows
+        the tenant no more. *initial_blocks* are up to 64 PUBLIC blocks, content by label. None
         means three empty ones: `personality`, `relationships`, `current_state`.
         """
         request = _convert.message(
@@ -71,6 +73,7 @@ class HostClient(SharedBlocks):
             display_name=display_name,
             language=language,
             ceiling=None if ceiling is None else _convert.level_to_proto(ceiling),
+            known_from=None if known_from is None else _convert.level_to_proto(known_from),
             memory_settings=_convert.settings_to_proto(memory_settings),
             limits=_convert.limits_to_proto(limits),
             initial_blocks=_convert.initial_blocks_to_proto(initial_blocks),
@@ -98,16 +101,18 @@ class HostClient(SharedBlocks):
         *,
         display_name: str | None = None,
         language: str | None = None,
+        known_from: Classification | None = None,
         memory_settings: MemorySettings | None = None,
         limits: AgentLimits | None = None,
         timeout: float | None = None,
     ) -> Agent:
-        """Change the given settings; keep the others."""
+        """Change the given settings; keep the others. AgentAboveCeiling: the key does not reach the agent's ceiling."""
         request = _convert.message(
             agent_service_pb2.UpdateAgentRequest,
             agent_id=agent_id,
             display_name=display_name,
             language=language,
+            known_from=None if known_from is None else _convert.level_to_proto(known_from),
             memory_settings=_convert.settings_to_proto(memory_settings),
             limits=_convert.limits_to_proto(limits),
         )
@@ -172,7 +177,7 @@ class HostClient(SharedBlocks):
     def open_session(
         self,
         agent_id: str,
-        taint: Classification,
+        taint: Classification | None = None,
         *,
         conversation_id: str | None = None,
         ttl: timedelta | None = None,
@@ -180,14 +185,15 @@ class HostClient(SharedBlocks):
     ) -> SessionClient:
         """Open a session at the level of what its conversation has seen so far.
 
-        Without *conversation_id*, it is a new conversation. *ttl* is 1 second to 30 days; None means
-        24 hours. ConversationTainted: the conversation has seen more. CeilingExceeded,
-        AgentCeilingExceeded: the key, or the agent, may not reach *taint*.
+        Without *taint*, it is the level that the conversation has; a new one begins at PUBLIC. Without
+        *conversation_id*, it is a new conversation. *ttl* is 1 second to 30 days; None means 24 hours.
+        ConversationTainted: the conversation has seen more, up to `error.taint`. CeilingExceeded, AgentCeilingExceeded,
+        ConversationCeilingExceeded: the key, the agent or the conversation may not reach *taint*.
         """
         request = _convert.message(
             session_service_pb2.OpenSessionRequest,
             agent_id=agent_id,
-            taint=_convert.level_to_proto(taint),
+            taint=_convert.taint_to_proto(taint),
             conversation_id=conversation_id or "",
             ttl=_convert.duration_to_proto(ttl),
         )

@@ -20,7 +20,7 @@ from muniment.cli.page.show import show
 from muniment.cli.parameters import LEVEL, TEXT
 
 _NEARLY_FULL = ", at 80 % of a limit or above: raise it (muniment agent update), delete items, or purge old versions"
-_COLUMNS = ("agent_id", "display_name", "language", "ceiling", "create_time", "update_time")
+_COLUMNS = ("agent_id", "display_name", "language", "ceiling", "known_from", "create_time", "update_time")
 
 
 @click.group(cls=Group)
@@ -99,6 +99,11 @@ def _with_settings(command: Callable[..., None]) -> Callable[..., None]:
     help="The highest level that its conversations may reach, for good. The default is the key's.",
 )
 @click.option(
+    "--known-from",
+    type=LEVEL,
+    help="Keys with a ceiling from this level on may have conversations with it. The default is --ceiling.",
+)
+@click.option(
     "--block",
     "blocks",
     multiple=True,
@@ -117,6 +122,7 @@ def create(
     display_name: str,
     language: str,
     ceiling: Classification | None,
+    known_from: Classification | None,
     blocks: dict[str, str] | None,
     settings: MemorySettings,
     limits: AgentLimits,
@@ -133,12 +139,14 @@ def create(
       muniment agent create alice --block "personality=Kind, and brief." --block current_state=
       muniment agent create --display-name "Alice" --language en --notes-limit 4000
       muniment agent create newsletter --ceiling internal
+      muniment agent create customer-7 --known-from public
     """
     made = host.create_agent(
         agent_id,
         display_name=display_name,
         language=language,
         ceiling=ceiling,
+        known_from=known_from,
         memory_settings=settings,
         limits=limits,
         initial_blocks=blocks,
@@ -191,6 +199,7 @@ def list_(host: HostClient, output: Output, limit: int | None) -> None:
 @click.argument("agent_id", metavar="NAME", type=TEXT)
 @click.option("--display-name", type=TEXT, help="A display name.")
 @click.option("--language", type=TEXT, help="The language of its items. Empty: guess it for each item.")
+@click.option("--known-from", type=LEVEL, help="From which ceiling on keys may have conversations with it.")
 @_with_settings
 @with_output
 @with_host
@@ -200,6 +209,7 @@ def update(
     agent_id: str,
     display_name: str | None,
     language: str | None,
+    known_from: Classification | None,
     settings: MemorySettings,
     limits: AgentLimits,
 ) -> None:
@@ -212,7 +222,12 @@ def update(
       muniment agent update alice --calls-per-second 20 --max-items 10000
     """
     changed = host.update_agent(
-        agent_id, display_name=display_name, language=language, memory_settings=settings, limits=limits
+        agent_id,
+        display_name=display_name,
+        language=language,
+        known_from=known_from,
+        memory_settings=settings,
+        limits=limits,
     )
     output.record(flat(changed), (*_COLUMNS, *SETTINGS, *LIMITS))
     if language is not None:

@@ -19,6 +19,7 @@ _SETTINGS: dict[str, type] = {
     "display_name": str,
     "language": str,
     "ceiling": Classification,
+    "known_from": Classification,
     "memory_enabled": bool,
     "user_profile_enabled": bool,
     "memory_char_limit": int,

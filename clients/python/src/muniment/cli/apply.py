@@ -55,6 +55,7 @@ def apply(host: HostClient, output: Output, file: Path, dry_run: bool) -> None:
         display_name: Alice
         language: en
         ceiling: confidential
+        known_from: public
         memory_enabled: true
         user_profile_enabled: true
         memory_char_limit: 2200

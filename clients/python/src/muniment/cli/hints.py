@@ -45,6 +45,8 @@ _HINTS: dict[type[muniment.MunimentError], str] = {
     muniment.PrincipalNotAllowed: "agents, sessions and sharing need MUNIMENT_HOST_KEY, a host key that was created "
     "without --only, or with --only for this; items need a session",
     muniment.CeilingExceeded: "stay at or below the key's ceiling, or use a key with a higher one",
+    muniment.AgentAboveCeiling: "use a host key that reaches the agent's ceiling: muniment host-key list",
+    muniment.ConversationCeilingExceeded: "begin another conversation with a key that reaches the level",
     muniment.AgentCeilingExceeded: "stay at or below the agent's ceiling: muniment agent get NAME",
     muniment.AgentNotFound: "list the agents: muniment agent list; create one: muniment agent create NAME",
     muniment.SessionNotFound: "list the open ones: muniment session list AGENT",

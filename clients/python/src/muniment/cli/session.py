@@ -17,7 +17,7 @@ from muniment.cli.hints import SESSION_ENDED
 from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.parameters import DURATION, LEVEL, TEXT
 
-_COLUMNS = ("session_id", "agent_id", "conversation_id", "taint", "create_time", "expire_time")
+_COLUMNS = ("session_id", "agent_id", "conversation_id", "taint", "ceiling", "create_time", "expire_time")
 _SESSION = click.argument("session_id", metavar="[SESSION]", required=False, type=TEXT)
 _REASON = click.option(
     "--reason", default="", type=TEXT, help="The reason, for the audit log. Must not contain content."
@@ -40,7 +40,11 @@ def session() -> None:
 
 @session.command("open")
 @click.argument("agent_id", metavar="AGENT", type=TEXT)
-@click.option("--taint", required=True, type=LEVEL, help="The level of what the conversation has seen so far.")
+@click.option(
+    "--taint",
+    type=LEVEL,
+    help="The level of what the conversation has seen so far. The default is what it has, or public.",
+)
 @click.option("--conversation", type=TEXT, metavar="ID", help="The conversation. The default is a new one.")
 @click.option("--ttl", type=DURATION, help="When the session expires, such as 8h. The default is 24h.")
 @click.option("--quiet", is_flag=True, help="Print only the token.")
@@ -50,7 +54,7 @@ def open_(
     host: HostClient,
     output: Output,
     agent_id: str,
-    taint: Classification,
+    taint: Classification | None,
     conversation: str | None,
     ttl: timedelta | None,
     quiet: bool,
@@ -61,7 +65,7 @@ def open_(
     Examples:
       muniment session open alice --taint internal
       export MUNIMENT_TOKEN=$(muniment session open alice --taint internal --quiet)
-      muniment session open alice --taint public --conversation chat-42 --ttl 8h
+      muniment session open alice --conversation chat-42 --ttl 8h
     """
     opened = host.open_session(agent_id, taint, conversation_id=conversation, ttl=ttl)
     _show_token(opened, output, quiet=quiet)

@@ -57,13 +57,15 @@ class Agent:
     display_name: str
     language: str
     ceiling: Classification | None
-    """The highest level that its conversations may reach. None from a server that is older than this client."""
+    """The highest level that its conversations may reach. None if the key does not reach it."""
     memory_settings: MemorySettings
     create_time: datetime
     update_time: datetime
     limits: AgentLimits
     storage: tuple[AgentStorage, ...] = ()
-    """What it stores at each level up to its ceiling. Only `HostClient.get_agent` asks for it."""
+    """What it stores at each level up to its ceiling and the key's. Only `HostClient.get_agent` asks for it."""
+    known_from: Classification | None = None
+    """From which ceiling on keys know of it. None from a server that is older than this client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,8 @@ class Session:
     create_time: datetime
     expire_time: datetime
     close_time: datetime | None
+    ceiling: Classification | None = None
+    """The highest level that its conversation may reach. Only hosts see it."""
 
 
 @dataclass(frozen=True, slots=True)
