@@ -14,7 +14,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from muniment import values
 from muniment.errors import InvalidArgument
-from muniment.v1 import agent_pb2, agent_service_pb2, audit_pb2, session_pb2, tag_match_pb2
+from muniment.v1 import agent_pb2, agent_service_pb2, audit_pb2, classification_pb2, session_pb2, tag_match_pb2
 
 if TYPE_CHECKING:
     from muniment.v1 import block_pb2, classification_pb2, memory_pb2, note_pb2, passage_pb2, prompt_pb2
