@@ -5,9 +5,11 @@ import { type Any, AnySchema } from "@bufbuild/protobuf/wkt";
 import { Code, type ConnectError } from "@connectrpc/connect";
 import { facts, find, retryAfterMs, type Violation, violationsIn } from "./details.js";
 import { ErrorInfoSchema } from "./gen/google/rpc/error_details_pb.js";
+import type { Classification } from "./gen/muniment/v1/classification_pb.js";
 import type { ErrorReason } from "./gen/muniment/v1/error_pb.js";
 import { type BudgetExceeded, BudgetExceededSchema } from "./gen/muniment/v1/note_pb.js";
 import { type ImportProgress, ImportProgressSchema } from "./gen/muniment/v1/passage_pb.js";
+import { ConversationTaintedSchema } from "./gen/muniment/v1/session_pb.js";
 import { type Status, statusName } from "./statuses.js";
 
 const DOMAIN = "muniment.v1";
@@ -73,6 +75,11 @@ export class MunimentError extends Error {
   /** `BUDGET_EXCEEDED`: by how much the notes would be over their tier's budget, and what takes the room. */
   get budget(): BudgetExceeded | undefined {
     return find(this.#details, BudgetExceededSchema);
+  }
+
+  /** `CONVERSATION_TAINTED`: the taint of the conversation. */
+  get taint(): Classification | undefined {
+    return find(this.#details, ConversationTaintedSchema)?.taint;
   }
 
   /** How far `importPassages` came: these passages, counted from the first, are stored. */

@@ -38,7 +38,11 @@ export class HostClient {
     this.audit = createClient(AuditService, calls);
   }
 
-  /** Open a session at the level of what its conversation has seen so far. */
+  /**
+   * Open a session at the level of what its conversation has seen so far.
+   *
+   * Without a taint, it is the level that the conversation has; a new one begins at PUBLIC.
+   */
   async openSession(
     request: MessageInitShape<typeof OpenSessionRequestSchema>,
     options?: CallOptions,

@@ -7,6 +7,7 @@ import {
   BudgetExceededSchema,
   Classification,
   Code,
+  ConversationTaintedSchema,
   connect,
   ImportProgressSchema,
   MemoryService,
@@ -34,8 +35,8 @@ test("an error has code, reason and text", async () => {
   assert.equal(error.rawMessage, "a text");
   assert.equal(String(error), "MunimentError: MEMORY_NOT_FOUND: a text");
   assert.deepEqual(
-    [error.violations, error.budget, error.progress, error.retryAfterMs, error.incident],
-    [[], undefined, undefined, undefined, ""],
+    [error.violations, error.budget, error.taint, error.progress, error.retryAfterMs, error.incident],
+    [[], undefined, undefined, undefined, undefined, ""],
   );
 });
 
@@ -63,6 +64,14 @@ test("BUDGET_EXCEEDED says what takes the room, and does not print it", async ()
   assert.equal(error.details.length, 2);
   assert.ok(!inspect(error, { depth: null }).includes("Prefers tea"));
   assert.ok(!JSON.stringify(error).includes("Prefers tea"));
+});
+
+test("CONVERSATION_TAINTED says how far", async () => {
+  const detail = { desc: ConversationTaintedSchema, value: { taint: Classification.CONFIDENTIAL } };
+
+  const error = await received(status(Code.FailedPrecondition, "CONVERSATION_TAINTED", detail));
+
+  assert.equal(error.taint, Classification.CONFIDENTIAL);
 });
 
 test("other details are values too, and in the message", async () => {
