@@ -5,7 +5,7 @@ use prost_types::Any;
 use tonic::{Code, ConnectError, Status, TimeoutExpired};
 use tonic_types::{ErrorInfo, FieldViolation, StatusExt, pb};
 
-use crate::v1::{BudgetExceeded, ErrorReason, ImportProgress};
+use crate::v1::{BudgetExceeded, ConversationTainted, ErrorReason, ImportProgress};
 
 const DOMAIN: &str = "muniment.v1";
 
@@ -61,6 +61,12 @@ impl Error {
     /// Which notes take the room, and by how much it is too little.
     #[must_use]
     pub fn budget_exceeded(&self) -> Option<BudgetExceeded> {
+        self.detail()
+    }
+
+    /// The taint of the conversation, which is above that of the session to open.
+    #[must_use]
+    pub fn conversation_tainted(&self) -> Option<ConversationTainted> {
         self.detail()
     }
 

@@ -39,6 +39,12 @@ impl Session {
         self.opened.taint()
     }
 
+    /// The highest level that the conversation may reach.
+    #[must_use]
+    pub fn ceiling(&self) -> Classification {
+        self.opened.ceiling()
+    }
+
     /// The session as it was when it was opened.
     #[must_use]
     pub fn opened(&self) -> &v1::Session {

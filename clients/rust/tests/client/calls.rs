@@ -9,10 +9,10 @@ use crate::fake::{Answer, Call, FakeServer, message};
 use muniment::{
     Client, ClientBuilder, Code,
     v1::{
-        AddNoteRequest, BudgetEntry, BudgetExceeded, Classification, CreateAgentRequest, CreateAgentResponse,
-        ErrorReason, GetMemoryRequest, GetMemoryResponse, ImportPassagesRequest, ImportPassagesResponse,
-        ImportProgress, Memory, OpenSessionResponse, SaveMemoryRequest, SaveMemoryResponse,
-        StorePassageRequest, Usage,
+        AddNoteRequest, BudgetEntry, BudgetExceeded, Classification, ConversationTainted, CreateAgentRequest,
+        CreateAgentResponse, ErrorReason, GetMemoryRequest, GetMemoryResponse, ImportPassagesRequest,
+        ImportPassagesResponse, ImportProgress, Memory, OpenSessionRequest, OpenSessionResponse,
+        SaveMemoryRequest, SaveMemoryResponse, StorePassageRequest, Usage,
     },
 };
 use prost::{Message, Name};
@@ -377,6 +377,21 @@ async fn a_budget_that_refuses_says_what_takes_the_room() {
     assert_eq!(error.details().len(), 2);
     assert_eq!(error.to_string(), "BUDGET_EXCEEDED: refused (over by 103 characters: 2303 of 2200)");
     assert!(!format!("{error:?}").contains("Ada"));
+}
+
+#[tokio::test]
+async fn a_conversation_that_has_seen_more_says_how_far_it_is_tainted() {
+    let tainted = ConversationTainted { taint: Classification::Confidential.into() };
+    let server = FakeServer::start(move |_, _| {
+        Answer::Error(status(Code::FailedPrecondition, "CONVERSATION_TAINTED", &tainted))
+    })
+    .await;
+
+    let error = client(&server).open_session(OpenSessionRequest::default()).await.unwrap_err();
+
+    assert_eq!(error.reason(), Some(ErrorReason::ConversationTainted));
+    assert_eq!(error.conversation_tainted().unwrap().taint(), Classification::Confidential);
+    assert_eq!(error.budget_exceeded(), None);
 }
 
 #[tokio::test]

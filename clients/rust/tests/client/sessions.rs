@@ -12,7 +12,8 @@ use muniment::{
 fn answer(call: &Call, _: usize) -> Answer {
     let session = |session_id: &str| {
         let taint = Classification::Internal.into();
-        Some(Session { session_id: session_id.into(), taint, ..Default::default() })
+        let ceiling = Classification::Restricted.into();
+        Some(Session { session_id: session_id.into(), taint, ceiling, ..Default::default() })
     };
     match call.method.as_str() {
         "SessionService/OpenSession" => {
@@ -39,6 +40,7 @@ async fn an_opened_session_calls_with_its_token_until_it_is_closed() {
     session.close().await.unwrap();
 
     assert_eq!((session.session_id(), session.taint()), ("s1", Classification::Internal));
+    assert_eq!(session.ceiling(), Classification::Restricted);
     let calls = server.calls().into_iter();
     let made: Vec<_> = calls
         .map(|call| (call.method, call.metadata["authorization"].to_str().unwrap().to_owned()))
