@@ -162,12 +162,12 @@ purged AS (
      USING old_session
      WHERE purged.tenant = %(tenant)s
        AND purged.session_id = old_session.session_id
- RETURNING purged.tenant, purged.agent, purged.session_id, purged.conversation_id
+ RETURNING purged.tenant, purged.agent, purged.session_id, purged.conversation_id, purged.ceiling
 ),
 classified AS (
     SELECT purged.tenant, purged.agent, purged.session_id, conversation.taint
       FROM purged
-           JOIN vault.conversation USING (tenant, agent, conversation_id)
+           JOIN vault.conversation USING (tenant, agent, conversation_id, ceiling)
 ),
 logged AS (
     INSERT INTO muniment_control.audit AS logged (tenant, event_id, agent, level, method, outcome, reason)
