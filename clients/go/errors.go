@@ -39,7 +39,7 @@ type Error struct {
 }
 
 // Error is the reason, or else the code, and the message, with the fields that break a rule, the numbers of a budget,
-// the name of a quota, what an import has stored, the time to retry, and the request id.
+// the taint of a conversation, the name of a quota, what an import has stored, the time to retry, and the request id.
 func (e *Error) Error() string {
 	what := e.Reason
 	if what == "" {
@@ -66,6 +66,8 @@ func (e *Error) facts() (facts []string) {
 		case *munimentv1.BudgetExceeded:
 			facts = append(facts, fmt.Sprintf("over by %d characters: %d of %d",
 				detail.GetOverByChars(), detail.GetWouldBeChars(), detail.GetUsage().GetLimitChars()))
+		case *munimentv1.ConversationTainted:
+			facts = append(facts, "the taint is "+strings.TrimPrefix(detail.GetTaint().String(), "CLASSIFICATION_"))
 		case *munimentv1.ImportProgress:
 			facts = append(facts, fmt.Sprintf("%d passages stored, %d already there",
 				detail.GetStoredCount(), detail.GetExistingCount()))
@@ -106,8 +108,8 @@ func ReasonOf(err error) munimentv1.ErrorReason {
 
 // Detail is the first detail of one kind that came with an error, if there is one.
 //
-// The server sends BudgetExceeded and ImportProgress of the contract, and of google.rpc (package errdetails)
-// BadRequest with the fields that break a rule, RetryInfo, and ErrorInfo.
+// The server sends BudgetExceeded, ConversationTainted and ImportProgress of the contract, and of google.rpc (package
+// errdetails) BadRequest with the fields that break a rule, RetryInfo, and ErrorInfo.
 func Detail[T proto.Message](err error) (detail T, found bool) {
 	for _, each := range status.Convert(err).Details() {
 		if detail, found = each.(T); found {

@@ -84,6 +84,11 @@ func TestAnErrorTellsItsNumbersAndNothingThatIsStored(t *testing.T) {
 				OverByChars:  103,
 				Entries:      []*munimentv1.BudgetEntry{{NoteId: noteID, Preview: "Ada"}},
 			}),
+		"CONVERSATION_TAINTED: too low (the taint is CONFIDENTIAL)": failure(
+			codes.FailedPrecondition, "too low", reason("CONVERSATION_TAINTED"),
+			&munimentv1.ConversationTainted{Taint: munimentv1.Classification_CLASSIFICATION_CONFIDENTIAL}),
+		"CONVERSATION_TAINTED: too low (the taint is 9)": failure(
+			codes.FailedPrecondition, "too low", reason("CONVERSATION_TAINTED"), &munimentv1.ConversationTainted{Taint: 9}),
 		"QUOTA_EXCEEDED: full (quota: items)": failure(codes.ResourceExhausted, "full",
 			&errdetails.ErrorInfo{Reason: "QUOTA_EXCEEDED", Domain: "muniment.v1", Metadata: map[string]string{"quota": "items"}}),
 		"OVERLOADED: later (retry after 1m1.5s)": failure(

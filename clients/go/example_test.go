@@ -100,6 +100,32 @@ func ExampleCollect() {
 	// read all 2
 }
 
+// On a server of ours too: tests/tools/tour/test_go.py.
+func ExampleHost_OpenSession() {
+	ctx := context.Background()
+	host, err := muniment.HostFromEnv()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer host.Conn().Close()
+
+	// Keys with the ceiling PUBLIC know this agent too, and have conversations with it at PUBLIC.
+	from := munimentv1.Classification_CLASSIFICATION_PUBLIC
+	created, err := host.CreateAgent(ctx, &munimentv1.CreateAgentRequest{KnownFrom: &from})
+	if err != nil {
+		log.Fatal(err)
+	}
+	session, err := host.OpenSession(ctx, &munimentv1.OpenSessionRequest{
+		AgentId:        created.GetAgent().GetAgentId(),
+		ConversationId: "chat-42",
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(session.Opened.GetTaint(), "up to", session.Opened.GetCeiling())
+	// Output: CLASSIFICATION_PUBLIC up to CLASSIFICATION_RESTRICTED
+}
+
 func ExampleReasonOf() {
 	ctx, session := context.Background(), exampleSession()
 	examples.fails("GetMemory", failure(codes.NotFound, "no such memory", reason("MEMORY_NOT_FOUND")))
@@ -205,7 +231,10 @@ func TestMain(m *testing.M) {
 		log.Fatal(err)
 	}
 	f, stop := start(listener, listener.Addr().String())
-	f.replies["OpenSession"] = &munimentv1.OpenSessionResponse{Token: token}
+	f.replies["OpenSession"] = &munimentv1.OpenSessionResponse{Token: token, Session: &munimentv1.Session{
+		Taint:   munimentv1.Classification_CLASSIFICATION_PUBLIC,
+		Ceiling: munimentv1.Classification_CLASSIFICATION_RESTRICTED,
+	}}
 	f.replies["SearchMemories"] = &munimentv1.SearchMemoriesResponse{Results: []*munimentv1.MemoryResult{{
 		Memory:  &munimentv1.Memory{Key: "tea", Classification: munimentv1.Classification_CLASSIFICATION_PUBLIC},
 		Snippet: "Assam, no sugar",

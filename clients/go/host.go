@@ -22,7 +22,7 @@ type Host struct {
 
 // HostSessions is what a host does with sessions, beside opening and resetting them.
 type HostSessions interface {
-	// GetSession returns any session of the tenant up to the key's ceiling, closed ones too.
+	// GetSession returns any session of an agent that the key knows, up to the key's ceiling, closed ones too.
 	GetSession(context.Context, *munimentv1.GetSessionRequest, ...grpc.CallOption) (*munimentv1.GetSessionResponse, error)
 	// ListSessions returns the sessions of an agent, newest first, up to the key's ceiling.
 	ListSessions(context.Context, *munimentv1.ListSessionsRequest, ...grpc.CallOption) (*munimentv1.ListSessionsResponse, error)
@@ -69,7 +69,9 @@ func (h *Host) Conn() *Conn {
 	return h.conn
 }
 
-// OpenSession opens a session at the level of what its conversation has seen so far, over the host's connection.
+// OpenSession opens a session over the host's connection. Without a Taint, it has the taint of its conversation, or
+// PUBLIC if that is new. If the Taint is below that of the conversation, it fails with CONVERSATION_TAINTED, and [Detail]
+// has the latter in ConversationTainted.
 func (h *Host) OpenSession(
 	ctx context.Context, request *munimentv1.OpenSessionRequest, options ...grpc.CallOption,
 ) (*Session, error) {

@@ -20,7 +20,7 @@ def test_the_go_of_the_client(compilers):
         not_run("Go", "it is not on the PATH")
 
     done = subprocess.run(
-        ["go", "test", "-count=1", "-v", "-run", "^Example(Collect)?$", "."],
+        ["go", "test", "-count=1", "-v", "-run", "^Example(Collect|Host_OpenSession)?$", "."],
         cwd=ROOT / "clients" / "go",
         env=compilers,
         capture_output=True,
@@ -29,5 +29,6 @@ def test_the_go_of_the_client(compilers):
         check=False,
     )
 
-    passed = [name for name in ("Example", "ExampleCollect") if f"--- PASS: {name} (" in done.stdout]
-    assert len(passed) == 2, done.stdout + done.stderr
+    examples = ("Example", "ExampleCollect", "ExampleHost_OpenSession")
+    passed = [name for name in examples if f"--- PASS: {name} (" in done.stdout]
+    assert len(passed) == 3, done.stdout + done.stderr
