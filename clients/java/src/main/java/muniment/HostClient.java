@@ -167,7 +167,11 @@ public final class HostClient implements AutoCloseable {
   }
 
   /**
-   * Opens a session at the level of what its conversation has seen so far.
+   * Opens a session.
+   *
+   * <p>Without a taint, it has the taint of its conversation, or PUBLIC if that is new. With one
+   * below that of the conversation, it fails with {@code CONVERSATION_TAINTED}, and {@link
+   * MunimentException#taint} has the latter.
    *
    * <p>Closing the client that this gives closes the session.
    */
@@ -193,7 +197,7 @@ public final class HostClient implements AutoCloseable {
     return SessionClient.opened(calls, opened.getToken(), opened.getSession());
   }
 
-  /** Gets one session, up to the key's ceiling, closed ones too. */
+  /** Gets a session of an agent that the key knows, up to the key's ceiling, closed ones too. */
   public GetSessionResponse getSession(Consumer<GetSessionRequest.Builder> request) {
     return calls.call(
         SessionServiceGrpc.getGetSessionMethod(),

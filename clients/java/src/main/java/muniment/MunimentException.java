@@ -20,6 +20,8 @@ import java.util.Optional;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import muniment.v1.BudgetExceeded;
+import muniment.v1.Classification;
+import muniment.v1.ConversationTainted;
 import muniment.v1.ErrorReason;
 import muniment.v1.ImportProgress;
 
@@ -110,6 +112,11 @@ public final class MunimentException extends RuntimeException {
     return detail(status, BudgetExceeded.class);
   }
 
+  /** Of a conversation that is tainted higher than a session was to be opened: its taint. */
+  public Optional<Classification> taint() {
+    return detail(status, ConversationTainted.class).map(ConversationTainted::getTaint);
+  }
+
   /** Of an import that failed: how many passages are stored all the same. */
   public Optional<ImportProgress> importProgress() {
     return detail(status, ImportProgress.class);
@@ -191,6 +198,9 @@ public final class MunimentException extends RuntimeException {
         Stream.of(
                 violationsFact(violations(status)),
                 detail(status, BudgetExceeded.class).map(MunimentException::budgetFact).orElse(""),
+                detail(status, ConversationTainted.class)
+                    .map(MunimentException::taintFact)
+                    .orElse(""),
                 detail(status, ImportProgress.class)
                     .map(MunimentException::progressFact)
                     .orElse(""),
@@ -215,6 +225,10 @@ public final class MunimentException extends RuntimeException {
     int limit = budget.getWouldBeChars() - budget.getOverByChars();
     String size = budget.getWouldBeChars() + " of " + limit;
     return "over by " + budget.getOverByChars() + " characters: " + size;
+  }
+
+  private static String taintFact(ConversationTainted tainted) {
+    return "the taint is " + tainted.getTaint().name().replaceFirst("^CLASSIFICATION_", "");
   }
 
   private static String progressFact(ImportProgress progress) {

@@ -7,6 +7,7 @@ import io.grpc.Channel;
 import io.grpc.Status.Code;
 import java.time.Duration;
 import java.util.List;
+import java.util.Optional;
 import java.util.function.Consumer;
 import java.util.stream.Stream;
 import java.util.stream.StreamSupport;
@@ -99,21 +100,23 @@ public final class SessionClient implements AutoCloseable {
   private final Calls calls;
   private final String token;
   private final Origin origin;
+  private final Optional<Session> opened;
   private volatile String sessionId;
 
-  private SessionClient(Calls calls, String token, Origin origin, String sessionId) {
+  private SessionClient(Calls calls, String token, Origin origin, Optional<Session> opened) {
     this.calls = calls;
     this.token = token;
     this.origin = origin;
-    this.sessionId = sessionId;
+    this.opened = opened;
+    this.sessionId = opened.map(Session::getSessionId).orElse("");
   }
 
   static SessionClient opened(Calls host, String token, Session session) {
-    return new SessionClient(host.as(token), token, Origin.OPENED, session.getSessionId());
+    return new SessionClient(host.as(token), token, Origin.OPENED, Optional.of(session));
   }
 
   static SessionClient lent(Calls host, String token) {
-    return new SessionClient(host.as(token), token, Origin.LENT, "");
+    return new SessionClient(host.as(token), token, Origin.LENT, Optional.empty());
   }
 
   /**
@@ -149,12 +152,21 @@ public final class SessionClient implements AutoCloseable {
    * @throws IllegalArgumentException if the token would leave this machine in the clear
    */
   public static SessionClient connect(String address, String token, Options options) {
-    return new SessionClient(Calls.connect(address, token, options), token, Origin.CONNECTED, "");
+    Calls calls = Calls.connect(address, token, options);
+    return new SessionClient(calls, token, Origin.CONNECTED, Optional.empty());
   }
 
   /** The credential. Whoever has it is this session. */
   public String token() {
     return token;
+  }
+
+  /**
+   * The session as it was when its host opened or reset it; a host may have raised its taint since.
+   * Empty: it was made from a token.
+   */
+  public Optional<Session> opened() {
+    return opened;
   }
 
   /** The id. Of a session made from a token, the first time asks the server. */
@@ -167,7 +179,7 @@ public final class SessionClient implements AutoCloseable {
 
   /** The same session with another deadline for each call. Closing one closes both. */
   public SessionClient withTimeout(Duration timeout) {
-    return new SessionClient(calls.within(timeout), token, origin, sessionId);
+    return new SessionClient(calls.within(timeout), token, origin, opened);
   }
 
   /** For the generated stubs: the connection with the credential, and the default deadline. */

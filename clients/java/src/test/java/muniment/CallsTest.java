@@ -23,6 +23,7 @@ import java.util.Arrays;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -32,6 +33,7 @@ import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import muniment.v1.AddNoteEdit;
 import muniment.v1.AddNoteRequest;
+import muniment.v1.Classification;
 import muniment.v1.EditNotesRequest;
 import muniment.v1.GetMemoryRequest;
 import muniment.v1.ImportPassagesResponse;
@@ -477,15 +479,20 @@ class CallsTest {
 
   @Test
   void anOpenedSessionIsClosedWithItsClient() {
+    var answer =
+        Session.newBuilder()
+            .setSessionId("s-1")
+            .setTaint(Classification.CLASSIFICATION_PUBLIC)
+            .setCeiling(Classification.CLASSIFICATION_INTERNAL)
+            .build();
     server.script(
         "OpenSession",
-        OpenSessionResponse.newBuilder()
-            .setToken("ms_opened")
-            .setSession(Session.newBuilder().setSessionId("s-1"))
-            .build());
+        OpenSessionResponse.newBuilder().setToken("ms_opened").setSession(answer).build());
 
     try (SessionClient opened = host.openSession(r -> r.setAgentId("ada"))) {
       assertEquals("s-1", opened.sessionId());
+      assertEquals(Optional.of(answer), opened.opened());
+      assertEquals(opened.opened(), opened.withTimeout(HOUR).opened());
       assertEquals("ms_opened", opened.token());
     }
 
@@ -504,6 +511,7 @@ class CallsTest {
 
   @Test
   void aSessionOfATokenStaysOpen() {
+    assertEquals(Optional.empty(), session.opened());
     session.close();
     SessionClient.connect(server.address(), "ms_session").close();
 

@@ -36,6 +36,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import muniment.v1.NoteOuterClass;
 import muniment.v1.PassageOuterClass;
+import muniment.v1.SessionOuterClass;
 
 /**
  * Plays the scenarios of a file through this client, and prints a line of JSON for each step.
@@ -51,6 +52,7 @@ final class Conformance {
           .add(ErrorDetailsProto.getDescriptor().getMessageTypes())
           .add(NoteOuterClass.getDescriptor().getMessageTypes())
           .add(PassageOuterClass.getDescriptor().getMessageTypes())
+          .add(SessionOuterClass.getDescriptor().getMessageTypes())
           .build();
   private static final JsonFormat.Printer PRINTER = JsonFormat.printer().usingTypeRegistry(DETAILS);
 

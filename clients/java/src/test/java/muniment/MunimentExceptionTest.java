@@ -20,6 +20,8 @@ import java.util.List;
 import java.util.Optional;
 import muniment.v1.BudgetEntry;
 import muniment.v1.BudgetExceeded;
+import muniment.v1.Classification;
+import muniment.v1.ConversationTainted;
 import muniment.v1.ErrorReason;
 import muniment.v1.ImportProgress;
 import org.junit.jupiter.api.Test;
@@ -97,6 +99,18 @@ class MunimentExceptionTest {
         "BUDGET_EXCEEDED: it is so (over by 7 characters: 2207 of 2200)", error.getMessage());
     assertEquals(Optional.of(exceeded), error.budgetExceeded());
     assertEquals(Optional.empty(), error.importProgress());
+  }
+
+  @Test
+  void aConversationThatIsTaintedHigherSaysHowFar() {
+    var taint = Classification.CLASSIFICATION_CONFIDENTIAL;
+    var tainted = ConversationTainted.newBuilder().setTaint(taint).build();
+
+    var error = error(failure(Code.FAILED_PRECONDITION, "CONVERSATION_TAINTED", tainted));
+
+    assertEquals("CONVERSATION_TAINTED: it is so (the taint is CONFIDENTIAL)", error.getMessage());
+    assertEquals(Optional.of(taint), error.taint());
+    assertEquals(Optional.empty(), error.budgetExceeded());
   }
 
   @Test

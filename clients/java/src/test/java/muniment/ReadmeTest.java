@@ -17,12 +17,14 @@ import muniment.v1.Agent;
 import muniment.v1.BudgetEntry;
 import muniment.v1.BudgetExceeded;
 import muniment.v1.Classification;
+import muniment.v1.CreateAgentRequest;
 import muniment.v1.CreateAgentResponse;
 import muniment.v1.EditNotesRequest;
 import muniment.v1.ImportProgress;
 import muniment.v1.ListMemoriesResponse;
 import muniment.v1.Memory;
 import muniment.v1.MemoryResult;
+import muniment.v1.OpenSessionRequest;
 import muniment.v1.OpenSessionResponse;
 import muniment.v1.SaveMemoryRequest;
 import muniment.v1.SearchMemoriesResponse;
@@ -76,9 +78,21 @@ class ReadmeTest {
   }
 
   @Test
-  void pagesAndImportsRun() throws Exception {
+  void aConversationGoesOnWithoutATaint() throws Exception {
+    scriptTour();
+
     run(1);
+
+    var created = (CreateAgentRequest) server.calls("CreateAgent").get(0).requests().get(0);
+    var opened = (OpenSessionRequest) server.calls("OpenSession").get(0).requests().get(0);
+    assertEquals(Classification.CLASSIFICATION_PUBLIC, created.getKnownFrom());
+    assertEquals(Classification.CLASSIFICATION_UNSPECIFIED, opened.getTaint());
+  }
+
+  @Test
+  void pagesAndImportsRun() throws Exception {
     run(2);
+    run(3);
 
     assertEquals(1, server.calls("ListMemories").size());
     assertEquals(2, server.calls("ImportPassages").get(0).requests().size());
@@ -91,7 +105,7 @@ class ReadmeTest {
         ListMemoriesResponse.newBuilder().setNextPageToken("2").build(),
         failure(Code.ABORTED, "TAINT_CHANGED"));
 
-    run(3);
+    run(4);
 
     assertEquals(1, server.calls("RaiseTaint").size());
     assertEquals(3, server.calls("ListMemories").size());
@@ -102,7 +116,7 @@ class ReadmeTest {
     var progress = ImportProgress.newBuilder().setStoredCount(1).setExistingCount(1).build();
     server.script("ImportPassages", failure(Code.ABORTED, "TAINT_CHANGED", progress));
 
-    run(4);
+    run(5);
 
     assertEquals(3, server.calls("ImportPassages").get(0).requests().size());
     assertEquals(1, server.calls("ImportPassages").get(1).requests().size());
@@ -112,7 +126,7 @@ class ReadmeTest {
   void theErrorsRun() throws Exception {
     server.script("SaveMemory", failure(Code.ABORTED, "ETAG_STALE"));
 
-    run(5);
+    run(6);
 
     assertEquals(1, server.calls("SaveMemory").size());
   }
@@ -126,7 +140,7 @@ class ReadmeTest {
     server.script(
         "AddNote", failure(Code.FAILED_PRECONDITION, "BUDGET_EXCEEDED", exceeded.build()));
 
-    run(6);
+    run(7);
 
     var request = (EditNotesRequest) server.calls("EditNotes").get(0).requests().get(0);
     assertEquals("own", request.getEdits(0).getDelete().getNoteId());
@@ -135,8 +149,8 @@ class ReadmeTest {
 
   @Test
   void optionsAndTlsCompile() throws Exception {
-    compile(7);
     compile(8);
+    compile(9);
   }
 
   @Test
@@ -144,7 +158,7 @@ class ReadmeTest {
     var none = failure(Code.NOT_FOUND, "MEMORY_NOT_FOUND");
     server.script("GetMemory", none, none);
 
-    run(9);
+    run(10);
 
     var saved = (SaveMemoryRequest) server.calls("SaveMemory").get(0).requests().get(0);
     assertEquals("muniment:spring-ai/tea", saved.getKey());
@@ -153,10 +167,10 @@ class ReadmeTest {
 
   @Test
   void aMemoryServiceRuns() throws Exception {
-    run(10);
+    run(11);
 
     assertEquals(1, server.calls("SearchPassages").size());
-    assertEquals(11, blocks("java").size());
+    assertEquals(12, blocks("java").size());
   }
 
   private void scriptTour() {
