@@ -18,6 +18,8 @@ _CLIENT = ROOT / "clients" / "java"
 _BLOCKS = re.findall(r"^```java\n(.*?)^```", (_CLIENT / "README.md").read_text("utf-8"), re.DOTALL | re.MULTILINE)
 _RAISING = next(block for block in _BLOCKS if "RESTART_ON_TAINT_CHANGE" in block)
 
+_GOING_ON = next(block for block in _BLOCKS if "setConversationId" in block)
+
 _CALLER = f"""\
 import muniment.*;
 import muniment.v1.*;
@@ -46,6 +48,19 @@ class Caller {{
 }}
 """
 """Raises the taint, as the example does, in the middle of a list of its own."""
+
+_HOST = f"""\
+import muniment.*;
+import muniment.v1.*;
+
+class Host {{
+  public static void main(String[] arguments) {{
+    try (var host = HostClient.fromEnvironment()) {{
+      {_GOING_ON}
+    }}
+  }}
+}}
+"""
 
 
 @pytest.fixture
@@ -76,3 +91,7 @@ def test_the_first_example(java):
 
 def test_a_raised_taint(java):
     assert java(_CALLER) == "errands\ntea\nABORTED TAINT_CHANGED\n"
+
+
+def test_a_conversation_goes_on(java):
+    assert java(_HOST) == "CLASSIFICATION_PUBLIC up to CLASSIFICATION_RESTRICTED\n"
