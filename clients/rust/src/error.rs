@@ -155,6 +155,10 @@ impl Error {
                 full.over_by_chars, full.would_be_chars
             ));
         }
+        if let Some(tainted) = self.conversation_tainted() {
+            let level = tainted.taint().as_str_name().trim_start_matches("CLASSIFICATION_");
+            facts.push(format!("the taint is {level}"));
+        }
         if let Some(done) = self.import_progress() {
             let (stored, existing) = (done.stored_count, done.existing_count);
             facts.push(format!("{stored} passages stored, {existing} already there"));

@@ -8,8 +8,10 @@ import {
   ErrorInfoSchema,
   RetryInfoSchema,
 } from "./gen/google/rpc/error_details_pb.js";
+import { Classification } from "./gen/muniment/v1/classification_pb.js";
 import { type BudgetExceeded, BudgetExceededSchema } from "./gen/muniment/v1/note_pb.js";
 import { type ImportProgress, ImportProgressSchema } from "./gen/muniment/v1/passage_pb.js";
+import { type ConversationTainted, ConversationTaintedSchema } from "./gen/muniment/v1/session_pb.js";
 
 /** A field of a request that breaks a rule. */
 export interface Violation {
@@ -24,6 +26,7 @@ export function facts(details: readonly Any[]): string {
   return [
     violationsFact(violationsIn(details)),
     budgetFact(find(details, BudgetExceededSchema)),
+    taintFact(find(details, ConversationTaintedSchema)),
     progressFact(find(details, ImportProgressSchema)),
     quotaFact(find(details, ErrorInfoSchema)),
     retryFact(retryAfterMs(details)),
@@ -42,6 +45,10 @@ function budgetFact(budget: BudgetExceeded | undefined): string {
   }
   const { wouldBeChars, overByChars } = budget;
   return `over by ${overByChars} characters: ${wouldBeChars} of ${wouldBeChars - overByChars}`;
+}
+
+function taintFact(tainted: ConversationTainted | undefined): string {
+  return tainted ? `the taint is ${Classification[tainted.taint]}` : "";
 }
 
 function quotaFact(info: ErrorInfo | undefined): string {

@@ -277,6 +277,11 @@ class FailedPrecondition(MunimentError):
 class ConversationTainted(FailedPrecondition):
     """The session would be opened below the taint of its conversation."""
 
+    def _facts(self) -> Iterator[str]:
+        if self.taint is not None:
+            yield f"the taint is {self.taint.name}"
+        yield from super()._facts()
+
     @property
     def taint(self) -> Classification | None:
         """The taint of the conversation. None if the server did not say."""
