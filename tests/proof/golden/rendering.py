@@ -14,7 +14,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2
 
-from muniment.v1 import note_pb2, passage_pb2
+from muniment.v1 import note_pb2, passage_pb2, session_pb2
 
 MESSAGE, DESCRIPTION = "message: ", "description: "
 _WIDTH = 110
@@ -25,6 +25,7 @@ _DETAILS: tuple[type[Message], ...] = (
     error_details_pb2.RetryInfo,
     note_pb2.BudgetExceeded,
     passage_pb2.ImportProgress,
+    session_pb2.ConversationTainted,
 )
 
 
