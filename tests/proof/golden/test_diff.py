@@ -75,7 +75,7 @@ def checkout(tmp_path):
 def test_an_answer_that_changed_is_found(checkout):
     for path in (checkout / "service").rglob("*.py"):
         text = path.read_text(encoding="utf-8")
-        path.write_text(text.replace('"no such agent"', '"no agent"'), encoding="utf-8")
+        path.write_text(text.replace('"the agent id is taken"', '"taken"'), encoding="utf-8")
 
     path = os.pathsep.join(str(checkout / part) for part in ("clients/python/src", "service", "."))
     compared = subprocess.run(
@@ -84,7 +84,7 @@ def test_an_answer_that_changed_is_found(checkout):
     )  # fmt: skip
 
     assert compared.returncode == 1, compared.stderr
-    assert "-message: no such agent\n+message: no agent\n" in compared.stdout
+    assert "-message: the agent id is taken\n+message: taken\n" in compared.stdout
     assert "\nScenes with other answers: agents\n" in compared.stdout
 
 

@@ -21,6 +21,7 @@ def sessions(stage: Stage) -> None:
     _listed(stage)
     _reset_and_closed(stage)
     _expired(stage)
+    _known_to_lower_keys(stage)
 
 
 def _at_a_ceiling(stage: Stage, ceiling: int) -> None:
@@ -154,3 +155,27 @@ def _expired(stage: Stage) -> None:
         stage.host().get_session(session_id=session.session.session_id)
         stage.host().raise_taint(session_id=session.session.session_id, taint=RESTRICTED)
         stage.host().close_session(session_id=session.session.session_id)
+
+
+def _known_to_lower_keys(stage: Stage) -> None:
+    stage.say("An agent that lower keys know")
+    host = stage.host()
+    host.create_agent(agent_id="shared", known_from=PUBLIC)
+    for ceiling in LEVELS:
+        low = stage.host(ceiling)
+        low.get_agent(agent_id="shared")
+        low.update_agent(agent_id="shared", display_name=LEVELS[ceiling])
+        low.create_shared_block(owner_agent_id="shared", label=LEVELS[ceiling].lower())
+        low.erase_items(agent_id="shared", kind=1, name="plan")
+        opened = low.open_session(agent_id="shared", conversation_id=f"of-{ceiling}")
+        for taint in LEVELS if opened else ():
+            host.raise_taint(session_id=opened.session.session_id, taint=taint)
+            host.open_session(agent_id="shared", conversation_id=f"of-{ceiling}", taint=taint)
+        low.open_session(agent_id="shared", conversation_id="same")
+    for ceiling in LEVELS:
+        low = stage.host(ceiling)
+        low.open_session(agent_id="shared", conversation_id="same")
+        low.list_sessions(agent_id="shared")
+        low.list_audit_events(agent_id="shared")
+    host.update_agent(agent_id="shared", known_from=RESTRICTED)
+    stage.host(PUBLIC).open_session(agent_id="shared")
