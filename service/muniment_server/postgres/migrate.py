@@ -235,11 +235,11 @@ def _apply(connection: psycopg.Connection, until: int, *, one_by_one: bool) -> I
             continue
         for statement in statements_of(migration.text) if one_by_one else [migration.text]:
             connection.execute(statement.encode())
+        connection.execute("RESET search_path")  # the next one says its own, as it must where it is the first
         connection.execute(
             "INSERT INTO vault.migration (version, name) VALUES (%s, %s)", [migration.version, migration.name]
         )
         yield f"applied {re.sub(r'[.]sql$', '', migration.name)}"
-    connection.execute("RESET search_path")
 
 
 def statements_of(text: str) -> list[str]:

@@ -454,7 +454,7 @@ CREATE VIEW muniment_confidential.session WITH (security_barrier='true') AS
     session.expire_time,
     0 AS fence
    FROM (vault.conversation
-     JOIN vault.session USING (tenant, agent, conversation_id))
+     JOIN vault.session USING (tenant, agent, conversation_id, ceiling))
   WHERE ((conversation.taint = 3) AND (session.close_time IS NULL) AND (session.expire_time > vault.clock()));
 
 CREATE TABLE vault.agent (
@@ -1541,7 +1541,7 @@ CREATE VIEW muniment_internal.session WITH (security_barrier='true') AS
     session.expire_time,
     0 AS fence
    FROM (vault.conversation
-     JOIN vault.session USING (tenant, agent, conversation_id))
+     JOIN vault.session USING (tenant, agent, conversation_id, ceiling))
   WHERE ((conversation.taint = 2) AND (session.close_time IS NULL) AND (session.expire_time > vault.clock()));
 
 CREATE VIEW muniment_internal.agent WITH (security_barrier='true') AS
@@ -2065,7 +2065,7 @@ CREATE VIEW muniment_public.session WITH (security_barrier='true') AS
     session.expire_time,
     0 AS fence
    FROM (vault.conversation
-     JOIN vault.session USING (tenant, agent, conversation_id))
+     JOIN vault.session USING (tenant, agent, conversation_id, ceiling))
   WHERE ((conversation.taint = 1) AND (session.close_time IS NULL) AND (session.expire_time > vault.clock()));
 
 CREATE VIEW muniment_public.agent WITH (security_barrier='true') AS

@@ -143,3 +143,19 @@ def test_the_level_that_a_conversation_has_reached_is_in_the_refusal_of_a_lower_
 
     refused = failure_of(host.open_session, agent_id="ada", conversation_id="chat-42", taint=INTERNAL)
     assert detail(refused, session_pb2.ConversationTainted).taint == CONFIDENTIAL
+
+
+@pytest.mark.parametrize("taint", [PUBLIC, INTERNAL])
+def test_c27_a_session_is_in_its_own_conversation_of_two_of_one_name(shared, tenant, host, customer, taint):
+    """Once the lower one is raised, nothing is written at its old level, though the other one has that."""
+    high = host.session(host.open_session(agent_id="ada", conversation_id="chat-42", taint=taint))
+    key = shared.host(tenant, CONFIDENTIAL)
+    opened = key.open_session(agent_id="ada", conversation_id="chat-42", taint=taint)
+    low = key.session(opened)
+
+    low.save_memory(key="city", content="Basel")
+    assert [memory.key for memory in high.list_memories().memories] == ["city"]
+    key.raise_taint(session_id=opened.session.session_id, taint=CONFIDENTIAL)
+    low.save_memory(key="plan", content="hidden")
+    assert [memory.key for memory in high.list_memories().memories] == ["city"]
+    assert [memory.classification for memory in low.list_memories().memories] == [taint, CONFIDENTIAL]

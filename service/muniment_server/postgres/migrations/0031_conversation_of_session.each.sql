@@ -1,5 +1,7 @@
 -- A session is in the conversation of its name and ceiling.
 
+SET LOCAL search_path = muniment_{level};
+
 CREATE OR REPLACE VIEW session WITH (security_barrier = true) AS
 SELECT session.tenant, session.agent, session.session_id, session.conversation_id, conversation.taint,
        session.create_time, session.expire_time,
