@@ -1,4 +1,4 @@
-"""Backups, as `muniment restore` loads them, up to the sessions."""
+"""Backups, as `muniment restore` loads them, with the sessions still open."""
 
 from __future__ import annotations
 

@@ -240,10 +240,9 @@ def _restore(admin: str, file: Path, entries: Sequence[Entry], passfile: Path | 
     migrate_with_passfile(admin, passfile, until=0)
     admin = dumps.without_rows_in_log(admin)
     dumps.load(admin, file)
+    schema.migrate(admin)  # first: what operators do is written for the newest schema
     with connect_operator(admin) as operator:
-        closed = add_closed_sessions(operator, lambda connection: dumps.load_sessions(connection, file))
-        schema.migrate(admin)
-        return closed, end_restore(operator, entries)
+        return close_sessions(operator, "restore"), end_restore(operator, entries)
 
 
 def _lack_passwords(admin: str) -> bool:
@@ -287,14 +286,6 @@ def _size(admin: str) -> Finding:
     with connect_operator(admin) as operator:
         size = size_of(operator)
     return Finding(Verdict.GOOD, f"agents in the backup: {size.agents}; tenants: {size.tenants}")
-
-
-def add_closed_sessions(operator: Operator, load: Callable[[psycopg.Connection[Any]], None]) -> int:
-    """Have *load* add sessions, and close them before anybody can use them; return how many were open."""
-    with operator.connection.transaction():
-        lift_idle_timeout(operator.connection)  # `pg_restore` may read for long before it finds the sessions
-        load(operator.connection)
-        return close_sessions(operator, "restore")
 
 
 def end_restore(operator: Operator, given: Sequence[Entry]) -> int:

@@ -50,7 +50,6 @@ _HAS_DATA = "SELECT FROM vault.tenant LIMIT 1"
 _IS_SERVED = "SELECT FROM pg_catalog.pg_stat_activity WHERE datname = current_database() AND usename = ANY(%s) LIMIT 1"
 _MAY_SET_VERBOSITY = "SELECT WHERE has_parameter_privilege('log_error_verbosity', 'SET')"
 _MIGRATION = re.compile(rb"^(\d+)\t[^\t\n]+\t([^\t\n]+)", re.MULTILINE)
-_SESSIONS = re.compile(rb"^\d+; \d+ \d+ TABLE DATA vault session .*$", re.MULTILINE)
 _ROW_POLICY = re.compile(rb"^\d+; \d+ \d+ ROW SECURITY vault session ", re.MULTILINE)
 """Only the schema of a cluster has row policies."""
 _ROWS = re.compile(rb"^\d+; \d+ \d+ TABLE DATA (\S+) (\S+) .*$", re.MULTILINE)
@@ -58,8 +57,6 @@ _SEQUENCE = re.compile(rb"^\d+; \d+ \d+ SEQUENCE SET .*$", re.MULTILINE)
 _ERROR = re.compile(
     r"^pg_\w+: error: +(.*)(?:\npg_dump: detail: Error message from server: ERROR: +(.*))?", re.MULTILINE
 )
-_COPY_SESSIONS = b"COPY vault.session "
-_END_OF_COPY = b"\\.\n"
 _MARKS = (b"\nmuniment backup, sha256 ", b", end of muniment backup\n")
 """Around the digest."""
 _DIGEST = re.compile(rb"%s([0-9a-f]{64})%s" % _MARKS)
@@ -218,22 +215,19 @@ def _require_unused(connection: psycopg.Connection[Any], *, is_left: bool) -> No
 def load(admin: str, file: Path) -> None:
     """Load the dump *file* into the database of the conninfo *admin*, which is `emptied` and has the roles.
 
-    The sessions are left out, because they are open: see `load_sessions`. Raises Failure.
+    Sessions that were open are open: it stays marked until they are closed. Raises Failure.
     """
     entries = _read(file, "--list")
-    without_sessions, found = _SESSIONS.subn(b"", entries)
-    if not found:
-        raise Failure(f"{file} has no sessions", "check that it is a backup by `muniment backup`")
     with psycopg.connect(admin) as connection:
         version = _version_of_rows(connection, file, entries)
         restoring.give_to_owner(connection)
     if version is None:
-        _restore(admin, file, without_sessions)
+        _restore(admin, file, entries)
     else:
         migrate.migrate(admin, until=version)
         with psycopg.connect(admin) as connection:
             connection.execute("DELETE FROM vault.migration")  # the dump has these rows, too
-            chosen = _row_entries(connection, without_sessions)
+            chosen = _row_entries(connection, entries)
         _restore(admin, file, chosen, "--data-only")
 
 
@@ -274,27 +268,6 @@ def _row_entries(connection: psycopg.Connection[Any], entries: bytes) -> bytes:
     if len(ordered) != len(rows):
         raise Failure("the backup has rows of tables that the schema lacks", "check that it is by `muniment backup`")
     return b"\n".join([*ordered, *_SEQUENCE.findall(entries)])
-
-
-def load_sessions(connection: psycopg.Connection[Any], file: Path) -> None:
-    """Copy the sessions of the dump *file* over *connection*, so that its transaction can close them. Raises Failure.
-
-    `load` leaves them out: an interrupted restore would leave tokens that open conversations at an old taint.
-    """
-    command = _reading(file, *_rows_of("session"))
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        for line in process.stdout:
-            if line.startswith(_COPY_SESSIONS):
-                with connection.cursor().copy(line) as copy:
-                    for row in iter(process.stdout.readline, _END_OF_COPY):
-                        if not row:
-                            break
-                        copy.write(row)
-        errors = process.stderr.read()
-    if process.returncode != 0:
-        raise _unreadable(file, errors)
 
 
 def first_migration(file: Path) -> datetime:

@@ -9,7 +9,6 @@ import signal
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from psycopg import sql
 
 import muniment
 from muniment import Classification, ItemKind
@@ -25,7 +25,7 @@ from muniment.cli.failures import Failure
 from muniment_server.admin import development, dumps
 from muniment_server.admin import journal as journals
 from muniment_server.admin.audit import audit_events
-from muniment_server.admin.backup import add_closed_sessions, end_restore
+from muniment_server.admin.backup import end_restore
 from muniment_server.admin.connection import Operator, connect_operator
 from muniment_server.admin.host_keys import (
     create_host_key,
@@ -40,7 +40,7 @@ from muniment_server.domain.classification import Classification as Level
 from muniment_server.domain.ids import HostKeyId, RandomIds
 from muniment_server.embedded_postgres import EmbeddedPostgres, conninfo_of_running
 from muniment_server.monitor import grants
-from muniment_server.postgres import pool, roles, transaction
+from muniment_server.postgres import migrate, pool, roles, transaction
 from muniment_server.runtime import restoring, schema
 from muniment_server.runtime.databases import SUPERUSER, cluster_directory
 from tests.proof.races.mutants import spoiled
@@ -64,6 +64,23 @@ from tests.support.unconfirmed import unconfirmed_commits
 Serve = Callable[..., Server]
 DEV = ("--dev", "--workers", "1", "--data-dir")
 HISTORY = ("history", "--tenant", "development", "--agent", "alice", "plan", "--json")
+_WITHOUT_CEILINGS_OF_CONVERSATIONS = 29
+"""A version of the schema."""
+_SESSION_OF_AN_INTERNAL_AGENT = """
+INSERT INTO vault.tenant (tenant, name) OVERRIDING SYSTEM VALUE VALUES (1, 'acme');
+INSERT INTO vault.agent (tenant, agent, agent_id, display_name, language, memory_enabled, user_profile_enabled,
+                         memory_char_limit, user_char_limit, ceiling)
+VALUES (1, 1, 'alice', '', 'simple', TRUE, TRUE, 1000, 1000, 2);
+INSERT INTO vault.conversation (tenant, agent, conversation_id, taint) VALUES (1, 1, 'chat', 2);
+INSERT INTO vault.session (tenant, agent, session_id, conversation_id, token_hash, expire_time, level)
+VALUES (1, 1, gen_random_uuid(), 'chat', sha256('token'), 'infinity', 2)
+"""
+_CEILINGS = """
+SELECT ARRAY[agent.ceiling, agent.known_from, conversation.ceiling, session.ceiling]
+  FROM vault.session
+       JOIN vault.conversation USING (tenant, agent, conversation_id)
+       JOIN vault.agent USING (tenant, agent)
+"""
 
 
 @pytest.fixture
@@ -405,47 +422,6 @@ def test_no_backup_is_restored_into_a_database_that_a_server_uses(
             assert restoring.problems(owner) == []
 
 
-def test_an_interrupted_restore_leaves_no_open_session(postgres: EmbeddedPostgres, service: Service, tmp_path: Path):
-    """Whether pg_restore has ended, or the sessions are being added."""
-    service.session(Level.CONFIDENTIAL)
-    file = tmp_path / "muniment.dump"
-    with file.open("wb") as target:
-        dumps.dump(service.database.admin, target)
-    with cloned(postgres) as restored:
-        load(restored.admin, file)
-        with restored.as_owner() as owner:
-            assert owner.execute("SELECT FROM vault.session").fetchall() == []
-            assert len(owner.execute("SELECT FROM vault.conversation").fetchall()) == 1
-        with connect_operator(restored.admin) as operator, pytest.raises(KeyboardInterrupt):
-            add_closed_sessions(operator, lambda connection: _load_and_interrupt(connection, file))
-
-        with restored.as_owner() as owner:
-            assert owner.execute("SELECT FROM vault.session").fetchall() == []
-
-
-def test_the_sessions_of_a_backup_may_be_late_in_it(postgres, service, tmp_path, monkeypatch):
-    """`pg_restore` reads all of a backup that went through a pipe before it finds them. The limit is 5 s otherwise."""
-    service.session(Level.CONFIDENTIAL)
-    file = tmp_path / "muniment.dump"
-    with file.open("wb") as target:
-        dumps.dump(service.database.admin, target)
-
-    def load_late(connection: psycopg.Connection[Any]) -> None:
-        time.sleep(0.5)
-        dumps.load_sessions(connection, file)
-
-    monkeypatch.setattr(pool, "SETTINGS", {**pool.SETTINGS, "idle_in_transaction_session_timeout": "20ms"})
-    with cloned(postgres) as restored:
-        load(restored.admin, file)
-        with connect_operator(restored.admin) as operator:
-            assert add_closed_sessions(operator, load_late) == 1
-
-
-def _load_and_interrupt(connection: psycopg.Connection[Any], file: Path) -> None:
-    dumps.load_sessions(connection, file)
-    raise KeyboardInterrupt
-
-
 def test_a_backup_is_closed_to_others_and_replaces_nothing(folder, data_dir, kept):
     file, _ = kept
     before = file.read_bytes()
@@ -577,3 +553,26 @@ def test_no_secret_of_the_url_is_on_the_command_line_of_pg_dump(
     command_line, password, *_ = (tmp_path / "output").read_text().splitlines()
     assert "hunter2" not in command_line
     assert password == "hunter2"
+
+
+def test_a_backup_of_before_conversations_had_ceilings_is_restored_with_its_conversations(
+    postgres: EmbeddedPostgres, folder: Path
+) -> None:
+    """What operators do is written for the newest schema, which the backup lacks."""
+    file = folder / "muniment.dump"
+    with cloned(postgres) as older:
+        with older.as_admin() as admin:
+            for name in dumps._SCHEMAS:
+                admin.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(name)))
+        migrate.migrate(older.admin, until=_WITHOUT_CEILINGS_OF_CONVERSATIONS)
+        with older.as_owner() as owner:
+            owner.execute(_SESSION_OF_AN_INTERNAL_AGENT)
+        with file.open("wb") as target:
+            dumps.dump(older.admin, target)
+    with cloned(postgres) as restored:
+        done = run(folder, "restore", str(file), "--database-url", restored.admin)
+
+        assert (done.returncode, "1 open session was closed" in done.stderr) == (0, True), done.stderr
+        with restored.as_owner() as owner:
+            assert owner.execute(_CEILINGS).fetchone() == ([2, 2, 2, 2],)
+            assert grants.differences(owner) == []

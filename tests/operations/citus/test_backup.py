@@ -265,15 +265,14 @@ def test_a_journal_is_repeated_on_a_cluster(postgres: ClusterPostgres, database:
             assert len(journal_of(operator.connection).entries) == 4
 
 
-@pytest.mark.parametrize("step", ["_restore", "load_sessions"])
 def test_an_interrupted_restore_stays_marked(
-    postgres: ClusterPostgres, database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+    postgres: ClusterPostgres, database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Servers and operators refuse the database."""
     with started(database):
         file = backed_up(database, tmp_path)
     with cloned(postgres) as restored, monkeypatch.context() as interrupted:
-        interrupted.setattr(dumps, step, lambda *_: sys.exit(143))
+        interrupted.setattr(dumps, "_restore", lambda *_: sys.exit(143))
         assert run(tmp_path, "restore", str(file), "--database-url", restored.admin).returncode == 143
 
         refused = run(tmp_path, "host-key", "list", "--database-url", restored.admin)
