@@ -23,7 +23,7 @@ WITH owner AS MATERIALIZED ( -- FOR SHARE: the mark of DeleteAgent waits
        FOR SHARE
 ),
 known AS MATERIALIZED (
-    SELECT conversation.ceiling, conversation.taint
+    SELECT conversation.ceiling
       FROM vault.conversation
      WHERE conversation.tenant = %(tenant)s
        AND conversation.agent = (SELECT owner.agent FROM owner)
@@ -32,9 +32,9 @@ known AS MATERIALIZED (
      ORDER BY conversation.ceiling DESC
      LIMIT 1
 ),
-wanted AS MATERIALIZED (
+wanted AS MATERIALIZED ( -- without a taint PUBLIC, which raises nothing: the conversation may have been reset meanwhile
     SELECT owner.agent, coalesce(known.ceiling, least(owner.ceiling, %(ceiling)s::smallint)) AS ceiling,
-           coalesce(%(taint)s::smallint, known.taint, 1::smallint) AS taint
+           coalesce(%(taint)s::smallint, 1::smallint) AS taint
       FROM owner
            LEFT JOIN known ON TRUE
 ),

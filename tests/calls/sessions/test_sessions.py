@@ -21,7 +21,7 @@ from tests.support.answers import (
     pages,
     refusal,
 )
-from tests.support.concurrency import lock_rows
+from tests.support.concurrency import in_background, lock_rows, wait_until_blocked
 from tests.support.services import Caller, failure_of
 
 NO_SESSION = "NOT_FOUND SESSION_NOT_FOUND"
@@ -287,6 +287,22 @@ def test_a_conversation_that_was_reset_is_opened_at_public_again(host, alice):
     host.reset_session(session_id=opened.session_id)
 
     assert open_session(host, taint=PUBLIC, conversation_id="c").session.taint == PUBLIC
+
+
+def test_an_open_without_a_taint_that_waits_for_a_reset_raises_nothing(service):
+    """It would raise the conversation to the taint that it saw before."""
+    host = service.host()
+    host.create_agent(agent_id="alice")
+    chat = {"agent_id": "alice", "conversation_id": "chat-42"}
+    session = host.open_session(**chat, taint=CONFIDENTIAL).session
+    with service.database.as_owner() as owner, owner.transaction():
+        owner.execute("UPDATE vault.conversation SET taint = 1")
+        thread, opened = in_background(host.open_session, **chat)
+        wait_until_blocked(service)
+    thread.join()
+
+    assert [each.session.taint for each in opened] == [PUBLIC]
+    assert host.get_session(session_id=session.session_id).session.taint == PUBLIC
 
 
 def test_a_second_reset_of_the_same_session_finds_nothing(host, alice):
