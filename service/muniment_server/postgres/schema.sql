@@ -452,7 +452,8 @@ CREATE VIEW muniment_confidential.session WITH (security_barrier='true') AS
     conversation.taint,
     session.create_time,
     session.expire_time,
-    0 AS fence
+    0 AS fence,
+    session.ceiling
    FROM (vault.conversation
      JOIN vault.session USING (tenant, agent, conversation_id, ceiling))
   WHERE ((conversation.taint = 3) AND (session.close_time IS NULL) AND (session.expire_time > vault.clock()));
@@ -844,7 +845,8 @@ CREATE VIEW muniment_confidential.link WITH (security_barrier='true') AS
     agent.agent_id AS owner_agent_id
    FROM ((muniment_confidential.session
      JOIN vault.block_link ON (((block_link.tenant = session.tenant) AND (block_link.consumer = session.agent))))
-     JOIN vault.agent ON (((agent.tenant = block_link.tenant) AND (agent.agent = block_link.owner))));
+     JOIN vault.agent ON (((agent.tenant = block_link.tenant) AND (agent.agent = block_link.owner))))
+  WHERE (agent.known_from <= session.ceiling);
 
 CREATE TABLE muniment_internal.item (
     tenant bigint NOT NULL,
@@ -1539,7 +1541,8 @@ CREATE VIEW muniment_internal.session WITH (security_barrier='true') AS
     conversation.taint,
     session.create_time,
     session.expire_time,
-    0 AS fence
+    0 AS fence,
+    session.ceiling
    FROM (vault.conversation
      JOIN vault.session USING (tenant, agent, conversation_id, ceiling))
   WHERE ((conversation.taint = 2) AND (session.close_time IS NULL) AND (session.expire_time > vault.clock()));
@@ -1774,7 +1777,8 @@ CREATE VIEW muniment_internal.link WITH (security_barrier='true') AS
     agent.agent_id AS owner_agent_id
    FROM ((muniment_internal.session
      JOIN vault.block_link ON (((block_link.tenant = session.tenant) AND (block_link.consumer = session.agent))))
-     JOIN vault.agent ON (((agent.tenant = block_link.tenant) AND (agent.agent = block_link.owner))));
+     JOIN vault.agent ON (((agent.tenant = block_link.tenant) AND (agent.agent = block_link.owner))))
+  WHERE (agent.known_from <= session.ceiling);
 
 CREATE VIEW muniment_internal.visible WITH (security_invoker='true') AS
  SELECT tenant,
@@ -2063,7 +2067,8 @@ CREATE VIEW muniment_public.session WITH (security_barrier='true') AS
     conversation.taint,
     session.create_time,
     session.expire_time,
-    0 AS fence
+    0 AS fence,
+    session.ceiling
    FROM (vault.conversation
      JOIN vault.session USING (tenant, agent, conversation_id, ceiling))
   WHERE ((conversation.taint = 1) AND (session.close_time IS NULL) AND (session.expire_time > vault.clock()));
@@ -2298,7 +2303,8 @@ CREATE VIEW muniment_public.link WITH (security_barrier='true') AS
     agent.agent_id AS owner_agent_id
    FROM ((muniment_public.session
      JOIN vault.block_link ON (((block_link.tenant = session.tenant) AND (block_link.consumer = session.agent))))
-     JOIN vault.agent ON (((agent.tenant = block_link.tenant) AND (agent.agent = block_link.owner))));
+     JOIN vault.agent ON (((agent.tenant = block_link.tenant) AND (agent.agent = block_link.owner))))
+  WHERE (agent.known_from <= session.ceiling);
 
 CREATE VIEW muniment_public.visible WITH (security_invoker='true') AS
  SELECT tenant,
@@ -2493,7 +2499,8 @@ CREATE VIEW muniment_restricted.session WITH (security_barrier='true') AS
     conversation.taint,
     session.create_time,
     session.expire_time,
-    0 AS fence
+    0 AS fence,
+    session.ceiling
    FROM (vault.conversation
      JOIN vault.session USING (tenant, agent, conversation_id, ceiling))
   WHERE ((conversation.taint = 4) AND (session.close_time IS NULL) AND (session.expire_time > vault.clock()));
@@ -2845,7 +2852,8 @@ CREATE VIEW muniment_restricted.link WITH (security_barrier='true') AS
     agent.agent_id AS owner_agent_id
    FROM ((muniment_restricted.session
      JOIN vault.block_link ON (((block_link.tenant = session.tenant) AND (block_link.consumer = session.agent))))
-     JOIN vault.agent ON (((agent.tenant = block_link.tenant) AND (agent.agent = block_link.owner))));
+     JOIN vault.agent ON (((agent.tenant = block_link.tenant) AND (agent.agent = block_link.owner))))
+  WHERE (agent.known_from <= session.ceiling);
 
 CREATE VIEW muniment_restricted.visible WITH (security_invoker='true') AS
  SELECT tenant,

@@ -159,3 +159,24 @@ def test_c27_a_session_is_in_its_own_conversation_of_two_of_one_name(shared, ten
     low.save_memory(key="plan", content="hidden")
     assert [memory.key for memory in high.list_memories().memories] == ["city"]
     assert [memory.classification for memory in low.list_memories().memories] == [taint, CONFIDENTIAL]
+
+
+@pytest.mark.parametrize(("key", "known_from"), UP)
+def test_c22_a_session_sees_no_shared_block_of_an_agent_that_its_key_does_not_know(
+    shared, tenant, host, customer, key, known_from
+):
+    """Whenever the owner, or the reader, became known to such keys."""
+    host.create_agent(agent_id="team", known_from=known_from)
+    host.create_shared_block(owner_agent_id="team", label="rules", content="be kind")
+    host.attach_block(owner_agent_id="team", label="rules", agent_id="ada")
+    low = shared.host(tenant, key)
+    of_low, of_host = low.session(low.open_session(agent_id="ada")), host.session(host.open_session(agent_id="ada"))
+    never = of_low.observe("GetBlock", label="never")
+
+    assert of_low.observe("GetBlock", label="rules") == never
+    assert "rules" not in [block.label for block in of_low.list_blocks().blocks]
+    assert of_host.get_block(label="rules").block.content == "be kind"
+    host.update_agent(agent_id="team", known_from=key)
+    assert of_low.get_block(label="rules").block.content == "be kind"
+    host.update_agent(agent_id="team", known_from=known_from)
+    assert of_low.observe("GetBlock", label="rules") == never

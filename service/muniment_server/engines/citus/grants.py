@@ -34,7 +34,7 @@ _READABLE = {
     ),
     "agent": (
         "tenant", "agent", "agent_id", "language", "memory_enabled", "user_profile_enabled", "memory_char_limit",
-        "user_char_limit", "max_items", "max_bytes", "max_revisions",
+        "user_char_limit", "max_items", "max_bytes", "max_revisions", "known_from",
     ),
 }  # fmt: skip
 """The columns of the hosts' tables that the views of a level show."""

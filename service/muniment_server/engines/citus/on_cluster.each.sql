@@ -12,7 +12,7 @@ GRANT SELECT (tenant, agent, session_id, conversation_id, ceiling, create_time, 
       UPDATE (fence)
    ON vault.session TO muniment_{level};
 GRANT SELECT (tenant, agent, agent_id, language, memory_enabled, user_profile_enabled, memory_char_limit, user_char_limit,
-              max_items, max_bytes, max_revisions)
+              max_items, max_bytes, max_revisions, known_from)
    ON vault.agent TO muniment_{level};
 GRANT SELECT ON vault.block_link TO muniment_{level};
 GRANT DELETE ON muniment_{level}.item TO muniment_{level}; -- through the view deleted_item
