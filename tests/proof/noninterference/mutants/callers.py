@@ -97,8 +97,12 @@ def _undelete_at_public(context: Any, agent_id: str, kind: Any, name: str, _: An
 
 
 _BELOW = "AND agent.known_from <= %(ceiling)s"
+_REACHED = "AND agent.ceiling <= %(ceiling)s"
 _OF_CONVERSATION = "AND session.ceiling <= %(ceiling)s"
-_CEILING_OF_KEY = r"AND %\(taint\)s::smallint <= \( SELECT host_key\.ceiling FROM host_key WHERE .*?host_key_id\)s \)"
+_CEILING_OF_KEY = (
+    r"AND (?:coalesce\()?%\(taint\)s::smallint(?:, 1\))? <= \( "
+    r"SELECT host_key\.ceiling FROM host_key WHERE .*?host_key_id\)s \)"
+)
 _PAGES_AND_TEXT = (
     Mutant("M41 page tokens are not sealed", "model", (setting(hmac, "compare_digest", lambda a, b: bool(a)),)),
     Mutant("M42 page tokens are anybody's", "model", (setting(paging.Pager, "_mac", _mac_of(credential=b"all")),)),
@@ -134,7 +138,7 @@ _STATE = (
         "model",
         (
             setting(host_scope.HostScope, "require_ceiling", lambda *_, **__: None),
-            edit(HOSTS, "open_session", "%(taint)s::smallint <= (", "0 < ("),
+            edit(HOSTS, "open_session", "coalesce(%(taint)s::smallint, 1) <= (", "0 < ("),
         ),
     ),
     Mutant(
@@ -147,23 +151,31 @@ _STATE = (
     ),
     Mutant(
         "a host reads sessions of agents above its ceiling",
-        "model",
-        (edit(HOSTS, "get_session", _BELOW, ""),),
+        "egress",
+        (edit(HOSTS, "get_session", _BELOW, ""), edit(HOSTS, "get_session", _OF_CONVERSATION, "")),
+        about="hosts",
     ),
     Mutant(
         "a host closes sessions of agents above its ceiling",
         "model",
-        (edit(HOSTS, "close_session", _BELOW, ""),),
+        (edit(HOSTS, "close_session", _BELOW, ""), edit(HOSTS, "close_session", _OF_CONVERSATION, "")),
+        about="hosts",
     ),
     Mutant(
         "a host raises sessions of agents above its ceiling",
-        "model",
-        (edit(HOSTS, "raise_taint", _BELOW, ""),),
+        "egress",
+        (edit(HOSTS, "raise_taint", _BELOW, ""), edit(HOSTS, "raise_taint", _OF_CONVERSATION, "")),
+        about="hosts",
     ),
     Mutant(
         "a host resets sessions of agents above its ceiling",
-        "model",
-        (edit(HOSTS, "lock_session", _BELOW, ""), edit(HOSTS, "reset_session", _BELOW, "")),
+        "egress",
+        tuple(
+            edit(HOSTS, query, guard, "")
+            for query in ("lock_session", "reset_session")
+            for guard in (_BELOW, _OF_CONVERSATION)
+        ),
+        about="hosts",
     ),
     *(
         Mutant(
@@ -180,7 +192,7 @@ _STATE = (
     Mutant("a host lists agents above its ceiling", "egress", (edit(HOSTS, "list_agents", _BELOW, ""),)),
     Mutant(
         "a host updates agents above its ceiling",
-        "egress",
+        "model",
         (edit(HOSTS, "update_agent", "AND updated.ceiling <= %(ceiling)s", ""),),
     ),
     Mutant(
@@ -198,7 +210,7 @@ _STATE = (
     ),
     Mutant(
         "the ceiling of the agent is not checked on raise",
-        "model",
+        "fault",
         (edit(HOSTS, "raise_taint", "AND found.ceiling >= %(taint)s", ""),),
     ),
     Mutant(
@@ -214,12 +226,12 @@ _STATE = (
         about="hosts",
     ),
     *(
-        Mutant(f"M90 {query} goes above its key", "worlds", (edit(HOSTS, query, _OF_CONVERSATION, ""),), about="hosts")
-        for query in ("raise_taint", "close_session")
+        Mutant(f"M90 {query} goes above its key", killer, (edit(HOSTS, query, _OF_CONVERSATION, ""),), about="hosts")
+        for query, killer in (("raise_taint", "egress"), ("close_session", "worlds"))
     ),
     Mutant(
         "M91 the name of a conversation above a key is taken",
-        "worlds",
+        "model",
         (edit(HOSTS, "open_session", "AND conversation.ceiling <= %(ceiling)s", ""),),
         about="hosts",
     ),
@@ -234,13 +246,13 @@ _STATE = (
     ),
     Mutant(
         "M93 a conversation begins at the ceiling of its agent",
-        "model",
+        "egress",
         (edit(HOSTS, "open_session", "least(owner.ceiling, %(ceiling)s::smallint)", "owner.ceiling"),),
         about="hosts",
     ),
     Mutant(
         "M93 a key raises a conversation above the one that began it",
-        "model",
+        "fault",
         (edit(HOSTS, "raise_taint", "AND found.ceiling >= %(taint)s", "AND owner.ceiling >= %(taint)s"),),
         about="hosts",
     ),
@@ -324,7 +336,7 @@ OTHER = (
         "model",
         (
             edit(HOSTS, "begin_erasure", "%(kind)s, agent.ceiling, vault.clock()", "%(kind)s, 4, vault.clock()"),
-            edit(HOSTS, "begin_erasure", _BELOW, ""),
+            edit(HOSTS, "begin_erasure", _REACHED, ""),
         ),
         about="erasing",
     ),
@@ -354,14 +366,14 @@ OTHER = (
     ),
     Mutant(
         "the level of an undelete is not held to the ceiling of the agent",
-        "model",
+        "fault",
         (edit(HOSTS, "begin_undeletion", "WHERE owner.ceiling >= %(level)s", ""),),
         about="undeleting",
     ),
     Mutant(
         "a host undeletes items of agents above its ceiling",
         "model",
-        (edit(HOSTS, "begin_undeletion", _BELOW, ""),),
+        (edit(HOSTS, "begin_undeletion", _REACHED, ""),),
         about="undeleting",
     ),
     Mutant(
