@@ -93,9 +93,11 @@ def nothing_without_audit(before: State, step: Step, after: State) -> bool:
 
 
 def unknown_is_refused(before: State, step: Step, after: State) -> bool:
-    """Law 8. A call that names no known level is refused, and changes nothing."""
-    if step.rpc in ("OpenSession", "RaiseTaint") and step.level == UNKNOWN:
+    """Law 8. A raise to no known level is refused, and changes nothing. An open without a level raises nothing."""
+    if step.rpc == "RaiseTaint" and step.level == UNKNOWN:
         return step.answer == "FIELD_INVALID" and before == after
+    if step.rpc == "OpenSession" and step.level == UNKNOWN:
+        return all(old in (0, new) for old, new in zip(before.taints, after.taints, strict=True))
     return True
 
 

@@ -63,17 +63,16 @@ def _opens(state: State, guards: Guards) -> Iterator[Moved]:
 
 
 def _open(state: State, guards: Guards, conversation: int, level: int) -> Iterator[Moved]:
+    """Without a level, at the taint of the conversation, or at PUBLIC if it is new."""
     step = Step("OpenSession", "", None, conversation, level)
-    if not guards.level_is_known(level, len(state.items)):
-        yield step._replace(answer="FIELD_INVALID"), state
-    elif not guards.agent_takes_sessions(state.agent):
+    if not guards.agent_takes_sessions(state.agent):
         if state.agent is not Agent.MARKED:  # it waits for DeleteAgent
             yield step._replace(answer="AGENT_NOT_FOUND"), state
     elif not guards.open_within_ceiling(level, state.ceiling):
         yield step._replace(answer="AGENT_CEILING_EXCEEDED"), state
     elif guards.open_waits(state, conversation):
-        taint = guards.taint_after_open(state.taints[conversation], level)
-        if taint != level:
+        taint = guards.taint_after_open(state.taints[conversation], level or PUBLIC)
+        if level not in (UNKNOWN, taint):
             yield step._replace(answer="CONVERSATION_TAINTED"), state
         elif None in state.sessions:
             number = state.sessions.index(None)
