@@ -257,6 +257,36 @@ def test_two_worlds_that_differ_above_the_key_give_the_same_page(key_of, connect
     assert one == other
 
 
+def test_a_key_below_the_ceiling_gets_the_page_of_an_agent_that_it_knows(host, key_of, connected, show):
+    """Its conversation is another one than that of the same name above it."""
+    name = host.create_agent(known_from=PUBLIC).agent_id
+    with host.open_session(name, CONFIDENTIAL, conversation_id="trip") as above:
+        above.save_memory("plan", "secret")
+    low = key_of("development", INTERNAL)
+    with connected(low).open_session(name, INTERNAL, conversation_id="trip") as session:
+        session.save_memory("plan", "by bus")
+
+    seen, all_of_it = show(name, key=low), show(name)
+
+    assert ("by bus" in seen.page, "secret" in seen.page, "secret" in all_of_it.page) == (True, False, True)
+    assert [each.split(" ", 3)[:3] for each in seen.texts("conversation")] == [["trip", "INTERNAL", "closed"]]
+    of_low, of_host = [each for each in all_of_it.texts("conversation") if each.startswith("trip ")]
+    assert of_low.startswith("trip INTERNAL closed · up to INTERNAL")
+    assert of_host.startswith("trip CONFIDENTIAL closed 20")
+
+
+def test_the_items_of_an_agent_that_a_lower_key_knows_are_exported_up_to_the_key(dev, host, key_of):
+    name = host.create_agent(known_from=PUBLIC).agent_id
+    for level in (PUBLIC, CONFIDENTIAL):
+        with host.open_session(name, level) as session:
+            session.save_memory("plan", level.name)
+
+    environment = {"MUNIMENT_ADDRESS": dev.address, "MUNIMENT_HOST_KEY": key_of("development", PUBLIC)}
+    done = run(dev.folder, "export", name, **environment)
+
+    assert (done.returncode, "PUBLIC" in done.stdout, "CONFIDENTIAL" in done.stdout) == (0, True, False), done.stderr
+
+
 def _agent(host: muniment.HostClient, agent_id: str) -> str:
     return host.create_agent(agent_id).agent_id
 

@@ -39,9 +39,10 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """One conversation. *steps* are the last MAX_STEPS, oldest first."""
+    """One conversation. *steps* are the last MAX_STEPS, oldest first. Two of one name differ in their *ceiling*."""
 
     conversation_id: str
+    ceiling: Classification | None
     taint: Classification
     is_open: bool
     sessions: int
@@ -52,9 +53,9 @@ class Conversation:
 
 def conversations_of(sessions: Iterable[Session], events: Sequence[AuditEvent], now: datetime) -> list[Conversation]:
     """All conversations of *sessions*, in their order. *events* may lack the oldest."""
-    grouped: dict[str, list[Session]] = {}
+    grouped: dict[tuple[str, Classification | None], list[Session]] = {}
     for session in sessions:
-        grouped.setdefault(session.conversation_id, []).append(session)
+        grouped.setdefault((session.conversation_id, session.ceiling), []).append(session)
     return [_conversation(each, events, now) for each in grouped.values()]
 
 
@@ -72,6 +73,7 @@ def _conversation(sessions: Sequence[Session], events: Sequence[AuditEvent], now
     end = max(_end(session, now) for session in sessions)
     return Conversation(
         conversation_id=sessions[0].conversation_id,
+        ceiling=sessions[0].ceiling,
         taint=sessions[0].taint,
         is_open=any(session.close_time is None and session.expire_time > now for session in sessions),
         sessions=len(sessions),

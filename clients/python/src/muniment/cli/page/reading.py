@@ -1,7 +1,6 @@
 """Reads what a page shows: the agent, its conversations, its audit log, and its items through sessions of its own.
 
-Everything is at or below the ceiling of the agent. That is at or below the ceiling of the host key, because for a key
-with a lower one the agent does not exist. So nothing above the key's ceiling can influence the page.
+Everything is at or below the ceilings of the agent and of the host key. So nothing above these can influence the page.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from muniment import Agent, AuditEvent, Classification, HostClient
 from muniment.cli.page.conversations import Conversation, conversations_of
 from muniment.cli.page.items import Items, read_items
 from muniment.cli.transfer.progress import Advance
-from muniment.cli.transfer.sessions import sessions_at
+from muniment.cli.transfer.sessions import reached_level, sessions_at
 
 MAX_EVENTS = 50
 """How many audit events a page shows: the newest."""
@@ -61,13 +60,13 @@ class AgentPage:
 
 
 def read_agent(host: HostClient, agent_id: str, advance: Advance) -> AgentPage:
-    """Read an agent. Raises AgentNotFound if the key's tenant has none of that id at or below the key's ceiling.
+    """Read an agent. Raises AgentNotFound if the key's tenant has none of that id that the key knows.
 
     Opens a session for each level, and closes them whatever happens. The list of sessions and the audit log are read
     first, so that they do not show these sessions.
     """
     agent = host.get_agent(agent_id)
-    ceiling = agent.ceiling or Classification.RESTRICTED
+    ceiling = reached_level(agent)
     time = datetime.now(UTC)
     sessions = host.list_sessions(agent_id, include_closed=True, page_size=_PAGE_SIZE)
     newest_sessions = list(islice(sessions, READ_SESSIONS + 1))
@@ -89,7 +88,7 @@ def read_agent(host: HostClient, agent_id: str, advance: Advance) -> AgentPage:
 
 
 def _events(host: HostClient, agent_id: str, ceiling: Classification) -> Iterator[AuditEvent]:
-    """The audit events of an agent up to its ceiling. A refused attempt to raise above it has a higher one."""
+    """The audit events of an agent up to *ceiling*. A refused attempt to raise above it has a higher one."""
     events = host.list_audit_events(agent_id=agent_id, page_size=_PAGE_SIZE)
     return (event for event in events if event.classification <= ceiling)
 

@@ -42,8 +42,9 @@ def show(host: HostClient, agent_id: str, path: Path) -> None:
     conversations with as many of those whose taint has changed; the rest is counted.
 
     The page is as sensitive as the level that it states at its top: protect it like the agent itself. Only you can read
-    the file (mode 0600). The command reads through one session for each level up to the agent's ceiling, each in a
-    conversation of its own, which the audit log shows. The host key must have been made without --only.
+    the file (mode 0600). The command reads through one session for each level up to the ceilings of the agent and of
+    the key, each in a conversation of its own, which the audit log shows. The host key must have been made without
+    --only.
 
     \b
     Examples:

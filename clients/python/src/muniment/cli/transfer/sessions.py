@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from uuid import uuid4
 
-from muniment import Classification, HostClient, SessionClient
+from muniment import Agent, Classification, HostClient, SessionClient
 
 _TTL = timedelta(hours=12)
 """The lifetime of a session whose command was killed. A large agent may take that long."""
@@ -34,7 +34,12 @@ def sessions_at(
 
 @contextmanager
 def sessions_to_the_ceiling(host: HostClient, agent_id: str) -> Iterator[Sessions]:
-    """Open a session at each level up to the agent's ceiling, from PUBLIC upward."""
-    ceiling = host.get_agent(agent_id).ceiling or Classification.RESTRICTED
-    with sessions_at(host, agent_id, (level for level in Classification if level <= ceiling)) as opened:
+    """Open a session at each level up to the ceilings of the agent and of the key, from PUBLIC upward."""
+    reached = reached_level(host.get_agent(agent_id))
+    with sessions_at(host, agent_id, (level for level in Classification if level <= reached)) as opened:
         yield opened
+
+
+def reached_level(agent: Agent) -> Classification:
+    """The lower ceiling of the agent's and the key's: the server shows what is stored up to there."""
+    return max((stored.classification for stored in agent.storage), default=Classification.RESTRICTED)
