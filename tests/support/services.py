@@ -159,8 +159,9 @@ class Service:
     def lower(self, agent_id: str, ceiling: Classification, tenant: str = "acme") -> None:
         """Lower the ceiling of an agent and its conversations, as no caller can: to test what is behind that guard."""
         with self.database.as_owner() as owner:
+            row: Any = owner.execute(_FIND_AGENT, [agent_id, tenant]).fetchone()
             for statement in _LOWER:
-                owner.execute(statement, {"ceiling": int(ceiling), "agent_id": agent_id, "tenant": tenant})
+                owner.execute(statement, {"ceiling": int(ceiling), "tenant": row[0], "agent": row[1]})
 
     def session(
         self, taint: Classification, *, agent_id: str = "alice", tenant: str = "acme", conversation_id: str = ""
@@ -171,21 +172,21 @@ class Service:
         return host.session(host.open_session(agent_id=agent_id, taint=int(taint), conversation_id=conversation_id))
 
 
-_OF_AGENT = (
-    "(tenant, agent) = (SELECT tenant.tenant, agent.agent FROM vault.agent JOIN vault.tenant USING (tenant)"
-    " WHERE (agent_id, name) = (%(agent_id)s, %(tenant)s))"
+_FIND_AGENT = (
+    "SELECT tenant, agent FROM vault.agent JOIN vault.tenant USING (tenant) WHERE agent_id = %s AND tenant.name = %s"
 )
+_OF_AGENT = "tenant = %(tenant)s AND agent = %(agent)s"
 _LOWER = (
     f"UPDATE vault.agent SET ceiling = %(ceiling)s, known_from = %(ceiling)s WHERE {_OF_AGENT}",
     "INSERT INTO vault.conversation (tenant, agent, conversation_id, ceiling, taint)"
     " SELECT tenant, agent, conversation_id, greatest(%(ceiling)s, taint), taint FROM vault.conversation"
     f" WHERE {_OF_AGENT} ON CONFLICT DO NOTHING",
     "UPDATE vault.session SET ceiling = greatest(%(ceiling)s, (SELECT max(taint) FROM vault.conversation"
-    " WHERE (conversation.agent, conversation.conversation_id) = (session.agent, session.conversation_id)))"
-    f" WHERE {_OF_AGENT}",
-    "DELETE FROM vault.conversation WHERE NOT EXISTS (SELECT FROM vault.session WHERE (session.agent,"
-    " session.conversation_id, session.ceiling) = (conversation.agent, conversation.conversation_id,"
-    f" conversation.ceiling)) AND {_OF_AGENT}",
+    " WHERE conversation.tenant = %(tenant)s AND conversation.agent = %(agent)s"
+    f" AND conversation.conversation_id = session.conversation_id)) WHERE {_OF_AGENT}",
+    "DELETE FROM vault.conversation WHERE NOT EXISTS (SELECT FROM vault.session WHERE session.tenant = %(tenant)s"
+    " AND (session.agent, session.conversation_id, session.ceiling) = (conversation.agent,"
+    f" conversation.conversation_id, conversation.ceiling)) AND {_OF_AGENT}",
 )
 
 

@@ -177,6 +177,7 @@ def _hosts() -> Iterator[Fact]:
         yield Fact("row security", f"vault.{table}", "enabled")
         yield Fact("pinned", f"vault.{table}", "CHECK ((fence = 0))")
         yield from (Fact(role, f"vault.{table}", "rows true") for role in (roles.CONTROL, roles.ERASER))
+    yield Fact(roles.AUDITOR, "vault.session", "rows true")
     yield Fact(roles.ERASER, "schema vault", "USAGE")
     for table, columns in _ERASED_OF_HOSTS.items():
         yield from (Fact(roles.ERASER, f"vault.{table}", f"SELECT ({column})") for column in columns)

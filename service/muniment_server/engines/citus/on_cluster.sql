@@ -10,7 +10,7 @@ DROP POLICY IF EXISTS hosts ON vault.conversation;
 DROP POLICY IF EXISTS hosts ON vault.session;
 
 CREATE POLICY hosts ON vault.conversation TO muniment_control, muniment_eraser USING (TRUE);
-CREATE POLICY hosts ON vault.session TO muniment_control, muniment_eraser USING (TRUE);
+CREATE POLICY hosts ON vault.session TO muniment_control, muniment_eraser, muniment_auditor USING (TRUE);
 
 -- The eraser finds rows in its views and deletes them from the tables, since Citus cannot change rows through a view.
 GRANT USAGE ON SCHEMA vault TO muniment_eraser;
