@@ -40,7 +40,8 @@ class Blocks(Ground):
         for (tenant, owner_id), owner in self.agents.items():
             if tenant == session.tenant:
                 for label, level, version in self.all_seen(owner.blocks, taint):
-                    if owner is reader or reader in owner.shared.get(label, ()):
+                    is_known = owner.shown.known_from <= session.ceiling
+                    if owner is reader or (is_known and reader in owner.shared.get(label, ())):
                         newer = newer_below(self.seen(owner.blocks, label, taint))
                         yield Seen(label, owner is not reader, owner_id, level, version, newer)
 

@@ -6,7 +6,13 @@ from muniment_server.domain import blocks
 from muniment_server.domain.errors import LineOutOfRange, TextNotFound
 from muniment_server.items import item_store
 from muniment_server.monitor import egress
-from tests.proof.noninterference.mutants.damage import ANY_LINK, EVERYTHING_SHARED, ONE_NAME_FOR_ALL_LEVELS, PEEK
+from tests.proof.noninterference.mutants.damage import (
+    ANY_LINK,
+    ANY_OWNER,
+    EVERYTHING_SHARED,
+    ONE_NAME_FOR_ALL_LEVELS,
+    PEEK,
+)
 from tests.proof.noninterference.mutants.scheme import HOSTS, ITEMS, Mutant, Patch, edit, setting
 
 _SEEN_BY_SESSION = " AND shared_visible.session_id = %(session_id)s"
@@ -85,6 +91,7 @@ BLOCKS = (
     block("M03 shared blocks of any session are read", "model", edit(ITEMS, "get_block", _SEEN_BY_SESSION, "")),
     block("M03 shared blocks of any session are listed", "model", edit(ITEMS, "list_blocks", _SEEN_BY_SESSION, "")),
     block("M89 every link is everybody's", "model", damage=ANY_LINK),
+    Mutant("M97 blocks of agents that a key does not know are shared with its sessions", "model", damage=ANY_OWNER),
     Mutant("M60 an owner's view over what is shared", "grants", damage=EVERYTHING_SHARED),
     block("M60 an owner's view over what is shared, served", "egress", damage=EVERYTHING_SHARED),
     block(

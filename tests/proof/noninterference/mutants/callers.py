@@ -19,6 +19,7 @@ from muniment_server.monitor.authentication import Credentials
 from muniment_server.postgres import epochs, pool
 from tests.proof.noninterference import probes
 from tests.proof.noninterference.mutants.damage import (
+    ANY_CONVERSATION,
     DELETED_ABOVE,
     NO_CLOSE,
     NO_EXPIRY,
@@ -283,6 +284,7 @@ _STATE = (
         damage=NO_TAINT,
     ),
     Mutant("M70 the view shows closed sessions", "model", damage=NO_CLOSE),
+    Mutant("M96 a session is in any conversation of its name", "fault", damage=ANY_CONVERSATION),
     Mutant("M70 the view shows expired sessions", "model", damage=NO_EXPIRY),
 )
 OTHER = (

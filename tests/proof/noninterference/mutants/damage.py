@@ -98,6 +98,10 @@ EVERYTHING_SHARED = (
                          || ') AS visible ON'); END $$""",
     "ALTER VIEW muniment_public.shared_visible RESET (security_invoker)",
 )
+ANY_CONVERSATION = view(
+    "session", "(tenant, agent, conversation_id, ceiling)", "(tenant, agent, conversation_id)", options=SESSION_OPTIONS
+)
+ANY_OWNER = view("link", "(agent.known_from <= session.ceiling)", "true", options=SESSION_OPTIONS)
 ANY_LINK = view("link", "(block_link.consumer = session.agent)", "true", options=SESSION_OPTIONS)
 ALL_EMBEDDINGS = as_restricted("visible_meaning")
 EXPIRED_CHUNKS = view("visible_chunk", "(expire_time > vault.clock())", "true", options=VISIBLE_OPTIONS)
