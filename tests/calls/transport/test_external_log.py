@@ -310,12 +310,11 @@ def test_a_move_of_a_tenant_that_is_canceled_leaves_no_name_in_the_log(external,
     assert canary not in said()
 
 
-COPIED_IN_A_RESTORE = [("muniment_restricted.item", Failure), ("vault.session", psycopg.errors.CheckViolation)]
-"""A table of each way to copy, and the error if its copy fails: pg_restore copies the first, the command the second."""
+COPIED_IN_A_RESTORE = ["muniment_restricted.item", "vault.session"]
 
 
-@pytest.mark.parametrize(("table", "error"), COPIED_IN_A_RESTORE)
-def test_a_restore_whose_copy_fails_logs_no_row(external, tmp_path, said, table, error):
+@pytest.mark.parametrize("table", COPIED_IN_A_RESTORE)
+def test_a_restore_whose_copy_fails_logs_no_row(external, tmp_path, said, table):
     word = new_canary()
     with cloned(external) as source, serving(source) as service, (tmp_path / "muniment.dump").open("wb") as file:
         service.session(RESTRICTED, conversation_id=word).save_memory(key=word, content=word)
@@ -324,7 +323,7 @@ def test_a_restore_whose_copy_fails_logs_no_row(external, tmp_path, said, table,
         with restored.as_admin() as admin:
             for statement in REFUSE_ROWS:
                 admin.execute(statement.replace("{table}", table).encode())
-        with pytest.raises(error), dumps.emptied(restored.admin, tmp_path / "muniment.dump"):
+        with pytest.raises(Failure), dumps.emptied(restored.admin, tmp_path / "muniment.dump"):
             backup._restore(restored.admin, tmp_path / "muniment.dump", ())
 
     assert "refuses_rows" in said()
@@ -332,11 +331,11 @@ def test_a_restore_whose_copy_fails_logs_no_row(external, tmp_path, said, table,
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize(("table", "error"), COPIED_IN_A_RESTORE)
-def test_as_the_database_logs_by_itself_that_test_fails(external, tmp_path, said, monkeypatch, table, error):
+@pytest.mark.parametrize("table", COPIED_IN_A_RESTORE)
+def test_as_the_database_logs_by_itself_that_test_fails(external, tmp_path, said, monkeypatch, table):
     monkeypatch.setattr(dumps, "without_rows_in_log", lambda admin: admin)
     with pytest.raises(AssertionError, match="not in"):
-        test_a_restore_whose_copy_fails_logs_no_row(external, tmp_path, said, table, error)
+        test_a_restore_whose_copy_fails_logs_no_row(external, tmp_path, said, table)
 
 
 def test_the_conninfo_of_a_login_that_may_not_choose_what_is_logged_stays_as_it_is(external):

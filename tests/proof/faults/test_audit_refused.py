@@ -52,7 +52,7 @@ def _state(service: Service, question: str) -> Any:
         return owner.execute(question.encode()).fetchone()
 
 
-_WORLD = World("plan")
+_WORLD = World("alice")
 _NEW: list[tuple[str, dict[str, Any]]] = [
     ("SaveMemory", {"key": "new", "content": "lost"}),
     ("EditNotes", {"edits": [{"add": {"content": "lost"}}, {"update": {"note_id": _WORLD.note, "content": "lost"}}]}),
@@ -103,7 +103,7 @@ def test_a_write_without_its_audit_row_has_no_effect(level: Classification, serv
 def test_an_audited_read_without_its_row_is_not_answered(level: Classification, service: Service, at: At) -> None:
     """Every answer to a read of items has a text of one."""
     session, reads = at(level), _of_items(Flow.READ)
-    _WORLD.fill(session, "the hidden plan")
+    _WORLD.fill(session, "what alice has hidden")
     with _no_audit(service, level.role):
         outcomes = [(rpc, observe(session, rpc, fields)) for rpc, fields in reads]
 
@@ -111,7 +111,7 @@ def test_an_audited_read_without_its_row_is_not_answered(level: Classification, 
     assert "hidden" not in repr(outcomes)
     answers = {rpc: observe(session, rpc, fields) for rpc, fields in reads}
     assert {rpc: answer for rpc, answer in answers.items() if answer.code is not grpc.StatusCode.OK} == {}
-    assert {rpc for rpc, answer in answers.items() if b"the hidden plan" not in answer.response} == set()
+    assert {rpc for rpc, answer in answers.items() if b"what alice has hidden" not in answer.response} == set()
 
 
 def test_other_levels_are_unaffected(service: Service, at: At) -> None:

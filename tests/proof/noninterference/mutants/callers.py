@@ -228,7 +228,7 @@ _STATE = (
     ),
     *(
         Mutant(f"M90 {query} goes above its key", killer, (edit(HOSTS, query, _OF_CONVERSATION, ""),), about="hosts")
-        for query, killer in (("raise_taint", "egress"), ("close_session", "worlds"))
+        for query, killer in (("raise_taint", "egress"), ("close_session", "model"))
     ),
     Mutant(
         "M91 the name of a conversation above a key is taken",
