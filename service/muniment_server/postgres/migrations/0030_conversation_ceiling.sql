@@ -27,9 +27,9 @@ ALTER TABLE vault.agent ADD CONSTRAINT known_from_is_a_level CHECK (known_from B
 ALTER TABLE vault.session DROP CONSTRAINT session_tenant_agent_conversation_id_fkey;
 ALTER TABLE vault.conversation DROP CONSTRAINT conversation_pkey;
 
-ALTER TABLE vault.conversation
-  ADD CONSTRAINT ceiling_is_a_level CHECK (ceiling BETWEEN taint AND 4),
-  ADD CONSTRAINT conversation_pkey PRIMARY KEY (tenant, agent, conversation_id, ceiling);
+-- One by one: Citus adds no constraint together with another.
+ALTER TABLE vault.conversation ADD CONSTRAINT ceiling_is_a_level CHECK (ceiling BETWEEN taint AND 4);
+ALTER TABLE vault.conversation ADD CONSTRAINT conversation_pkey PRIMARY KEY (tenant, agent, conversation_id, ceiling);
 
 ALTER TABLE vault.session
   ADD CONSTRAINT session_conversation_fkey FOREIGN KEY (tenant, agent, conversation_id, ceiling) REFERENCES vault.conversation
