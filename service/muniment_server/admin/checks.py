@@ -7,6 +7,7 @@ import os
 import resource
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -304,7 +305,8 @@ def _check_grants(conninfo: str, connections: int) -> Iterator[Finding]:
     try:
         problems = databases.problems_of(conninfo, connections=connections)
         engine = databases.described(conninfo)
-        problems = problems or databases.warnings_of(conninfo, connections=0)
+        with suppress(psycopg.errors.InvalidSchemaName):  # without a schema, which is a problem already
+            problems += databases.warnings_of(conninfo, connections=0)
     except psycopg.Error as error:
         problems = [_unchecked("the grants", error, "run `muniment migrate`")]
     yield from _judged(problems, "schema, grants, locale, durability and connection limit are as required")

@@ -309,8 +309,8 @@ def test_a_conversation_keeps_its_taint_without_its_sessions(database):
         pytest.param(
             the_taint_stays,
             "purge_sessions",
-            "RETURNING purged.tenant, purged.agent, purged.session_id, purged.conversation_id ), classified AS (",
-            "RETURNING purged.tenant, purged.agent, purged.session_id, purged.conversation_id ),"
+            "purged.conversation_id, purged.ceiling ), classified AS (",
+            "purged.conversation_id, purged.ceiling ),"
             " forgotten AS (DELETE FROM vault.conversation AS forgotten USING purged"
             " WHERE (forgotten.tenant, forgotten.conversation_id) = (purged.tenant, purged.conversation_id)),"
             " classified AS (",

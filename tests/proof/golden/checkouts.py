@@ -12,6 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 NOW = "now"
 """The folder of what the working tree answers, beside the one that is named after the commit."""
+_PACKAGE = "tests/proof/golden"
 _LOCK = "service/requirements.lock"
 _ATTRIBUTES = "*.txt diff=answers\n"
 _CALL = "diff.answers.xfuncname=^=== (.*)$"
@@ -40,7 +41,7 @@ def has_other_packages(commit: str) -> bool:
 def play_both(commit: str, folder: Path, scenes: Sequence[str]) -> None:
     """Write what is answered to *folder*: below the id of the commit, and below NOW."""
     with _checked_out(commit, folder / "checkout") as other:
-        if not (other / _package_in(other) / "scenes").is_dir():
+        if not (other / _PACKAGE / "scenes").is_dir():
             sys.exit(f"{commit} has no scenes to play: choose a later commit.")
         sides = {commit: other, NOW: ROOT}
         plays = {name: _start(root, other, folder / name, scenes) for name, root in sides.items()}
@@ -67,17 +68,11 @@ def _checked_out(commit: str, folder: Path) -> Iterator[Path]:
         _git("worktree", "remove", "--force", str(folder))
 
 
-def _package_in(root: Path) -> str:
-    """Where the package of scenes is in the checkout at *root*. Until 7150bdb3 it was not among the proofs."""
-    now = "tests/proof/golden"
-    return now if (root / now / "scenes").is_dir() else now.replace("proof/", "")
-
-
 def _start(root: Path, base: Path, folder: Path, scenes: Sequence[str]) -> subprocess.Popen[bytes]:
     """Play the scenes of *base* with the packages of this environment, and the code of *root*: its path comes first."""
     path = os.pathsep.join(str(root / part) for part in ("clients/python/src", "service", "."))
-    internals, package = (_package_in(checkout).replace("/", ".") for checkout in (root, base))
-    played = (f"{internals}.internals", package, str(base / _package_in(base)), str(folder), *scenes)
+    package = _PACKAGE.replace("/", ".")
+    played = (f"{package}.internals", package, str(base / _PACKAGE), str(folder), *scenes)
     # -P keeps the folder of this file from the path.
     command = [sys.executable, "-P", str(ROOT / "tests/proof/golden/record.py"), *played]
     return subprocess.Popen(command, cwd=root, env=os.environ | {"PYTHONPATH": path})

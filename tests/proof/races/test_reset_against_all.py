@@ -123,8 +123,8 @@ def test_a_reset_in_one_statement_would_show(race: Race, agent: str, owner: psyc
         spoiled(
             HOST_QUERIES,
             "reset_session",
-            "agent.ceiling <= %(ceiling)s )",
-            "agent.ceiling <= %(ceiling)s ) FOR NO KEY UPDATE",
+            "agent.known_from <= %(ceiling)s )",
+            "agent.known_from <= %(ceiling)s ) FOR NO KEY UPDATE",
         ),
     ):
         runs, left = runs_until(Commits(owner, agent).left_open, race.run, most=1500)
