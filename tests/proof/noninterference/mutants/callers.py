@@ -105,7 +105,7 @@ _CEILING_OF_KEY = (
     r"SELECT host_key\.ceiling FROM host_key WHERE .*?host_key_id\)s \)"
 )
 _PAGES_AND_TEXT = (
-    Mutant("M41 page tokens are not sealed", "model", (setting(hmac, "compare_digest", lambda a, b: bool(a)),)),
+    Mutant("M41 page tokens are not sealed", "fault", (setting(hmac, "compare_digest", lambda a, b: bool(a)),)),
     Mutant("M42 page tokens are anybody's", "model", (setting(paging.Pager, "_mac", _mac_of(credential=b"all")),)),
     Mutant("M42 page tokens are any filter's", "model", (setting(paging.Pager, "_mac", _mac_of(filters=())),)),
     Mutant(

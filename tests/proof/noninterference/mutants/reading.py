@@ -30,9 +30,9 @@ def _parse_only(self: Any, request_type: str, request: bytes) -> Any:
 
 
 LATTICE = (
-    Mutant("M01 can_flow_to is <", "egress", (setting(Classification, "can_flow_to", lambda a, b: a < b),)),
+    Mutant("M01 can_flow_to is <", "model", (setting(Classification, "can_flow_to", lambda a, b: a < b),)),
     Mutant("M02 can_flow_to is >=", "egress", (setting(Classification, "can_flow_to", lambda a, b: a >= b),)),
-    Mutant("M03 can_flow_to is ==", "model", (setting(Classification, "can_flow_to", lambda a, b: a == b),)),
+    Mutant("M03 can_flow_to is ==", "egress", (setting(Classification, "can_flow_to", lambda a, b: a == b),)),
     Mutant("M04 can_flow_to is always true", "model", (setting(Classification, "can_flow_to", lambda a, b: True),)),
     Mutant(
         "M05 get takes the lowest", "model", (edit(ITEMS, "get_item", "BY visible.level DESC", "BY visible.level"),)
