@@ -70,8 +70,8 @@ def create(
 ) -> Agent:
     """Create an agent with its PUBLIC *first_blocks* by label. *ceiling* None: that of the host key.
 
-    *known_from* None, or above the ceiling: the ceiling.
-    Settings and limits are complete. Raises CeilingExceeded, AgentExists or QuotaExceeded.
+    *known_from* None, or above the ceiling: the ceiling. Settings and limits are complete. Raises CeilingExceeded,
+    AgentExists or QuotaExceeded.
     """
     if ceiling is not None:
         scope.require_ceiling(ceiling)

@@ -26,8 +26,9 @@ _RECEIVED_OF_FEW = (64, 48, 10, 5)
 """The same for hosts, of which a key is the third, and for searches and prompts."""
 _HEALTH_CHECKS, _HEALTH_BYTES = 16, 64 * 1024
 _HEALTH_RECEIVED = 4
-"""Of one connection. Others make no difference to it: there are fewer connections than these."""
+"""What one connection may have at once: checks, their bytes, and messages that are received."""
 _CONNECTIONS = 2**20
+"""More than there can be. The bounds for all are this many times as large, so no connection meets what others have."""
 _HEALTH_THREADS = 2
 _MIB = 1024 * 1024
 _MAX_ANSWER = 3 * _MIB

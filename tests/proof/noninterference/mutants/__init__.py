@@ -47,6 +47,7 @@ _FIRST: dict[str, int] = {
     "the ceiling of the agent is not checked on open": 4,
     "a host reads sessions of agents above its ceiling": 5,
     "M41 page tokens are not sealed": 4,
+    "M78 prompts are remembered without the taint": 5,
     "M05 get takes the lowest": 2,
     "embeddings of any agent are compared": 3,
     "M12 how many chunks hold a word is counted over all levels": 4,

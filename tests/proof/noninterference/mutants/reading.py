@@ -53,7 +53,7 @@ LATTICE = (
         damage=view("visible", "(delete_time IS NULL)", "true", options=VISIBLE_OPTIONS),
     ),
     Mutant(
-        "M07 the contract's rules are not enforced", "model", (setting(validation.Validator, "parse", _parse_only),)
+        "M07 the contract's rules are not enforced", "fault", (setting(validation.Validator, "parse", _parse_only),)
     ),
     Mutant("M08 the label of an answer is PUBLIC", "model", (setting(wire, "join", lambda levels: PUBLIC),)),
     Mutant("M08 the label of an answer is the highest", "egress", (setting(wire, "join", lambda levels: RESTRICTED),)),
