@@ -67,12 +67,12 @@ _HEAD_BYTES = 64
 _OLDEST_ROWS = 25
 """The oldest schema whose rows alone can be restored: some migrations up to it need tables on one server."""
 _STANDARD_OUTPUT = 1
-_ANOTHER = "use another copy of it, or another backup, and keep this one to find out why"
+_USE_ANOTHER_COPY = "use another copy of it, or another backup, and keep this one to find out why"
 _CHUNK_BYTES = 1024 * 1024
 _CAUSES = {
     "No space left on device": "make room on the disk, of the backup or of the database, and run the command again",
     "invalid page in block": f"the database is damaged: {AFTER_DAMAGE}",
-    "no matching schemas": "prepare the database first: muniment migrate; or name another",
+    "no matching schemas": "prepare the database first: muniment migrate; or name another database",
     UNOPENED: UNUSABLE_FILES,
 }
 """What to do about errors of pg_dump and pg_restore, by words in them."""
@@ -89,7 +89,7 @@ def dump(admin: str, target: IO[bytes]) -> None:
     with psycopg.connect(admin) as connection:
         engine = engine_of(connection)
         if max(migrate.applied_versions(connection), default=0) > migrate.newest_version():
-            raise Failure("a later version of Muniment made the schema", "back it up with that version, which knows it")
+            raise Failure("the schema was made by a later version of Muniment", "back it up with that version")
     with (
         engine.paused_writes(admin),
         _running("pg_dump", admin, *options, pass_fds=[target.fileno()], stdout=subprocess.PIPE) as process,
@@ -158,7 +158,7 @@ def _has_right_digest(file: Path) -> bool:
         if last is None or found.hexdigest().encode() != last[1]:
             raise Failure(
                 f"{file} is not as `muniment backup` wrote it: it was changed, cut off or extended",
-                f"nothing was changed; {_ANOTHER}",
+                f"nothing was changed; {_USE_ANOTHER_COPY}",
             )
         return True
 
@@ -215,7 +215,8 @@ def _require_unused(connection: psycopg.Connection[Any], *, is_left: bool) -> No
 def load(admin: str, file: Path) -> None:
     """Load the dump *file* into the database of the conninfo *admin*, which is `emptied` and has the roles.
 
-    Sessions that were open are open: it stays marked until they are closed. Raises Failure.
+    Sessions that were open in the dump are open again, so the database stays marked as not restored until they are
+    closed. Raises Failure.
     """
     entries = _read(file, "--list")
     with psycopg.connect(admin) as connection:
@@ -387,7 +388,9 @@ def _require_same_or_newer(connection: psycopg.Connection[Any], entries: bytes) 
 
 def _unreadable(file: Path, output: bytes) -> Failure:
     """That pg_restore cannot read *file*. No login is involved."""
-    return Failure(f"{file} is no backup, or is damaged or cut off: {_reason(output)}", _remedy(output, _ANOTHER))
+    return Failure(
+        f"{file} is no backup, or is damaged or cut off: {_reason(output)}", _remedy(output, _USE_ANOTHER_COPY)
+    )
 
 
 def _failure(program: str, output: bytes) -> Failure:
@@ -403,4 +406,5 @@ def _reason(output: bytes) -> str:
 
 
 def _remedy(output: bytes, otherwise: str) -> str:
+    """What to do about the error in *output*, or *otherwise* where that is not known."""
     return next((do for cause, do in _CAUSES.items() if cause.encode() in output), otherwise)

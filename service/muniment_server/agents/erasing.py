@@ -161,7 +161,7 @@ def begin(scope: HostScope, agent_id: str, kind: ItemKind) -> Erasure:
     """
     erasure = scope.change("begin_erasure", Erasure, agent_id=agent_id, kind=kind)
     if erasure is None:
-        scope.refuse_agents(agent_id)
+        scope.raise_unmanageable(agent_id)
     return erasure
 
 

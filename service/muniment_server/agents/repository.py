@@ -148,7 +148,7 @@ def update(
         )
     agent = updated()
     if agent is None:
-        scope.refuse_agents(agent_id)
+        scope.raise_unmanageable(agent_id)
     return agent
 
 
@@ -163,4 +163,4 @@ def delete(scope: HostScope, agent_id: str) -> None:
         scope.execute("lock_conversations", agent_id=agent_id)
         deleted = scope.send("delete_agent", _Deleted, agent_id=agent_id, change_id=scope.new_uuid())
     if deleted() is None:
-        scope.refuse_agents(agent_id)
+        scope.raise_unmanageable(agent_id)

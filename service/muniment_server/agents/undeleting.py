@@ -70,7 +70,7 @@ def _begin(scope: HostScope, agent_id: str, kind: ItemKind, level: Classificatio
         ttl=_TTL,
     )
     if begun is None:
-        scope.refuse_agents(agent_id)
+        scope.raise_unmanageable(agent_id)
     if begun.session_id is None:
         scope.record_refusal("AGENT_CEILING_EXCEEDED", agent_id=agent_id)
         raise AgentCeilingExceeded

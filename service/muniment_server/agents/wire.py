@@ -73,13 +73,13 @@ def _is_nearly(stored: int, most: int) -> bool:
     return stored >= max(NEARLY_FULL * most, 1)
 
 
-def agent_to_proto(agent: Agent, key: Classification) -> agent_pb2.Agent:
-    """An agent, for a host whose key has the ceiling *key*: a higher one of the agent is not shown."""
+def agent_to_proto(agent: Agent, key_ceiling: Classification) -> agent_pb2.Agent:
+    """An agent, for a host key with the ceiling *key_ceiling*: a higher one of the agent is not shown."""
     return agent_pb2.Agent(
         agent_id=agent.agent_id,
         display_name=agent.display_name,
         language=agent.language,
-        ceiling=level_to_proto(agent.ceiling if agent.ceiling.can_flow_to(key) else None),
+        ceiling=level_to_proto(agent.ceiling if agent.ceiling.can_flow_to(key_ceiling) else None),
         known_from=level_to_proto(agent.known_from),
         memory_settings=agent_pb2.MemorySettings(
             memory_enabled=agent.memory_enabled,

@@ -82,7 +82,7 @@ def create(scope: HostScope, owner_agent_id: str, label: str, content: str) -> N
         if created is not None and created.is_new:
             _require_room(created, content)
     if owner() is None:
-        scope.refuse_agents(owner_agent_id)
+        scope.raise_unmanageable(owner_agent_id)
     if created is None:
         raise BlockExists
 
@@ -99,7 +99,7 @@ def delete(scope: HostScope, owner_agent_id: str, label: str) -> None:
     """End a declaration and all its links. Raises AgentNotFound, AgentAboveCeiling, SharedBlockNotFound."""
     row = scope.change("delete_shared_block", _Declaration, owner_agent_id=owner_agent_id, label=label)
     if row is None or row.owner is None:
-        scope.refuse_agents(owner_agent_id)
+        scope.raise_unmanageable(owner_agent_id)
     if row.declared is None:
         raise SharedBlockNotFound
 
@@ -142,7 +142,7 @@ def consumers(
         "list_block_consumers", _Consumer, owner_agent_id=owner_agent_id, label=label, after=after, limit=limit + 1
     )
     if not rows:
-        scope.refuse_agents(owner_agent_id)
+        scope.raise_unmanageable(owner_agent_id)
     if rows[0] is None:
         raise SharedBlockNotFound
     agent_ids = [row.agent_id for row in rows if row is not None and row.agent_id is not None]
@@ -151,6 +151,6 @@ def consumers(
 
 def _require_declared(scope: HostScope, row: _Link | None, *agent_ids: str) -> None:
     if row is None or row.owner is None or row.consumer is None:
-        scope.refuse_agents(*agent_ids)
+        scope.raise_unmanageable(*agent_ids)
     if row.declared is None:
         raise SharedBlockNotFound

@@ -23,4 +23,4 @@ class Session:
     expire_time: datetime
     close_time: datetime | None
     ceiling: Classification | None
-    """Of the conversation, for hosts."""
+    """That of the conversation. None for the session itself, which does not see it."""

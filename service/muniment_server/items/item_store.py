@@ -28,7 +28,7 @@ from muniment_server.domain.errors import (
 )
 from muniment_server.domain.items import PAGE_BYTES, Item, ItemFilter, ItemKind, Version
 from muniment_server.items.quotas import Written, require_room
-from muniment_server.items.rows import Deleted, ListedItem, LiveVersion, Saved, StoredPassage
+from muniment_server.items.rows import Deleted, ItemVersion, ListedItem, Saved, StoredPassage
 from muniment_server.monitor.session_scope import Pending, Query, SessionScope, Statement, WriteLock
 from muniment_server.search import index
 from muniment_server.search.search import filter_parameters
@@ -105,11 +105,14 @@ def item_query(kind: ItemKind, name: str) -> Query[Item]:
     return Query("get_item", Item, {"kind": kind, "name": name})
 
 
-def versions(scope: SessionScope, kind: ItemKind, name: str, *, owner_agent_id: str | None) -> Sequence[LiveVersion]:
-    """The version of *name* at each visible level, newest first: the own ones, else those of the first block that is
-    shared; or only those of one owner. Raises the not-found error of the kind.
+def list_versions(
+    scope: SessionScope, kind: ItemKind, name: str, *, owner_agent_id: str | None
+) -> Sequence[ItemVersion]:
+    """The versions of one item, one at each visible level, newest first. Raises the not-found error of the kind.
+
+    Without *owner_agent_id*: of the session's agent, or else of the first one, by id, that shares a block of that name.
     """
-    query = Query("list_versions", LiveVersion, {"kind": kind, "name": name, "owner_agent_id": owner_agent_id})
+    query = Query("list_versions", ItemVersion, {"kind": kind, "name": name, "owner_agent_id": owner_agent_id})
     found = scope.look_up(query)
     scope.record_read(kind, [one.version for one in found])
     if not found:

@@ -114,8 +114,8 @@ SELECT CASE WHEN found.item_id IS NOT NULL THEN agent.agent_id END AS agent_id, 
        ) AS found ON TRUE;
 
 -- name: list_versions
--- Every visible version of one name, newest first: the own ones, else those of the first shared block by owner; or only those of
--- one owner. Nulls: not found.
+-- The visible versions of one name, newest first, of one owner: the given one, or else the agent itself, or else the first agent
+-- that shares a block of that name. Nulls: not found.
 SELECT found.content, found.tags, found.level, found.item_id, found.revision, found.update_time, found.expire_time
   FROM session
        CROSS JOIN agent

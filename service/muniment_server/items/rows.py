@@ -59,7 +59,7 @@ class ListedBlock(BlockRow):
 
 
 @dataclass(frozen=True, slots=True)
-class LiveVersion:
+class ItemVersion:
     """The version of a name at one level."""
 
     content: str

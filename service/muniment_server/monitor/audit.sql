@@ -1,10 +1,11 @@
 -- The relations that the queries of the auditor may name: see scope.sql.
 
 -- name: audit
--- The audit rows of the host's tenant, up to the ceiling of its key. An event of a session is for keys that reach the ceiling of
--- its conversation; another one, for the key that did it and for those that reach the ceiling of the agent. No event is for a key
--- that does not know the agent. A ceiling that is not known is taken to be the highest: that of agents that were erased before
--- ceilings were kept, or that a restored backup lacks.
+-- The audit rows of the host's tenant, up to the ceiling of its key. The first rule that applies says which ceiling a key needs:
+-- 1. an event of a session that is stored: that of its conversation, and to know the agent;
+-- 2. another event of an agent: to know it, for the key that did it; the agent's, for others;
+-- 3. an event of an erased agent: the one that the agent had;
+-- 4. an event without an agent: none. If nothing is known of the agent (erased before ceilings were kept): the highest.
 SELECT audit.*
   FROM audit
  WHERE audit.tenant = %(tenant)s

@@ -63,7 +63,7 @@ SELECT %(tenant)s, %(change_id)s,
        greatest(%(level)s::smallint, %(ceiling)s::smallint), %(host_key_id)s, %(session_id)s::uuid, %(method)s, %(outcome)s;
 
 -- name: find_known_agent
--- Of some agents, the one with the highest ceiling that the key knows.
+-- The agent with the highest ceiling among those of the given ids that the key knows. No row: it knows none.
 SELECT agent.agent_id, agent.ceiling
   FROM vault.agent
  WHERE agent.tenant = %(tenant)s

@@ -103,10 +103,10 @@ class HostScope:
             self.record_refusal("CEILING_EXCEEDED", level=level, agent_id=agent_id, session_id=session_id)
             raise CeilingExceeded
 
-    def refuse_agents(self, *agent_ids: str) -> NoReturn:
-        """Say why a key may not change agents that it does not reach, with an audit row for one that it knows.
+    def raise_unmanageable(self, *agent_ids: str) -> NoReturn:
+        """Raise AgentAboveCeiling, with an audit row, if the key knows one of the agents without reaching its ceiling.
 
-        Raises AgentAboveCeiling or AgentNotFound.
+        Otherwise AgentNotFound. Call it when a statement that changes agents has found none.
         """
         known = self._execute("find_known_agent", {"agent_ids": list(agent_ids)}, _Known).fetchone()
         if known is None or known.ceiling.can_flow_to(self._host.ceiling):

@@ -50,6 +50,6 @@ class Disk:
 
 
 def free_bytes(directory: Path) -> int:
-    """The bytes that are free for Postgres, which never runs as root. If *directory* is gone: where it would be."""
+    """The bytes that are free for a user other than root, as Postgres is. If *directory* is gone: where it would be."""
     found = os.statvfs(next(path for path in (directory, *directory.absolute().parents) if path.exists()))
     return found.f_bavail * found.f_frsize

@@ -235,7 +235,7 @@ def _apply(connection: psycopg.Connection, until: int, *, one_by_one: bool) -> I
             continue
         for statement in statements_of(migration.text) if one_by_one else [migration.text]:
             connection.execute(statement.encode())
-        connection.execute("RESET search_path")  # the next one says its own, as it must where it is the first
+        connection.execute("RESET search_path")  # each migration sets the path that it needs, as the first one must
         connection.execute(
             "INSERT INTO vault.migration (version, name) VALUES (%s, %s)", [migration.version, migration.name]
         )

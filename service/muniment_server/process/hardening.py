@@ -26,7 +26,7 @@ def forbid_core_dumps() -> None:
 def allow_many_connections() -> None:
     """Let this process and its children open as many files as the hard limit allows, up to 65,536.
 
-    A worker that may open no more accepts no connection, whoever has the others. A shell's own limit is often 1,024.
+    A worker that has as many open accepts no connection, whoever opened them. A shell's limit is often 1,024.
     """
     files, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = _MOST_FILES if hard == resource.RLIM_INFINITY else min(_MOST_FILES, hard)

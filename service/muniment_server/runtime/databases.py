@@ -66,7 +66,10 @@ class ServedDatabase:
 
 @contextmanager
 def served_database(config: DatabaseConfig, *, connections: int) -> Iterator[ServedDatabase]:
-    """The databases to serve. An embedded one is started and migrated for the block, and stopped after it."""
+    """The databases to serve. An embedded one is started and migrated for the block, and stopped after it.
+
+    Raises NotReady or WrongEpoch.
+    """
     if config.servers_file is not None:
         yield ServedDatabase(served_placement(config.servers_file), None)
         return

@@ -4,9 +4,9 @@
 -- Locks are taken in this order: agent, conversation, session.
 
 -- name: open_session
--- Open a session in the conversation of that name with the highest ceiling up to that of the key. If there is none, begin one. A
--- session at a higher taint raises it; one without a taint takes the conversation's. No row: the key is not valid or its ceiling
--- too low, or it knows no such agent. session_id NULL: above the ceiling of the agent or of the conversation, or below its taint.
+-- Open a session. Its conversation is the one of that name with the highest ceiling that the key reaches, or a new one. A taint
+-- above the conversation's raises it; without a taint, the session has the conversation's. No row: the key is invalid or does not
+-- reach the taint, or it knows no such agent. session_id NULL: the taint is above a ceiling, or below the conversation's taint.
 WITH owner AS MATERIALIZED ( -- FOR SHARE: the mark of DeleteAgent waits
     SELECT agent.agent, agent.agent_id, agent.ceiling
       FROM vault.agent
@@ -22,7 +22,7 @@ WITH owner AS MATERIALIZED ( -- FOR SHARE: the mark of DeleteAgent waits
            )
        FOR SHARE
 ),
-known AS MATERIALIZED (
+reached AS MATERIALIZED (
     SELECT conversation.ceiling
       FROM vault.conversation
      WHERE conversation.tenant = %(tenant)s
@@ -32,11 +32,11 @@ known AS MATERIALIZED (
      ORDER BY conversation.ceiling DESC
      LIMIT 1
 ),
-wanted AS MATERIALIZED ( -- without a taint PUBLIC, which raises nothing: the conversation may have been reset meanwhile
-    SELECT owner.agent, coalesce(known.ceiling, least(owner.ceiling, %(ceiling)s::smallint)) AS ceiling,
+wanted AS MATERIALIZED ( -- no taint counts as PUBLIC, which raises nothing: a reset may change what is read here
+    SELECT owner.agent, coalesce(reached.ceiling, least(owner.ceiling, %(ceiling)s::smallint)) AS ceiling,
            coalesce(%(taint)s::smallint, 1::smallint) AS taint
       FROM owner
-           LEFT JOIN known ON TRUE
+           LEFT JOIN reached ON TRUE
 ),
 marked AS ( -- DO UPDATE returns the current taint, whatever the snapshot shows, and waits for writers below it
     INSERT INTO vault.conversation AS marked (tenant, agent, conversation_id, ceiling, taint, create_time)

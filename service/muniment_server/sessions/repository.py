@@ -75,27 +75,30 @@ def open_session(
     if row is None:
         raise AgentNotFound
     if taint is not None:
-        _require_below(scope, taint, row.ceiling, row.agent_ceiling, agent_id=agent_id)
+        _require_ceilings(scope, taint, row.ceiling, row.agent_ceiling, agent_id=agent_id)
     session = _session(row)
     if session is None:
         raise ConversationTainted(row.taint)
     return session, token
 
 
-def _require_below(
+def _require_ceilings(
     scope: HostScope,
     taint: Classification,
-    ceiling: Classification,
+    conversation_ceiling: Classification,
     agent_ceiling: Classification,
     *,
     agent_id: str | None = None,
     session_id: SessionId | None = None,
 ) -> None:
-    """Refuse, with an audit row, a *taint* above the ceiling of the agent or of the conversation."""
+    """Refuse, with an audit row, a *taint* above a ceiling.
+
+    Raises AgentCeilingExceeded or ConversationCeilingExceeded.
+    """
     if not taint.can_flow_to(agent_ceiling):
         scope.record_refusal("AGENT_CEILING_EXCEEDED", agent_id=agent_id, session_id=session_id)
         raise AgentCeilingExceeded
-    if not taint.can_flow_to(ceiling):
+    if not taint.can_flow_to(conversation_ceiling):
         scope.record_refusal("CONVERSATION_CEILING_EXCEEDED", agent_id=agent_id, session_id=session_id)
         raise ConversationCeilingExceeded
 
@@ -136,7 +139,7 @@ def raise_taint(scope: HostScope, session_id: SessionId, *, taint: Classificatio
     raised = scope.change("raise_taint", _Raised, session_id=session_id, taint=taint, reason=reason or None)
     if raised is None:
         raise SessionNotFound
-    _require_below(scope, taint, raised.ceiling, raised.agent_ceiling, session_id=session_id)
+    _require_ceilings(scope, taint, raised.ceiling, raised.agent_ceiling, session_id=session_id)
     return raised
 
 

@@ -16,7 +16,7 @@ MANAGING = ("UpdateAgent", "DeleteAgent", "EraseItems", "UndeleteItem", "CreateS
 
 
 @pytest.fixture
-def customer(host):
+def ada(host):
     """An agent of three services: a host key for each may reach another level."""
     return host.create_agent(agent_id="ada", known_from=PUBLIC).agent
 
@@ -45,7 +45,7 @@ def test_c23_below_known_from_the_agent_does_not_exist(shared, tenant, host, key
     assert list(low.list_agents().agents) == []
 
 
-def test_a_key_below_the_ceiling_sees_the_agent_without_what_is_above_the_key(shared, tenant, host, customer):
+def test_a_key_below_the_ceiling_sees_the_agent_without_what_is_above_the_key(shared, tenant, host, ada):
     secret = host.session(host.open_session(agent_id="ada", taint=CONFIDENTIAL))
     secret.save_memory(key="plan", content="secret")
     low = shared.host(tenant, PUBLIC)
@@ -57,7 +57,7 @@ def test_a_key_below_the_ceiling_sees_the_agent_without_what_is_above_the_key(sh
 
 
 @pytest.mark.parametrize("key", [PUBLIC, INTERNAL, CONFIDENTIAL])
-def test_c25_a_key_below_the_ceiling_changes_nothing_of_the_agent(shared, tenant, host, customer, key):
+def test_c25_a_key_below_the_ceiling_changes_nothing_of_the_agent(shared, tenant, host, ada, key):
     low = shared.host(tenant, key)
     host.create_agent(agent_id="bob", ceiling=key)
     host.create_shared_block(owner_agent_id="ada", label="persona")
@@ -78,7 +78,7 @@ def test_c25_a_key_below_the_ceiling_changes_nothing_of_the_agent(shared, tenant
 
 
 @pytest.mark.parametrize(("key", "taint"), UP)
-def test_c26_no_key_raises_a_conversation_above_the_key_that_began_it(shared, tenant, host, customer, key, taint):
+def test_c26_no_key_raises_a_conversation_above_the_key_that_began_it(shared, tenant, host, ada, key, taint):
     """A token that a service has given to a model never reads above the key of that service."""
     low = shared.host(tenant, key)
     opened = low.open_session(agent_id="ada", conversation_id="chat-42")
@@ -95,7 +95,7 @@ def test_c26_no_key_raises_a_conversation_above_the_key_that_began_it(shared, te
     assert outcomes.count("CONVERSATION_CEILING_EXCEEDED") == 2
 
 
-def test_c27_conversations_above_a_key_do_not_exist_for_it(shared, tenant, host, customer):
+def test_c27_conversations_above_a_key_do_not_exist_for_it(shared, tenant, host, ada):
     low = shared.host(tenant, INTERNAL)
     high = host.open_session(agent_id="ada", conversation_id="chat-42", taint=RESTRICTED).session
     assert (high.ceiling, high.taint) == (RESTRICTED, RESTRICTED)
@@ -113,7 +113,7 @@ def test_c27_conversations_above_a_key_do_not_exist_for_it(shared, tenant, host,
     assert [event.method for event in seen if event.outcome == "OK"] == ["ResetSession", "OpenSession"]
 
 
-def test_a_name_resolves_to_the_highest_conversation_that_the_key_reaches(shared, tenant, host, customer):
+def test_a_name_resolves_to_the_highest_conversation_that_the_key_reaches(shared, tenant, host, ada):
     low, middle = shared.host(tenant, PUBLIC), shared.host(tenant, INTERNAL)
     of_low = low.open_session(agent_id="ada", conversation_id="chat-42").session
     assert middle.open_session(agent_id="ada", conversation_id="chat-42").session.ceiling == of_low.ceiling == PUBLIC
@@ -124,7 +124,7 @@ def test_a_name_resolves_to_the_highest_conversation_that_the_key_reaches(shared
     assert names == ["other", "other", "other", "chat-42", "chat-42"]
 
 
-def test_the_audit_of_a_known_agent_shows_what_the_key_did_and_its_conversations(shared, tenant, host, customer):
+def test_the_audit_of_a_known_agent_shows_what_the_key_did_and_its_conversations(shared, tenant, host, ada):
     low = shared.host(tenant, PUBLIC)
     session = low.open_session(agent_id="ada")
     host.session(session).save_memory(key="city", content="Basel")
@@ -146,7 +146,7 @@ def test_the_level_that_a_conversation_has_reached_is_in_the_refusal_of_a_lower_
 
 
 @pytest.mark.parametrize("taint", [PUBLIC, INTERNAL])
-def test_c27_a_session_is_in_its_own_conversation_of_two_of_one_name(shared, tenant, host, customer, taint):
+def test_c27_a_session_is_in_its_own_conversation_of_two_of_one_name(shared, tenant, host, ada, taint):
     """Once the lower one is raised, nothing is written at its old level, though the other one has that."""
     high = host.session(host.open_session(agent_id="ada", conversation_id="chat-42", taint=taint))
     key = shared.host(tenant, CONFIDENTIAL)
@@ -163,7 +163,7 @@ def test_c27_a_session_is_in_its_own_conversation_of_two_of_one_name(shared, ten
 
 @pytest.mark.parametrize(("key", "known_from"), UP)
 def test_c22_a_session_sees_no_shared_block_of_an_agent_that_its_key_does_not_know(
-    shared, tenant, host, customer, key, known_from
+    shared, tenant, host, ada, key, known_from
 ):
     """Whenever the owner, or the reader, became known to such keys."""
     host.create_agent(agent_id="team", known_from=known_from)

@@ -10,7 +10,7 @@ PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
 NOTE = "5d0c4a0e-4f52-4d7b-9a53-6c2f6f6f2d10"
 
 
-def shown(*items: Any) -> list[int]:
+def newer_levels(*items: Any) -> list[int]:
     """The level of the newer version that each item tells of, or 0."""
     return [item.newer_below.classification for item in items]
 
@@ -25,7 +25,7 @@ def test_a_correction_below_is_shown_by_get_list_and_search(at):
 
     assert found.content == "1, and private"
     assert found.newer_below.update_time == corrected.update_time
-    assert shown(found, *listed, match.memory) == [PUBLIC] * 3
+    assert newer_levels(found, *listed, match.memory) == [PUBLIC] * 3
 
 
 def test_an_older_version_below_is_not_mentioned(at):
@@ -50,7 +50,7 @@ def test_c28_a_newer_version_above_does_not_hide_one_below(at):
     at(CONFIDENTIAL).save_memory(key="phone", content="3")
 
     assert at(INTERNAL).get_memory(key="phone") == before
-    assert shown(before.memory) == [PUBLIC]
+    assert newer_levels(before.memory) == [PUBLIC]
 
 
 def test_of_several_newer_versions_the_newest_is_mentioned(at):
@@ -77,7 +77,7 @@ def test_what_is_written_anew_is_the_newest(at):
 
     at(CONFIDENTIAL).save_memory(key="phone", content="2, and private")
 
-    assert shown(at(CONFIDENTIAL).get_memory(key="phone").memory) == [0]
+    assert newer_levels(at(CONFIDENTIAL).get_memory(key="phone").memory) == [0]
 
 
 def test_answers_to_writes_leave_it_out(at):
@@ -94,7 +94,7 @@ def test_answers_to_writes_leave_it_out(at):
     block = high.update_block(label="style", content="first").block
     passage = high.store_passage(content="first", passage_id=NOTE).passage
 
-    assert shown(memory, note, block, passage) == [0] * 4
+    assert newer_levels(memory, note, block, passage) == [0] * 4
 
 
 def test_notes_tell_in_lists_searches_edits_and_prompts(at):
@@ -106,7 +106,7 @@ def test_notes_tell_in_lists_searches_edits_and_prompts(at):
     (match,) = high.search_notes(query="runs").results
     (section,) = high.render_prompt(sections=[2]).sections
 
-    assert shown(listed, match.note, section) == [PUBLIC] * 3
+    assert newer_levels(listed, match.note, section) == [PUBLIC] * 3
 
 
 def test_blocks_tell_in_get_list_and_prompts(at):
@@ -118,7 +118,7 @@ def test_blocks_tell_in_get_list_and_prompts(at):
     listed = [block for block in high.list_blocks().blocks if block.label == "style"]
     sections = [section for section in high.render_prompt(sections=[1]).sections if section.label == "style"]
 
-    assert shown(found, *listed, *sections) == [PUBLIC] * 3
+    assert newer_levels(found, *listed, *sections) == [PUBLIC] * 3
 
 
 def test_a_shared_block_tells_of_its_owners_versions_only(at, host, session):
@@ -136,7 +136,7 @@ def test_a_shared_block_tells_of_its_owners_versions_only(at, host, session):
     session(PUBLIC, agent_id="bob").update_block(label="style", content="of bob, corrected")
 
     assert before.content == "of bob, internally"
-    assert shown(before, of_bob()) == [0, PUBLIC]
+    assert newer_levels(before, of_bob()) == [0, PUBLIC]
 
 
 def test_passages_with_one_id_tell_in_get_list_and_search(at):
@@ -148,4 +148,4 @@ def test_passages_with_one_id_tell_in_get_list_and_search(at):
     (listed,) = high.list_passages().passages
     (match,) = high.search_passages(query="sleeper").results
 
-    assert shown(found, listed, match.passage) == [PUBLIC] * 3
+    assert newer_levels(found, listed, match.passage) == [PUBLIC] * 3

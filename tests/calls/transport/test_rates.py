@@ -147,7 +147,7 @@ def test_a_lower_limit_takes_effect_once_it_is_no_longer_remembered(slow, monkey
     slow.host().update_agent(agent_id="alice", limits={"calls_per_second": 1})
     calls(session, ROOM)
 
-    monkeypatch.setattr(admission, "_REMEMBERED_SECONDS", 0.0)
+    monkeypatch.setattr(admission, "REMEMBERED_SECONDS", 0.0)
     calls(session, ROOM)
 
     assert refused(session)

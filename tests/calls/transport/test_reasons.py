@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 
 import pytest
 from google.rpc import error_details_pb2
@@ -10,18 +11,29 @@ from google.rpc import error_details_pb2
 from muniment_server.transport.admission.pools import Limits
 from tests.support.answers import INTERNAL, PUBLIC, RESTRICTED, detail, packed_status
 from tests.support.concurrency import in_background, locked, wait_until_blocked
-from tests.support.services import failure_of, reason_of, serving
+from tests.support.services import Outcome, failure_of, reason_of, serving
 from tests.support.statuses import CODES
 
 ID = str(uuid.UUID(int=1))
 USER = 2
 MEMORY = 1
 
+PROVOKED: dict[str, Callable[..., Outcome]] = {}
+"""What provokes each reason, by its name."""
 
+
+def provokes(function):
+    """Register the function that provokes the reason after which it is named."""
+    PROVOKED[function.__name__.upper()] = function
+    return function
+
+
+@provokes
 def field_invalid(service):
     return failure_of(service.session(PUBLIC).save_memory, key="", content="text")
 
 
+@provokes
 def page_token_invalid(service):
     one, other = service.session(PUBLIC), service.session(PUBLIC)
     for key in ("a", "b"):
@@ -29,68 +41,81 @@ def page_token_invalid(service):
     return failure_of(other.list_memories, page_token=one.list_memories(page_size=1).next_page_token)
 
 
+@provokes
 def credential_invalid(service):
     session = service.session(PUBLIC)
     session.close_session()
     return failure_of(session.list_memories)
 
 
+@provokes
 def principal_not_allowed(service):
     session = service.session(PUBLIC)
     return failure_of(session.raise_taint, session_id=session.session_id, taint=INTERNAL)
 
 
+@provokes
 def ceiling_exceeded(service):
     service.agent()
     return failure_of(service.host(ceiling=INTERNAL).open_session, agent_id="alice", taint=RESTRICTED)
 
 
+@provokes
 def agent_ceiling_exceeded(service):
     service.host().create_agent(agent_id="alice", ceiling=INTERNAL)
     return failure_of(service.host().open_session, agent_id="alice", taint=RESTRICTED)
 
 
+@provokes
 def conversation_ceiling_exceeded(service):
     service.host().create_agent(agent_id="alice", known_from=PUBLIC)
     session = service.host(ceiling=PUBLIC).open_session(agent_id="alice").session
     return failure_of(service.host().raise_taint, session_id=session.session_id, taint=INTERNAL)
 
 
+@provokes
 def agent_above_ceiling(service):
     service.host().create_agent(agent_id="alice", known_from=PUBLIC)
     return failure_of(service.host(ceiling=PUBLIC).update_agent, agent_id="alice", display_name="Alice")
 
 
+@provokes
 def agent_not_found(service):
     service.agent()
     return failure_of(service.host("globex").get_agent, agent_id="alice")
 
 
+@provokes
 def session_not_found(service):
     session = service.session(PUBLIC)
     session.close_session()
     return failure_of(service.host().raise_taint, session_id=session.session_id, taint=INTERNAL)
 
 
+@provokes
 def memory_not_found(service):
     service.session(RESTRICTED).save_memory(key="plan", content="text")
     return failure_of(service.session(PUBLIC).get_memory, key="plan")
 
 
+@provokes
 def agent_exists(service):
     return failure_of(service.host().create_agent, agent_id=service.agent())
 
 
+@provokes
 def conversation_tainted(service):
     service.session(INTERNAL, conversation_id="c")
     return failure_of(service.host().open_session, agent_id="alice", taint=PUBLIC, conversation_id="c")
 
 
+@provokes
 def write_level_mismatch(service):
     service.session(PUBLIC).save_memory(key="plan", content="text")
     return failure_of(service.session(INTERNAL).delete_memory, key="plan")
 
 
+@provokes
 def etag_stale(service):
     session = service.session(PUBLIC)
     etag = session.save_memory(key="plan", content="1").memory.etag
@@ -98,6 +123,7 @@ def etag_stale(service):
     return failure_of(session.save_memory, key="plan", content="3", etag=etag)
 
 
+@provokes
 def taint_changed(service):
     session = service.session(PUBLIC)
     for key in ("a", "b"):
@@ -107,6 +133,7 @@ def taint_changed(service):
     return failure_of(session.list_memories, page_token=token)
 
 
+@provokes
 def overloaded(service):
     with serving(service.database, limits=Limits(threads=1, max_in_flight=1)) as small:
         session = small.session(PUBLIC)
@@ -118,6 +145,7 @@ def overloaded(service):
     return refused
 
 
+@provokes
 def rate_limited(service):
     service.host().create_agent(agent_id="alice", limits={"calls_per_second": 1})
     session = service.session(PUBLIC)
@@ -126,11 +154,13 @@ def rate_limited(service):
     return failure_of(session.list_memories)
 
 
+@provokes
 def quota_exceeded(service):
     service.host().create_agent(agent_id="alice", limits={"max_items": 0})
     return failure_of(service.session(RESTRICTED).save_memory, key="plan", content="text")
 
 
+@provokes
 def storage_full(service):
     session = service.session(PUBLIC)
     with service.database.as_owner() as owner:
@@ -141,12 +171,14 @@ def storage_full(service):
     return failure_of(session.save_memory, key="plan", content="text")
 
 
+@provokes
 def unavailable(service):
     session = service.session(PUBLIC)
     service.server.gate.open = False
     return failure_of(session.list_memories)
 
 
+@provokes
 def deadline_exceeded(service):
     """As the server tells it: a client stops listening at its own deadline."""
     session = service.session(PUBLIC)
@@ -159,12 +191,14 @@ def deadline_exceeded(service):
     return failure_of(session.save_memory, key="plan", content="text")
 
 
+@provokes
 def method_unknown(service):
     session = service.session(PUBLIC)
     teleport = session.channel.unary_unary("/muniment.v1.MemoryService/Teleport")
     return failure_of(lambda: teleport(b"", metadata=session.metadata, timeout=20))
 
 
+@provokes
 def internal(service):
     session = service.session(PUBLIC)
     with service.database.as_owner() as owner:
@@ -172,12 +206,14 @@ def internal(service):
     return failure_of(session.list_memories)
 
 
+@provokes
 def note_not_found(service):
     session = service.session(PUBLIC)
     session.add_note(content="text", note_id=ID)
     return failure_of(session.update_note, note_id=ID, content="new", tier=USER)
 
 
+@provokes
 def memory_exists(service):
     session = service.session(INTERNAL)
     for key in ("one", "other"):
@@ -185,33 +221,39 @@ def memory_exists(service):
     return failure_of(session.rename_memory, key="one", new_key="other")
 
 
+@provokes
 def note_exists(service):
     session = service.session(PUBLIC)
     session.add_note(content="text", note_id=ID)
     return failure_of(session.add_note, content="other", note_id=ID)
 
 
+@provokes
 def tier_disabled(service):
     session = service.session(PUBLIC)
     service.host().update_agent(agent_id="alice", memory_settings={"user_profile_enabled": False})
     return failure_of(session.add_note, content="text", tier=USER)
 
 
+@provokes
 def budget_exceeded(service):
     return failure_of(service.session(PUBLIC).add_note, content="x" * 2201)
 
 
+@provokes
 def block_not_found(service):
     service.session(RESTRICTED).update_block(label="plan", content="text")
     return failure_of(service.session(PUBLIC).get_block, label="plan")
 
 
+@provokes
 def block_exists(service):
     shared = {"owner_agent_id": service.agent(), "label": "plan"}
     service.host().create_shared_block(**shared)
     return failure_of(service.host().create_shared_block, **shared)
 
 
+@provokes
 def item_exists(service):
     session = service.session(PUBLIC)
     session.save_memory(key="k", content="text")
@@ -229,27 +271,33 @@ def editing(service, **edit):
     return failure_of(session.edit_block, label="plan", **edit)
 
 
+@provokes
 def text_not_found(service):
     return editing(service, replace={"old": "four", "new": "4"})
 
 
+@provokes
 def text_not_unique(service):
     return editing(service, replace={"old": "e", "new": "E"})
 
 
+@provokes
 def line_out_of_range(service):
     return editing(service, insert={"line": 9, "content": "ten"})
 
 
+@provokes
 def block_too_large(service):
     return editing(service, append={"content": "x" * 65_536})
 
 
+@provokes
 def shared_block_not_found(service):
     service.agent("bob")
     return failure_of(service.host().attach_block, owner_agent_id=service.agent(), label="personality", agent_id="bob")
 
 
+@provokes
 def block_not_attached(service):
     link = {"owner_agent_id": service.agent(), "label": "personality", "agent_id": service.agent("bob")}
     service.host().create_shared_block(owner_agent_id="alice", label="personality")
@@ -258,17 +306,20 @@ def block_not_attached(service):
     return failure_of(service.host().detach_block, **link)
 
 
+@provokes
 def passage_not_found(service):
     service.session(RESTRICTED).store_passage(content="text", passage_id=ID)
     return failure_of(service.session(PUBLIC).get_passage, passage_id=ID)
 
 
+@provokes
 def passage_exists(service):
     session = service.session(PUBLIC)
     session.store_passage(content="text", passage_id=ID)
     return failure_of(session.store_passage, content="other", passage_id=ID)
 
 
+@provokes
 def prompt_too_large(service):
     session = service.session(PUBLIC)
     for number in range(40):
@@ -276,15 +327,11 @@ def prompt_too_large(service):
     return failure_of(session.render_prompt)
 
 
-PROVOKED = {
-    name.upper(): function for name, function in [*globals().items()] if name.islower() and name.upper() in CODES
-}
-"""What provokes each reason: the function that is named after it."""
-
-
 def test_every_reason_of_the_contract_is_provoked():
     missing = sorted(CODES.keys() - PROVOKED.keys())
-    assert missing == [], f"add a function to tests/calls/transport/test_reasons.py, named after each: {missing}"
+    assert missing == [], (
+        f"add a function with @provokes to tests/calls/transport/test_reasons.py, named after each: {missing}"
+    )
 
 
 @pytest.mark.parametrize("reason", PROVOKED)

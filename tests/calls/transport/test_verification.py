@@ -165,7 +165,7 @@ def test_a_caller_who_was_seen_before_is_in_the_next_look_up_whatever_tenant_is_
     monkeypatch.setattr(verification, "_MAX_TOGETHER", 10)
     seen = service.session(PUBLIC)
     seen.list_memories()
-    monkeypatch.setattr(admission, "_REMEMBERED_SECONDS", 0.0)
+    monkeypatch.setattr(admission, "REMEMBERED_SECONDS", 0.0)
     look_ups = LookUps(service, monkeypatch)
 
     with guessing(service, 1, look_ups):

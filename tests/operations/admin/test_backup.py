@@ -64,7 +64,7 @@ from tests.support.unconfirmed import unconfirmed_commits
 Serve = Callable[..., Server]
 DEV = ("--dev", "--workers", "1", "--data-dir")
 HISTORY = ("history", "--tenant", "development", "--agent", "alice", "plan", "--json")
-_WITHOUT_CEILINGS_OF_CONVERSATIONS = 29
+_BEFORE_CONVERSATION_CEILINGS = 29
 """A version of the schema."""
 _SESSION_OF_AN_INTERNAL_AGENT = """
 INSERT INTO vault.tenant (tenant, name) OVERRIDING SYSTEM VALUE VALUES (1, 'acme');
@@ -564,7 +564,7 @@ def test_a_backup_of_before_conversations_had_ceilings_is_restored_with_its_conv
         with older.as_admin() as admin:
             for name in dumps._SCHEMAS:
                 admin.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(name)))
-        migrate.migrate(older.admin, until=_WITHOUT_CEILINGS_OF_CONVERSATIONS)
+        migrate.migrate(older.admin, until=_BEFORE_CONVERSATION_CEILINGS)
         with older.as_owner() as owner:
             owner.execute(_SESSION_OF_AN_INTERNAL_AGENT)
         with file.open("wb") as target:

@@ -32,7 +32,7 @@ from muniment_server.telemetry.logs import fields
 from muniment_server.transport.admission.calls import AdmittedCall, AdmittedStream
 from muniment_server.transport.admission.cutoff import Cutoff
 from muniment_server.transport.admission.pools import Limits, Pools
-from muniment_server.transport.admission.rates import Rates
+from muniment_server.transport.admission.rates import REMEMBERED_SECONDS, Rates
 from muniment_server.transport.admission.shares import Shares
 from muniment_server.transport.admission.verification import Verifications
 from muniment_server.transport.call_log import CallLog
@@ -40,8 +40,6 @@ from muniment_server.transport.incoming import Behavior, Incoming, Rejection
 
 _LOG = logging.getLogger("muniment.server")
 _STUCK_SECONDS = 10.0
-_REMEMBERED_SECONDS = 60.0
-"""How long the limit of an agent is remembered with the credential of a session."""
 _CONFIRMED_SECONDS = 1.0
 """How recently a session must have been looked up for its limit to refuse a call, or for several of its calls to count
 at its level."""
@@ -135,7 +133,7 @@ class Admission:
             self.verification.refuse(call)
         else:
             call.token = token
-            principal = self._credentials.remembered(token, seconds=_REMEMBERED_SECONDS)
+            principal = self._credentials.remembered(token, seconds=REMEMBERED_SECONDS)
             is_confirmed = self._credentials.remembered(token, seconds=_CONFIRMED_SECONDS) is not None
             is_level_known = principal is not None and (is_confirmed or self._rates.admit_unconfirmed(principal))
             if principal is not None and is_level_known and self._rates.admit(principal):

@@ -24,11 +24,14 @@ _RECEIVED_AT_ONCE = (256, 192, 10, 5)
 """Messages of all sessions, of a tenant, of an agent at one level, and of a session."""
 _RECEIVED_OF_FEW = (64, 48, 10, 5)
 """The same for hosts, of which a key is the third, and for searches and prompts."""
-_HEALTH_CHECKS, _HEALTH_BYTES = 16, 64 * 1024
+_HEALTH_CHECKS = 16
+"""How many health checks one connection may have under way."""
+_HEALTH_BYTES = 64 * 1024
+"""How many bytes their requests may have."""
 _HEALTH_RECEIVED = 4
-"""What one connection may have at once: checks, their bytes, and messages that are received."""
+"""How many of their messages are received at once."""
 _CONNECTIONS = 2**20
-"""More than there can be. The bounds for all are this many times as large, so no connection meets what others have."""
+"""`Shares` divides a total. This one is too large to be used up, so each connection has a fixed part."""
 _HEALTH_THREADS = 2
 _MIB = 1024 * 1024
 _MAX_ANSWER = 3 * _MIB

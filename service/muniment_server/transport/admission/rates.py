@@ -27,8 +27,8 @@ from muniment_server.monitor.call import Call, Proceed
 
 _BURST_SECONDS = 10.0
 _MOST_BUCKETS = 100_000
-_UNCONFIRMED_SECONDS = 60.0
-"""As long as a worker remembers a level: see `admission`."""
+REMEMBERED_SECONDS = 60.0
+"""How long the level and the limits of a session are remembered with its credential."""
 
 
 class Buckets:
@@ -68,21 +68,21 @@ class Rates:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._of_sessions = Buckets(clock)
         self._of_agents = Buckets(clock)
-        self._unconfirmed = Buckets(clock, _UNCONFIRMED_SECONDS)
-        """Of one token each."""
+        self._unconfirmed = Buckets(clock, REMEMBERED_SECONDS)
+        """One token for each session, which comes back after a minute, or once a statement has confirmed the level."""
         self._lock = threading.Lock()
 
     def admit_unconfirmed(self, caller: HostIdentity | SessionIdentity) -> bool:
         """Whether a call of *caller* may count at the level that is remembered. A host's always may.
 
-        One call of a session may, until a statement has confirmed the level. Otherwise, a session that was raised could
-        fill the room of its agent at its old level, by calls that end before they run.
+        Of a session, one call a minute may until a statement has confirmed the level. Otherwise, a session that was
+        raised could fill the room of its agent at its old level, by calls that end before they run.
         """
         if isinstance(caller, HostIdentity):
             return True
         with self._lock:
-            if may_count := self._unconfirmed.has_room(caller.session_id, 1 / _UNCONFIRMED_SECONDS):
-                self._unconfirmed.take(caller.session_id, 1 / _UNCONFIRMED_SECONDS)
+            if may_count := self._unconfirmed.has_room(caller.session_id, 1 / REMEMBERED_SECONDS):
+                self._unconfirmed.take(caller.session_id, 1 / REMEMBERED_SECONDS)
             return may_count
 
     def admit(self, caller: HostIdentity | SessionIdentity) -> bool:

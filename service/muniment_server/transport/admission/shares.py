@@ -141,12 +141,13 @@ class Shares:
         parts: Sequence[float] = _PARTS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """How much there is of all.
+        """The totals, which the shares divide.
 
-        *received*: how many messages are received at once, of all, a tenant, an agent at one level or a host key, and a
-        session. *turns*: how many calls run at once; a tenant may have all but one, unless another number is given.
-        *max_answer* are the bytes that an answer may have. *parts*: which part of the room one tenant, and so on, may
-        have.
+        *received*: how many messages are received at once: in all, of a tenant, of an agent at one level or a host key,
+        and of a session. *turns*: how many calls run at once. *turns_of_tenant*: how many of them may be of one tenant;
+        None means all but one. *max_calls*: how many calls there may be. *max_bytes*: how many bytes of requests.
+        *max_answer*: how many bytes one answer may have. *parts*: which part of the room one tenant, one agent at one
+        level and one session may have.
         """
         of_tenant, of_session = turns_of_tenant or max(1, turns - 1), max(1, turns // 2)
         self._most_turns = tuple(received), (turns, of_tenant, of_tenant, of_session)
@@ -162,7 +163,7 @@ class Shares:
         self._root = Share()
         self._clock = clock
         self._progress = clock()
-        """When a turn to run began or ended last. When a call began to wait tells less: callers give up, and return."""
+        """When a call last began or ended to run. When one began to wait tells less: callers give up, and return."""
         self._lock = threading.Lock()
 
     def admit(self, claim: Claim, keys: Sequence[Hashable]) -> bool:
@@ -244,7 +245,10 @@ class Shares:
 
     @property
     def seconds_without_progress(self) -> float:
-        """For how long as many calls run as one tenant may have, while others wait. 0 if none waits, or fewer run."""
+        """The seconds since a call last began or ended to run.
+
+        0 if no call waits, or if fewer run than one tenant may have.
+        """
         is_waited_for = self._root.waiting[RUNNING] and self._root.turns[RUNNING] >= self._most_turns[RUNNING][1]
         return self._clock() - self._progress if is_waited_for else 0.0
 
