@@ -24,10 +24,9 @@ from muniment._channel import is_local
 from muniment.mcp.admission import Admission
 from muniment.mcp.callers import Callers
 from muniment.mcp.server import build
+from muniment.mcp.stdio import MAX_MESSAGE
 
 PATH = "/mcp"
-MAX_BODY = 2 * 1024 * 1024
-"""The maximum size of a request in bytes: room for a passage of 256 KiB, each byte of which may be escaped as six."""
 IDLE_SECONDS = 10
 """How long a connection may be open without a request that has arrived."""
 READ_SECONDS = 60
@@ -193,7 +192,7 @@ def _application(listen: Listen, port: int, callers: Callers) -> Starlette:
         streamable_http_path=PATH,
         json_response=True,
         stateless_http=True,
-        max_request_body_size=MAX_BODY,
+        max_request_body_size=MAX_MESSAGE,
         transport_security=security,
     )
     application.add_middleware(Admission, security=security)

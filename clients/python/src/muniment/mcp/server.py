@@ -21,6 +21,7 @@ from muniment.mcp.labels import Labeler, record
 from muniment.mcp.names import KnownNames
 from muniment.mcp.schemas import shortened
 from muniment.mcp.search import SearchTools
+from muniment.mcp.stdio import StrictServer
 from muniment.mcp.tools import BlockTools, MemoryTools, NoteTools, PassageTools, VersionTools
 from muniment.session import SessionClient
 
@@ -60,7 +61,7 @@ def build(session: Callable[[], SessionClient], **options: Any) -> MCPServer[Any
     """The server of whoever makes the current call: *session* returns its session. *options* are the SDK's."""
     tools = [_tool(method, hints) for method, hints in _methods(session)]
     known = KnownNames(tools=[tool.name for tool in tools], prompts=[prompt.NAME])
-    server: MCPServer[Any] = MCPServer(
+    server = StrictServer(
         "muniment",
         title="Muniment memory",
         version=metadata.version("muniment"),
