@@ -15,6 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 README = ROOT / "README.md"
 TOUR = ROOT / "service" / "docs" / "tour.md"
+RECIPES = ROOT / "service" / "docs" / "model-your-case.md"
 _CODE_BLOCK = re.compile(r"^```(?P<language>\w+)(?: (?P<way>\w+))?\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
 _RUN = {"sh", "python"}
 

@@ -22,7 +22,7 @@ from muniment_server.postgres import roles
 from tests.support.certificates import make as make_certificate
 from tests.tools.tour import go_tools
 from tests.tools.tour.conftest import recipe
-from tests.tools.tour.readme import README, ROOT, TOUR, Step, section, steps
+from tests.tools.tour.readme import README, RECIPES, ROOT, TOUR, Step, section, steps
 from tests.tools.tour.shell import walk
 
 TEXT = README.read_text(encoding="utf-8")
@@ -65,6 +65,11 @@ def test_the_tour(tool, folder, exported, request):
 
     assert tool in {step.way for step in blocks}
     walk(blocks, folder, exported)
+
+
+@pytest.mark.proof
+def test_the_recipes(folder, exported):
+    walk([*steps(RECIPES.read_text(encoding="utf-8"))], folder, exported)
 
 
 def test_make_runs_what_the_tests_run():
