@@ -17,7 +17,7 @@ GENERATORS := .venv-gen/.stamp clients/typescript/node_modules/.stamp clients/ru
 PIP_INSTALL := -m pip --disable-pip-version-check $(shell test -t 2 || echo --quiet) install
 
 .DEFAULT_GOAL := help
-.PHONY: help run test prove prove-alone prove-deep test-cluster test-deploy dist test-dist postgres-release test-clients test-python test-go test-typescript test-java test-rust test-ruby lint check aio format bench \
+.PHONY: help run test prove prove-alone prove-deep test-cluster test-deploy dist test-dist postgres-release unicode test-clients test-python test-go test-typescript test-java test-rust test-ruby lint check aio format bench \
         bench-import bench-search bench-semantic load load-report noninterference timing eval diff trusted schema proto proto-check proto-baseline lock lock-rust clean build-typescript conformance-go conformance-rust conformance-ruby
 
 help: ## Print this help
@@ -185,6 +185,10 @@ postgres-release: .venv/.stamp ## Compare the embedded Postgres with the newest 
 
 trusted: .venv/.stamp ## Count what must be trusted
 	$(BIN)/python -m tests.tools.trusted
+
+unicode: .venv/.stamp ## Write the server's table of Unicode again: VERSION=18.0.0
+	scratch=$$(mktemp -d) && $(BIN)/python -m pip install -q --target $$scratch unicodedata2==$(or $(VERSION),18.0.0) && \
+		PYTHONPATH=$$scratch $(BIN)/python tests/tools/unicode_table.py && rm -r $$scratch
 
 schema: .venv/.stamp ## Write postgres/schema.sql again from the migrations
 	$(BIN)/python -m tests.support.schema

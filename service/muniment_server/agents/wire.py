@@ -26,7 +26,7 @@ def first_blocks(given: Sequence[agent_service_pb2.InitialBlock]) -> Mapping[str
     """The blocks that an agent starts with, by label. Raises InvalidArgument for a label that is given twice."""
     blocks: dict[str, str] = {}
     for index, block in enumerate(given):
-        label = text.label(block.label, field=f"initial_blocks[{index}].label")
+        label = text.label(block.label, field=f"initial_blocks[{index}].label", is_new=True)
         if label in blocks:
             raise InvalidArgument(FieldViolation(f"initial_blocks[{index}].label", "must not be repeated"))
         blocks[label] = text.content(block.content, field=f"initial_blocks[{index}].content")

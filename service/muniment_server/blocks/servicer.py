@@ -35,7 +35,7 @@ class BlockServicer(block_service_pb2_grpc.BlockServiceServicer):
         return pb.GetBlockResponse(block=wire.block_to_proto(block))
 
     def UpdateBlock(self, request: pb.UpdateBlockRequest, context: CallContext) -> pb.UpdateBlockResponse:
-        label = text.label(request.label)
+        label = text.label(request.label, is_new=True)
         content = text.content(request.content)
         etag = paging.version_of(request.etag)
         with context.session_scope() as scope:
@@ -60,7 +60,7 @@ class BlockServicer(block_service_pb2_grpc.BlockServiceServicer):
     def CreateSharedBlock(
         self, request: pb.CreateSharedBlockRequest, context: CallContext
     ) -> pb.CreateSharedBlockResponse:
-        label = text.label(request.label)
+        label = text.label(request.label, is_new=True)
         content = text.content(request.content)
         with context.host_scope() as scope:
             sharing.create(scope, request.owner_agent_id, label, content)

@@ -5,15 +5,10 @@ Names and tags are compared byte by byte, so they are stored in NFC. Contents ar
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Iterable
-from functools import cache
-from typing import Literal, TypeAlias
 
 from muniment_server.domain.errors import FieldViolation, InvalidArgument
-
-Form: TypeAlias = Literal["NFC", "NFKC", "NFKD"]
+from muniment_server.domain.unicode import category, normalized
 
 KEY_LIMIT = 256
 """The size limit of a key, in code points."""
@@ -24,8 +19,8 @@ LABEL_LIMIT = 64
 
 _JOINERS = "\u200c\u200d"
 """ZWNJ and ZWJ: format characters that Persian, Hindi, Tamil and emoji need."""
-_REJECTED = {"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"}
-"""Format and control characters, line ends, and unassigned code points, whose NFC a later Unicode may define."""
+_REJECTED = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+"""Format and control characters, and line ends."""
 _BLANK_WORDS = {
     *"\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0",
     *map(chr, (*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))),
@@ -33,29 +28,12 @@ _BLANK_WORDS = {
 """Invisible letters and marks. In labels, they would let two blocks have names that look the same."""
 
 
-def normalized(form: Form, text: str) -> str:
-    """*text* in a normalization form of Unicode. All texts of callers are normalized here.
-
-    It takes linear time, since combining marks are put in order first: unicodedata takes the square of their number.
-    """
-    if text.isascii():
-        return text
-    ordered = _marks_in_a_row().sub(lambda marks: "".join(sorted(marks[0], key=unicodedata.combining)), text)
-    return unicodedata.normalize(form, ordered)
-
-
-@cache
-def _marks_in_a_row() -> re.Pattern[str]:
-    """Matches characters whose order normalization may change. All of them are below U+1F000."""
-    return re.compile(f"[{''.join(filter(unicodedata.combining, map(chr, range(0x300, 0x1F000))))}]{{9,}}")
-
-
-def key(text: str, *, field: str = "key") -> str:
-    """*text* as it is stored for a key or the name of a thread."""
+def key(text: str, *, field: str = "key", is_new: bool = False) -> str:
+    """*text* as it is stored for a key or the name of a thread. *is_new*: it is to be saved, not looked up."""
     name = normalized("NFC", text)
     if name != name.strip():
         raise _invalid(field, "must not begin or end with a space")
-    return _checked(name, field=field, limit=KEY_LIMIT)
+    return _checked(name, field=field, limit=KEY_LIMIT, is_new=is_new)
 
 
 def key_prefix(text: str, *, field: str = "key_prefix") -> str:
@@ -74,12 +52,12 @@ def after_prefix(prefix: str) -> str:
     return prefix[:-1] + chr(0xE000 if following == 0xD800 else following)
 
 
-def label(text: str, *, field: str = "label") -> str:
+def label(text: str, *, field: str = "label", is_new: bool = False) -> str:
     """*text* as it is stored for the label of a block: letters, marks and digits of any script, `_`, `.` and `-`.
 
     Headings of the prompt contain labels. So nothing else is allowed, and no mark or punctuation at the start.
     """
-    name = _checked(normalized("NFC", text), field=field, limit=LABEL_LIMIT)
+    name = _checked(normalized("NFC", text), field=field, limit=LABEL_LIMIT, is_new=is_new)
     if not all(character in "_.-" or _is_word(character, marks=True) for character in name):
         raise _invalid(field, "must be letters, marks, digits, `_`, `.` and `-`")
     if not (name[0] == "_" or _is_word(name[0], marks=False)):
@@ -90,18 +68,19 @@ def label(text: str, *, field: str = "label") -> str:
 def _is_word(character: str, *, marks: bool) -> bool:
     if character in _BLANK_WORDS:
         return False
-    category = unicodedata.category(character)
-    return category[0] == "L" or category == "Nd" or (marks and category[0] == "M")
+    kind = category(character)
+    return kind[0] == "L" or kind in ("Nd", "Cn") or (marks and kind[0] == "M")
 
 
-def tag(text: str, *, field: str) -> str:
+def tag(text: str, *, field: str, is_new: bool = False) -> str:
     """*text* as it is stored for a tag: trimmed."""
-    return _checked(normalized("NFC", text).strip(), field=field, limit=TAG_LIMIT)
+    return _checked(normalized("NFC", text).strip(), field=field, limit=TAG_LIMIT, is_new=is_new)
 
 
-def tags(texts: Iterable[str], *, field: str = "tags") -> list[str]:
+def tags(texts: Iterable[str], *, field: str = "tags", is_new: bool = False) -> list[str]:
     """*texts* as they are stored for tags: without repetitions, in the given order."""
-    return list(dict.fromkeys(tag(text, field=f"{field}[{index}]") for index, text in enumerate(texts)))
+    found = (tag(text, field=f"{field}[{index}]", is_new=is_new) for index, text in enumerate(texts))
+    return list(dict.fromkeys(found))
 
 
 def content(text: str, *, field: str = "content") -> str:
@@ -121,21 +100,26 @@ def query(text: str) -> str:
 
 def plain(text: str, *, field: str) -> str:
     """*text*, such as a display name, unchanged: anything but control characters."""
-    if any(unicodedata.category(character) in {"Cc", "Cs"} for character in text):
+    if any(category(character) in {"Cc", "Cs"} for character in text):
         raise _invalid(field, "must not contain control characters")
     return text
 
 
-def _checked(name: str, *, field: str, limit: int) -> str:
+def _checked(name: str, *, field: str, limit: int, is_new: bool = False) -> str:
     if not name:
         raise _invalid(field, "must not be empty")
     if len(name) > limit:
         raise _invalid(field, f"must be at most {limit} code points")
-    if not _is_plain_ascii(name) and any(
-        unicodedata.category(character) in _REJECTED and character not in _JOINERS for character in name
-    ):
-        raise _invalid(field, "must not contain control, format or unassigned characters")
+    if not _is_plain_ascii(name):
+        _check_characters(name, field=field, is_new=is_new)
     return name
+
+
+def _check_characters(name: str, *, field: str, is_new: bool) -> None:
+    """Unassigned characters are looked up: a server that knows a later Unicode may have saved the name."""
+    kinds = {category(character) for character in name if character not in _JOINERS}
+    if kinds & _REJECTED or (is_new and "Cn" in kinds):
+        raise _invalid(field, "must not contain control, format or unassigned characters")
 
 
 def _is_plain_ascii(text: str) -> bool:

@@ -88,7 +88,7 @@ class MemoryServicer(memory_service_pb2_grpc.MemoryServiceServicer):
         return pb.DeleteMemoriesResponse(deleted_count=deleted_count, more=more)
 
     def RenameMemory(self, request: pb.RenameMemoryRequest, context: CallContext) -> pb.RenameMemoryResponse:
-        key, new_key = text.key(request.key), text.key(request.new_key, field="new_key")
+        key, new_key = text.key(request.key), text.key(request.new_key, field="new_key", is_new=True)
         if new_key == key:
             raise InvalidArgument(FieldViolation("new_key", "must be another key"))
         etag = paging.version_of(request.etag)

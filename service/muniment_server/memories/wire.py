@@ -18,9 +18,9 @@ def new_version(request: memory_service_pb2.SaveMemoryRequest, *, within: str = 
     """The version to save. Violations name its fields as fields *within* another message."""
     return NewVersion(
         kind=ItemKind.MEMORY,
-        name=text.key(request.key, field=f"{within}key"),
+        name=text.key(request.key, field=f"{within}key", is_new=True),
         content=text.content(request.content, field=f"{within}content"),
-        tags=text.tags(request.tags, field=f"{within}tags"),
+        tags=text.tags(request.tags, field=f"{within}tags", is_new=True),
         etag=NO_VERSION if request.etag == ABSENT else version_of(request.etag, field=f"{within}etag"),
         expire_time=optional_time_from_proto(request, "expire_time", within=within),
     )

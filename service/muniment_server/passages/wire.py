@@ -29,8 +29,8 @@ def new_passage(request: passage_service_pb2.StorePassageRequest, *, within: str
     return NewPassage(
         passage_id=id_from_proto(request.passage_id),
         content=text.content(request.content, field=f"{within}content"),
-        tags=tuple(text.tags(request.tags, field=f"{within}tags")),
-        thread=text.key(request.thread, field=f"{within}thread") if request.thread else None,
+        tags=tuple(text.tags(request.tags, field=f"{within}tags", is_new=True)),
+        thread=text.key(request.thread, field=f"{within}thread", is_new=True) if request.thread else None,
         author=text.plain(request.author, field=f"{within}author") or None,
         event_time=optional_time_from_proto(request, "event_time", within=within),
         expire_time=optional_time_from_proto(request, "expire_time", within=within),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from muniment_server.domain.classification import Classification
-from muniment_server.domain.text import normalized
+from muniment_server.domain.unicode import normalized
 
 Vector: TypeAlias = Sequence[int]
 """Integers, a vector of length 1000: 384, or as many as a model at an address makes. The dot product of two is their

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import chain, pairwise
 
-from muniment_server.domain.text import normalized
+from muniment_server.domain.unicode import normalized
 
 _BIGRAMS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7a3\U00020000-\U0003ffff"
 """Han, kana and Hangul syllables."""

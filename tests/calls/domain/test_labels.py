@@ -16,7 +16,7 @@ COMPOSED, DECOMPOSED = "க\u0bca", "க\u0bc6\u0bbe"
 def rule_of(label):
     """The one rule that the label breaks."""
     with pytest.raises(InvalidArgument) as caught:
-        text.label(label)
+        text.label(label, is_new=True)
     (violation,) = caught.value.violations
     assert violation.field == "label"
     return violation.rule
@@ -30,7 +30,7 @@ def rule_of(label):
     ],
 )  # fmt: skip
 def test_letters_marks_and_digits_of_any_script_are_accepted(label):
-    assert text.label(label) == label
+    assert text.label(label, is_new=True) == label
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_what_is_let_in_can_neither_end_a_line_nor_be_trimmed_nor_change_its_for
             continue
         label = f"a{character}"
         try:
-            kept = text.label(label)
+            kept = text.label(label, is_new=True)
         except InvalidArgument:
             continue
         assert kept.split() == kept.splitlines() == [kept]

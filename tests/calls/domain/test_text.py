@@ -12,7 +12,7 @@ from unittest import mock
 import pytest
 
 import muniment_server
-from muniment_server.domain import text
+from muniment_server.domain import text, unicode, unicode_table
 from muniment_server.domain.errors import FieldViolation, InvalidArgument
 
 COMPOSED = "க\u0bca"
@@ -46,11 +46,11 @@ def test_a_key_is_kept_in_nfc(given, kept):
     "key",
     [
         "a", "Plan", "plan", "two words", "நினைவு", "க்\u200dஷ", "می\u200cخواهم", "👩\u200d💻", "%", "_",
-        "a'b\"c\\d", "é" * 256,
+        "a'b\"c\\d", "é" * 256, "🩷 list", "🫨", "\U0001faff", "\U00010d4e", "\U00016121",
     ],
 )  # fmt: skip
 def test_a_key_of_any_script_is_kept_as_it_is(key):
-    assert text.key(key) == key
+    assert text.key(key, is_new=True) == key
 
 
 @pytest.mark.parametrize(
@@ -64,9 +64,17 @@ def test_a_key_of_any_script_is_kept_as_it_is(key):
     ],
 )  # fmt: skip
 def test_a_key_with_an_invisible_or_unassigned_character_is_refused(character, why):
-    violation = violation_of(text.key, f"a{character}b")
+    violation = violation_of(text.key, f"a{character}b", is_new=True)
 
     assert violation == FieldViolation("key", "must not contain control, format or unassigned characters"), why
+
+
+@pytest.mark.parametrize("name", ["a\u0378", "\U000e0fff", "🩷"])
+def test_an_unassigned_character_is_refused_only_where_a_name_is_saved(name):
+    """A server that knows a later Unicode may have saved it: it can be read and deleted."""
+    assert [text.key(name), text.key_prefix(name), text.tag(name, field="tag")] == [name] * 3
+    assert text.label("a\u0378") == "a\u0378"
+    assert violation_of(text.label, "a\u0378", is_new=True).field == "label"
 
 
 @pytest.mark.parametrize("key", [" a", "a ", "\u00a0a", "a\u3000", " "])
@@ -152,22 +160,53 @@ def test_normalization_puts_all_combining_marks_in_order_as_unicodedata_does() -
     letters = [chr(code) for code in range(sys.maxunicode + 1) if unicodedata.combining(chr(code))]
     for seed in range(20):
         marks = "".join(Random(seed).sample(letters, len(letters)))
-        for form in get_args(text.Form):
-            assert text.normalized(form, f"o{marks}é{marks}") == unicodedata.normalize(form, f"o{marks}é{marks}")
+        for form in get_args(unicode.Form):
+            assert unicode.normalized(form, f"o{marks}é{marks}") == unicodedata.normalize(form, f"o{marks}é{marks}")
             assert _in_order(marks, form), "unicodedata gets marks out of order, and sorts them one by one"
 
 
-def _in_order(marks: str, form: text.Form) -> bool:
+def _in_order(marks: str, form: unicode.Form) -> bool:
     """Whether what unicodedata is given for *marks* is in order."""
     with mock.patch.object(unicodedata, "normalize", lambda _, given: given):
-        classes = [unicodedata.combining(mark) for mark in text.normalized(form, marks)]
+        classes = [unicodedata.combining(mark) for mark in unicode.normalized(form, marks)]
     return classes == sorted(classes)
 
 
 def test_no_text_of_a_caller_is_normalized_in_another_way() -> None:
     """A memory of 128 KiB of marks would hold the interpreter lock for seconds, a key for a tenth of a second."""
-    allowed = {"domain/text.py", "domain/prompt.py"}  # the prompt normalizes character by character
+    allowed = {"domain/unicode.py", "domain/prompt.py"}  # the prompt normalizes character by character
     server = Path(muniment_server.__file__).parent
     assert allowed == {
         str(file.relative_to(server)) for file in server.rglob("*.py") if "unicodedata.normalize(" in file.read_text()
     }
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        ("\U000105d2\u0307", "\U000105c9"),  # Todhri
+        ("\U000105d2\u0307\u0323", "\U000105c9\u0323"),  # a dot below is no obstacle
+        ("\U000105d2\u0301\u0307", "\U000105d2\u0301\u0307"),  # an accent above is one
+        ("\U0001611e\U0001611e\U0001611f", "\U00016126"),  # Gurung Khema: three make one
+        ("\U00016d63\U00016d67\U00016d67", "\U00016d6a"),  # Kirat Rai
+        ("e\U0001e4ee\u0301", "é\U0001e4ee"),  # a mark of Nag Mundari stays below
+        ("a\U0001e4ef\U0001e4ee", "a\U0001e4ee\U0001e4ef"),
+        ("\U000105d2\u0307\u1100\u1161", "\U000105c9가"),
+    ],
+)
+def test_characters_newer_than_this_python_are_put_in_nfc(given, stored):
+    assert text.key(given, is_new=True) == stored == text.key(stored)
+
+
+def test_the_table_knows_what_this_python_knows():
+    """If it fails: `make unicode` writes a table for the newest Unicode."""
+    table, python = (
+        tuple(map(int, version.split("."))) for version in (unicode_table.VERSION, unicodedata.unidata_version)
+    )
+    assert table >= python
+    for character in map(chr, range(sys.maxunicode + 1)):
+        if (kind := unicodedata.category(character)) not in ("Cn", "Cs"):
+            assert unicode.category(character) == kind
+            assert unicode.normalized("NFC", f"a{character}\u0323") == unicodedata.normalize(
+                "NFC", f"a{character}\u0323"
+            )
