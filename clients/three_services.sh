@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-customer=customer-$RANDOM
+customer=${1:-customer-$RANDOM}
 key() { muniment host-key create --tenant development --ceiling "$1" --quiet; }
 billing_key=$(key confidential) support_key=$(key internal) chatbot_key=$(key public)
 
