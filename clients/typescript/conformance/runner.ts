@@ -19,6 +19,7 @@ import { type Any, AnySchema, anyIs } from "@bufbuild/protobuf/wkt";
 import { type CallOptions, Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
 import { Calls } from "../src/calls.js";
 import { type Connection, openConnection } from "../src/connection.js";
+import { fixed } from "../src/credentials.js";
 import { errorOf, MunimentError } from "../src/errors.js";
 import { ErrorInfoSchema, file_google_rpc_error_details } from "../src/gen/google/rpc/error_details_pb.js";
 import * as contract from "../src/index.js";
@@ -103,7 +104,7 @@ function transportAs(principal: string, connection: Connection): Transport {
     return connection.transport;
   }
   const credential = principal === "host" ? (process.env.MUNIMENT_HOST_KEY ?? "") : principal;
-  return new Calls(connection, credential, DEFAULTS);
+  return new Calls(connection, fixed(credential), DEFAULTS);
 }
 
 function call(method: DescMethod, step: Step, transport: Transport): Promise<Message> {

@@ -1,6 +1,5 @@
 // Making calls: credential, deadline, retries, errors.
 
-import { setTimeout as sleep } from "node:timers/promises";
 import {
   create,
   type DescMessage,
@@ -17,8 +16,9 @@ import {
   type UnaryResponse,
 } from "@connectrpc/connect";
 import type { Connection } from "./connection.js";
+import type { Credential, Patience } from "./credentials.js";
 import { errorOf, MunimentError, neverBegan } from "./errors.js";
-import { mayRepeat, passes, pauseMs } from "./retries.js";
+import { mayRepeat, passes, pauseFor, pauseMs } from "./retries.js";
 
 const LONGEST_TIMEOUT_MS = 86_400_000;
 
@@ -33,21 +33,21 @@ export interface CallDefaults {
 /** A transport that makes calls over a connection with one credential, and throws errors of ours. */
 export class Calls implements Transport {
   readonly #connection: Connection;
-  readonly #credential: string;
+  readonly #credential: Credential;
   readonly #defaults: CallDefaults;
 
-  constructor(connection: Connection, credential: string, defaults: CallDefaults) {
+  constructor(connection: Connection, credential: Credential, defaults: CallDefaults) {
     this.#connection = connection;
-    this.#credential = checkedCredential(credential);
+    this.#credential = credential;
     this.#defaults = { ...defaults, timeoutMs: checkedTimeout(defaults.timeoutMs) };
   }
 
   get credential(): string {
-    return this.#credential;
+    return this.#credential.current;
   }
 
   /** The same connection for another caller. */
-  withCredential(credential: string): Calls {
+  withCredential(credential: Credential): Calls {
     return new Calls(this.#connection, credential, this.#defaults);
   }
 
@@ -61,34 +61,41 @@ export class Calls implements Transport {
   ): Promise<UnaryResponse<I, O>> {
     const request = create(method.input, input);
     requireWholeTexts(request);
-    const headers = this.#headers(header);
-    let hasBegun = true;
-    const attempt = async (leftMs: number) => {
-      try {
-        return await this.#connection.transport.unary(method, signal, leftMs, headers, request, contextValues);
-      } catch (failure) {
-        if (!(failure instanceof ConnectError)) {
-          throw failure;
+    const { transport } = this.#connection;
+    let hasBegun = false;
+    const attempt = (leftMs: () => number) => {
+      hasBegun = false;
+      const send = async (credential: string) => {
+        hasBegun = true;
+        try {
+          return await transport.unary(method, signal, leftMs(), headers(header, credential), request, contextValues);
+        } catch (failure) {
+          if (!(failure instanceof ConnectError)) {
+            throw failure;
+          }
+          const error = this.#error(failure);
+          hasBegun = !neverBegan(failure) && error.reason !== "CREDENTIAL_EXPIRED";
+          throw error;
         }
-        hasBegun = !neverBegan(failure);
-        throw this.#error(failure);
-      }
+      };
+      return this.#authorized(send, { leftMs, signal });
     };
-    const again = (error: MunimentError) => !hasBegun || (passes(error) && mayRepeat(method, request));
+    const again = (error: MunimentError) => passes(error) && (!hasBegun || mayRepeat(method, request));
     return this.repeat(attempt, again, signal, timeoutMs);
   }
 
   /** Make attempts, each in the milliseconds that are left, until one succeeds, or must not be made again. */
   async repeat<Result>(
-    attempt: (leftMs: number) => Promise<Result>,
+    attempt: (leftMs: () => number) => Promise<Result>,
     again: (error: MunimentError) => boolean,
     signal: AbortSignal | undefined,
     timeoutMs: number | undefined,
   ): Promise<Result> {
     const deadline = performance.now() + this.#timeout(timeoutMs);
+    const leftMs = leftUntil(deadline);
     for (let number = 1; ; number += 1) {
       try {
-        return await attempt(Math.max(1, Math.ceil(deadline - performance.now())));
+        return await attempt(leftMs);
       } catch (error) {
         if (!(error instanceof MunimentError && this.#defaults.retries && again(error))) {
           throw error;
@@ -116,25 +123,52 @@ export class Calls implements Transport {
       source.rethrow();
       throw failure instanceof ConnectError ? this.#error(failure) : failure;
     };
+    const leftMs = leftUntil(performance.now() + this.#timeout(timeoutMs));
+    const credential = await this.#credential.fresh({ leftMs, signal });
     const response = await this.#connection.transport
-      .stream(method, signal, this.#timeout(timeoutMs), this.#headers(header), source, contextValues)
+      .stream(method, signal, leftMs(), headers(header, credential), source, contextValues)
       .catch(rethrow);
     return { ...response, message: withErrors(response.message, rethrow) };
+  }
+
+  /** Send with the credential, and once more with another if one helps. */
+  async #authorized<Result>(send: (credential: string) => Promise<Result>, patience: Patience): Promise<Result> {
+    const credential = await this.#credential.fresh(patience);
+    try {
+      return await send(credential);
+    } catch (refusal) {
+      const other = refusal instanceof MunimentError && (await this.#credential.instead(credential, refusal, patience));
+      if (!other) {
+        throw refusal;
+      }
+      return send(other).catch((failure: unknown) => {
+        throw isUnauthenticated(failure) && !isUnauthenticated(refusal) ? refusal : failure;
+      });
+    }
   }
 
   #error(failure: ConnectError): MunimentError {
     return errorOf(failure, this.#connection.explain(failure));
   }
 
-  #headers(header: HeadersInit | undefined): Headers {
-    const headers = new Headers(header);
-    headers.set("authorization", `Bearer ${this.#credential}`);
-    return headers;
-  }
-
   #timeout(timeoutMs: number | undefined): number {
     return timeoutMs === undefined ? this.#defaults.timeoutMs : checkedTimeout(timeoutMs);
   }
+}
+
+/** The milliseconds that are left of a deadline, and never none. */
+function leftUntil(deadline: number): () => number {
+  return () => Math.max(1, Math.ceil(deadline - performance.now()));
+}
+
+function isUnauthenticated(failure: unknown): boolean {
+  return failure instanceof MunimentError && failure.code === Code.Unauthenticated;
+}
+
+function headers(header: HeadersInit | undefined, credential: string): Headers {
+  const sent = new Headers(header);
+  sent.set("authorization", `Bearer ${credential}`);
+  return sent;
 }
 
 /** Messages of the caller's. What reading them throws is kept: it is the caller's, and no failure of the call. */
@@ -194,22 +228,6 @@ async function* withErrors<T>(messages: AsyncIterable<T>, rethrow: (failure: unk
   } catch (failure) {
     rethrow(failure);
   }
-}
-
-async function pauseFor(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
-  try {
-    await sleep(milliseconds, undefined, { signal });
-  } catch (aborted) {
-    throw new MunimentError(Code.Canceled, "the call was aborted between two attempts", [], { cause: aborted });
-  }
-}
-
-/** The credential. One that no header can carry is refused without being shown. */
-function checkedCredential(credential: string): string {
-  if (!/^[!-~]+$/.test(credential)) {
-    throw new TypeError("a credential is visible ASCII characters: is there a line end in it?");
-  }
-  return credential;
 }
 
 /** The timeout, in whole milliseconds as gRPC sends it. */

@@ -3,6 +3,7 @@
 import { readFileSync } from "node:fs";
 import { Calls } from "./calls.js";
 import { openConnection, type TlsOptions } from "./connection.js";
+import { fixed } from "./credentials.js";
 import { HostClient } from "./host.js";
 import { SessionClient } from "./session.js";
 
@@ -59,7 +60,7 @@ export function connect(options: ClientOptions = {}): HostClient | SessionClient
   const { timeoutMs = 10_000, retries = true } = options;
   const { address, hostKey, token, tls } = settings(options);
   const connection = openConnection(address, tls);
-  const calls = new Calls(connection, hostKey || token, { timeoutMs, retries });
+  const calls = new Calls(connection, fixed(hostKey || token), { timeoutMs, retries });
   return hostKey ? new HostClient(calls, connection) : new SessionClient(calls, connection);
 }
 

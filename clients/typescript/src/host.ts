@@ -4,6 +4,8 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { type CallOptions, type Client, createClient } from "@connectrpc/connect";
 import type { Calls } from "./calls.js";
 import type { Connection } from "./connection.js";
+import { Conversation, type ConversationOptions } from "./conversation.js";
+import { fixed } from "./credentials.js";
 import { AgentService } from "./gen/muniment/v1/agent_service_pb.js";
 import { AuditService } from "./gen/muniment/v1/audit_service_pb.js";
 import { BlockService } from "./gen/muniment/v1/block_service_pb.js";
@@ -62,9 +64,18 @@ export class HostClient {
     return this.#opened(await this.#sessions.resetSession(request, options));
   }
 
+  /**
+   * Open a session that goes on as long as its conversation does: it is opened again before it expires.
+   *
+   * Without a conversation id, or with an empty one, the conversation is new.
+   */
+  conversation(agentId: string, conversationId = "", options: ConversationOptions = {}): Promise<Conversation> {
+    return Conversation.open(this.#calls, { ...options, agentId, conversationId });
+  }
+
   /** The session of a token that was kept, over the same connection. */
   session(token: string): SessionClient {
-    return new SessionClient(this.#calls.withCredential(token));
+    return new SessionClient(this.#calls.withCredential(fixed(token)));
   }
 
   /** Let go of the connection, also for the sessions that were opened over it. On the server they stay open. */
@@ -73,6 +84,9 @@ export class HostClient {
   }
 
   #opened(response: { session?: Session; token: string }): OpenedSession {
-    return new OpenedSession(this.#calls.withCredential(response.token), response.session ?? create(SessionSchema));
+    return new OpenedSession(
+      this.#calls.withCredential(fixed(response.token)),
+      response.session ?? create(SessionSchema),
+    );
   }
 }

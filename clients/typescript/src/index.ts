@@ -7,6 +7,7 @@
 export { type CallOptions, Code } from "@connectrpc/connect";
 export { type ClientOptions, connect } from "./connect.js";
 export type { TlsOptions } from "./connection.js";
+export { Conversation, type ConversationOptions } from "./conversation.js";
 export type { Violation } from "./details.js";
 export { MunimentError, type MunimentErrorOptions, type Reason } from "./errors.js";
 export * from "./gen/muniment/v1/agent_pb.js";

@@ -4,7 +4,7 @@ import type { CallOptions } from "@connectrpc/connect";
 import { MunimentError } from "./errors.js";
 
 /** How often the taint of a conversation can rise: there are four levels. */
-const RAISES = 3;
+export const RAISES = 3;
 
 /** The result of a call. Starts over if the taint is raised meanwhile: at most three times. */
 export async function undisturbed<Result>(call: () => Promise<Result>): Promise<Result> {

@@ -1,8 +1,9 @@
 // Which calls may be sent again, and when.
 
+import { setTimeout as sleep } from "node:timers/promises";
 import { type DescMethod, getOption, isMessage, type Message } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
-import type { MunimentError } from "./errors.js";
+import { MunimentError } from "./errors.js";
 import { SaveMemoriesRequestSchema } from "./gen/muniment/v1/memory_service_pb.js";
 import { AddNoteRequestSchema, EditNotesRequestSchema } from "./gen/muniment/v1/note_service_pb.js";
 import { StorePassageRequestSchema } from "./gen/muniment/v1/passage_service_pb.js";
@@ -52,4 +53,13 @@ export function passes(error: MunimentError): boolean {
 export function pauseMs(attempt: number, error: MunimentError): number {
   const longest = Math.min(PAUSE_MS * 2 ** (attempt - 1), LONGEST_PAUSE_MS);
   return longest * (0.5 + Math.random() / 2) + (error.retryAfterMs ?? 0);
+}
+
+/** Wait, unless the caller aborts the call. */
+export async function pauseFor(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
+  try {
+    await sleep(milliseconds, undefined, { signal });
+  } catch (aborted) {
+    throw new MunimentError(Code.Canceled, "the call was aborted between two attempts", [], { cause: aborted });
+  }
 }

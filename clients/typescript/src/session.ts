@@ -67,7 +67,7 @@ export class SessionClient {
     const isSafe = passages.every(({ passageId = "" }) => passageId !== "");
     return this.#calls.repeat(
       (leftMs) =>
-        this.passages.importPassages(requests(), { ...options, ...(signal && { signal }), timeoutMs: leftMs }),
+        this.passages.importPassages(requests(), { ...options, ...(signal && { signal }), timeoutMs: leftMs() }),
       (error) => isSafe && passes(error),
       signal,
       timeoutMs,
@@ -82,12 +82,16 @@ export class SessionClient {
 
 /** A session that its host has just opened. Leaving it (`await using`) closes it. */
 export class OpenedSession extends SessionClient implements AsyncDisposable {
-  /** The session as it was opened. Its host may have raised its taint since. */
-  readonly info: Session;
+  readonly #info: Session;
 
   constructor(calls: Calls, info: Session) {
     super(calls);
-    this.info = info;
+    this.#info = info;
+  }
+
+  /** The session as it was opened. Its host may have raised its taint since. */
+  get info(): Session {
+    return this.#info;
   }
 
   /** Close the session: its token is worth nothing from then on. One that is over already is what was wanted. */

@@ -6,6 +6,7 @@ import { promisify } from "node:util";
 import { create } from "@bufbuild/protobuf";
 import { archive } from "../examples/archive.js";
 import { addNote } from "../examples/budget.js";
+import { talk } from "../examples/conversation.js";
 import { raise } from "../examples/raise.js";
 import { store } from "../examples/resume.js";
 import { serve } from "../examples/services.js";
@@ -116,6 +117,30 @@ test("the example of a lower key lets it know the agent, and names no taint", as
   assert.deepEqual([session.info.conversationId, session.info.ceiling], ["chat-42", Classification.INTERNAL]);
   const itself = await session.sessions.getSession({});
   assert.equal(itself.session?.ceiling, Classification.UNSPECIFIED);
+});
+
+test("the example of a conversation raises it, and closes it", async () => {
+  const made: string[] = [];
+  const heard =
+    <Answer>(name: string, answer: Answer) =>
+    () => {
+      made.push(name);
+      return answer;
+    };
+  await using fake = await Fake.start((router) => {
+    router.service(SessionService, {
+      openSession: ({ agentId, conversationId }) => heard(`${agentId} ${conversationId}`, { token: "t1" })(),
+      raiseTaint: heard("raise", {}),
+      closeSession: heard("close", {}),
+    });
+    router.service(MemoryService, {
+      saveMemory: heard("save", {}),
+      listMemories: () => ({ memories: [{ key: "last-line", classification: Classification.PUBLIC }] }),
+    });
+  });
+
+  assert.deepEqual(await talk(connect({ address: fake.address, hostKey: "h" }), "hello"), ["last-line PUBLIC"]);
+  assert.deepEqual(made, ["ada chat-42", "save", "raise", "close"]);
 });
 
 test("the example of a raised taint reads the list again", async () => {
