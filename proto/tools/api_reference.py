@@ -34,8 +34,8 @@ _SERVICE, _MESSAGE, _ENUM = 6, 4, 5
 _MEMBER = 2
 _LONG = 9
 """How many words a description has at least that stands once, and where else it applies is linked."""
-_AN_ID = "^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$"
-_INTRODUCTION = f"""\
+_AN_ID = r"^[^\x00- ~\x7F][^\x00- \x7F]{0,255}$"
+_INTRODUCTION = """\
 # API reference
 
 `make proto` generates this page from the comments in [proto](../../proto/README.md): edit those.
@@ -49,7 +49,7 @@ status.
 * A field that is only named is one of the [common fields](#common-fields).
 * A list method returns its list in pages.
 * A field that is not set has its default: empty, 0, false. A response that is not described has no fields.
-* *Like an id*: it matches `{_AN_ID}`.
+* *Like an id*: of the form that CreateAgent states.
 * A field of an enum takes a known value, and UNSPECIFIED only if the enum says that it is the same as another one.
 * Strings without a rule about their form are limited further where their comment says so.
 """

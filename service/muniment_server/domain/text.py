@@ -16,6 +16,8 @@ TAG_LIMIT = 64
 """The size limit of a tag, in code points."""
 LABEL_LIMIT = 64
 """The size limit of a block's label, in code points."""
+FORM_OF_IDS = "must be 1 to 256 characters, without spaces and control characters, and not begin with `~`"
+"""The form of the ids of agents and conversations. `~` and a number is a deleted agent in the audit log."""
 
 _JOINERS = "\u200c\u200d"
 """ZWNJ and ZWJ: format characters that Persian, Hindi, Tamil and emoji need."""
@@ -81,6 +83,17 @@ def tags(texts: Iterable[str], *, field: str = "tags", is_new: bool = False) -> 
     """*texts* as they are stored for tags: without repetitions, in the given order."""
     found = (tag(text, field=f"{field}[{index}]", is_new=is_new) for index, text in enumerate(texts))
     return list(dict.fromkeys(found))
+
+
+def check_id(text: str, *, field: str) -> None:
+    """Check the id of an agent or a conversation beyond its pattern. Ids are not changed: others compare them, too."""
+    if text.isascii():
+        return
+    if any(map(str.isspace, text)):
+        raise _invalid(field, FORM_OF_IDS)
+    if text != normalized("NFC", text):
+        raise _invalid(field, "must be in Unicode's Normalization Form C")
+    _check_characters(text, field=field, is_new=True)
 
 
 def content(text: str, *, field: str = "content") -> str:

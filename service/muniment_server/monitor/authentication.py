@@ -14,16 +14,17 @@ from muniment_server.domain.tokens import Token, TokenKind
 from muniment_server.monitor.scopes import Scopes
 from muniment_server.postgres.deadline import Deadline
 
-_SCHEME = "Bearer "
+_SCHEME = "bearer "
+"""Compared without case: RFC 9110, section 11.1."""
 _MAX_CACHED = 10_000
 
 
 def bearer_token(metadata: Iterable[tuple[str, str | bytes]]) -> Token | None:
     """The bearer token of a call. None unless the metadata has exactly one, well formed."""
     values = [value for name, value in metadata if name == "authorization"]
-    if len(values) != 1 or not isinstance(values[0], str) or not values[0].startswith(_SCHEME):
+    if len(values) != 1 or not isinstance(values[0], str) or values[0][: len(_SCHEME)].lower() != _SCHEME:
         return None
-    return tokens.parse(values[0].removeprefix(_SCHEME))
+    return tokens.parse(values[0][len(_SCHEME) :])
 
 
 class Credentials:

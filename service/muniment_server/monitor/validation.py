@@ -13,6 +13,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
+from muniment_server.domain import text
 from muniment_server.domain.errors import FieldViolation, InvalidArgument
 
 _TEXTS = {
@@ -21,7 +22,6 @@ _TEXTS = {
     "string.max_len": "is too long",
     "string.min_bytes": "is too short",
     "string.max_bytes": "is too long",
-    "string.pattern": "does not have the required form",
     "string.uuid": "must be a UUID",
     "string.uuid_empty": "must be a UUID",
     "enum.defined_only": "must be a known value",
@@ -34,6 +34,9 @@ _TEXTS = {
     "repeated.min_items": "must not be empty",
 }
 """Fixed texts: the library's own could quote what was sent."""
+_FORMS = {"language": "must be a language tag, such as `en` or `pt-BR`"}
+"""What a pattern says. All others are those of ids."""
+_IDS = {"agent_id", "owner_agent_id", "conversation_id"}
 
 _MAX_ENTRIES = 256
 """A repeated field with more is refused unchecked: checking half a million empty tags took 13 seconds and 1 GiB."""
@@ -59,9 +62,11 @@ class Validator:
         # The library caches rules by message name, so it must never meet the generated classes, which have none.
         self._rules = protovalidate.Validator()
         self._parsers: dict[str, Callable[[bytes], Message]] = {}
+        self._ids: dict[str, list[str]] = {}
         for name in request_types:
             message_class = GetMessageClass(pool.FindMessageTypeByName(name))
             self._parsers[name] = message_class.FromString
+            self._ids[name] = [field.name for field in message_class.DESCRIPTOR.fields if field.name in _IDS]
             list(self._rules.collect_violations(message_class()))  # compiles the rules now, not in the first call
 
     def parse(self, request_type: str, request: bytes) -> Message:
@@ -79,6 +84,8 @@ class Validator:
         violations = self._rules.collect_violations(message)
         if violations:
             raise InvalidArgument(*map(_violation, violations))
+        for field in self._ids[request_type]:
+            text.check_id(getattr(message, field), field=field)
         return message
 
 
@@ -106,8 +113,10 @@ def _plan(descriptor: Descriptor) -> tuple[tuple[FieldDescriptor, ...], tuple[Fi
 
 
 def _violation(violation: protovalidate.Violation) -> FieldViolation:
-    proto = violation.proto
-    return FieldViolation(_path(proto), _TEXTS.get(proto.rule_id or "", "breaks a rule of the contract"))
+    path, rule = _path(violation.proto), violation.proto.rule_id or ""
+    if rule == "string.pattern":
+        return FieldViolation(path, _FORMS.get(path, text.FORM_OF_IDS))
+    return FieldViolation(path, _TEXTS.get(rule, "breaks a rule of the contract"))
 
 
 def _path(proto: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from muniment.v1.agent_pb2 import Agent
+from muniment_server.domain import text
 from muniment_server.embedder.queue import START, embed_batch
 from tests.support.answers import LEVELS, PUBLIC, RESTRICTED, events, invalid, keys, pages, refusal
 from tests.support.concurrency import lock_rows
@@ -83,15 +84,48 @@ def test_two_tenants_may_have_an_agent_of_one_id_each(shared, host, tenant):
     assert host.get_agent(agent_id="alice").agent.display_name == "one"
 
 
-@pytest.mark.parametrize("agent_id", ["a", "0", "a_b", "a.b:c-d", "A" * 128])
-def test_an_id_keeps_to_its_form(host, agent_id):
+@pytest.mark.parametrize(
+    "agent_id",
+    [
+        "a", "0", "a_b", "A" * 256, "alice@example.com", "o'brien+x@example.com", "auth0|64f1", "+4179123", "-100123",
+        "19:meeting_abc@thread.tacv2", "@kim:matrix.org", "spiffe://example.org/ns/a?b#c", "-", "a%b", "a\\b", '<"&>',
+        "用户42", "நினைவு", "émile", "🩷", "用" * 256,
+    ],
+)  # fmt: skip
+def test_ids_of_people_are_ids_of_agents_and_conversations_wherever_they_go(host, session, agent_id):
     assert host.create_agent(agent_id=agent_id).agent.agent_id == agent_id
+    opened = host.open_session(agent_id=agent_id, taint=PUBLIC, conversation_id=agent_id).session
+
+    assert (opened.agent_id, opened.conversation_id) == (agent_id, agent_id)
+    assert [each.conversation_id for each in host.list_sessions(agent_id=agent_id).sessions] == [agent_id]
+    assert [each.agent_id for each in host.list_agents().agents] == [agent_id]
+    assert {event.agent_id for event in events(host, agent_id=agent_id)} == {agent_id}
+    host.delete_agent(agent_id=agent_id)
+    assert refusal(host.get_agent, agent_id=agent_id) == NO_AGENT
 
 
-@pytest.mark.parametrize("agent_id", ["_a", ".a", "a b", "a%b", "a\\b", "நினைவு", "~1", "a/b", "a\n", "A" * 129, " a"])
-def test_another_id_is_refused(host, agent_id):
+def test_ids_that_look_alike_are_different(host):
+    alike = ["alice", "Alice", "\u0430lice"]  # the last begins with a Cyrillic letter
+    for agent_id in alike:
+        host.create_agent(agent_id=agent_id)
+
+    assert [each.agent_id for each in host.list_agents().agents] == sorted(alike, key=str.encode)
+
+
+@pytest.mark.parametrize(
+    ("agent_id", "rule"),
+    [
+        *((wrong, text.FORM_OF_IDS) for wrong in ("a b", " a", "a\n", "a\x7f", "~1", "~", "a\u3000b", "A" * 257)),
+        ("e\u0301mile", "must be in Unicode's Normalization Form C"),
+        ("a\u202eb", "must not contain control, format or unassigned characters"),
+        ("a\u0378", "must not contain control, format or unassigned characters"),
+    ],
+)
+def test_another_id_is_refused_and_the_error_names_the_form(host, agent_id, rule):
     for call in (host.create_agent, host.get_agent, host.update_agent, host.delete_agent):
         assert invalid(call, agent_id=agent_id) == ["agent_id"]
+    refused = dict(failure_of(host.create_agent, agent_id=agent_id).trailers)["grpc-status-details-bin"]
+    assert rule.encode() in refused
 
 
 @pytest.mark.parametrize("language", ["x", "english!", "en_US", "en-", "e" * 9])

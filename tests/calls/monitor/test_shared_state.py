@@ -29,7 +29,12 @@ _HARMLESS = {
         "WRITES": "a frozenset of names",
     },
     "monitor/status.py": {"_INTERNAL": "a frozen status", "_RETRY_DELAYS": _CONSTANT, "_TABLE": _CONSTANT},
-    "monitor/validation.py": {"_TEXTS": _CONSTANT, "_plan": "the rules of the messages of a type"},
+    "monitor/validation.py": {
+        "_TEXTS": _CONSTANT,
+        "_FORMS": _CONSTANT,
+        "_IDS": _CONSTANT,
+        "_plan": "the rules of the messages of a type",
+    },
     "postgres/engine.py": {"PLAIN": "an engine, which has no fields", "_others": "the engines in the package"},
     "postgres/migrate.py": {"migrations": "the migrations in the package"},
     "postgres/pool.py": {

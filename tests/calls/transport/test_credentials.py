@@ -51,7 +51,7 @@ def forms(session_token, host_key):
         "doubled with a host's": (good, ("authorization", f"Bearer {host_key}")),
         "another scheme": (("authorization", f"Basic {session_token}"),),
         "without a scheme": (("authorization", session_token),),
-        "scheme in lower case": (("authorization", f"bearer {session_token}"),),
+        "scheme without a space": (("authorization", f"Bearer{session_token}"),),
         "another header": (("x-authorization", f"Bearer {session_token}"),),
         "binary header": (("authorization-bin", f"Bearer {session_token}".encode()),),
     }
@@ -77,6 +77,16 @@ def test_every_unknown_caller_gets_the_same_unauthenticated(strangers):
 
     assert reason_of(outcomes["absent"]) == "CREDENTIAL_INVALID"
     assert {name: outcome for name, outcome in outcomes.items() if outcome != outcomes["absent"]} == {}
+
+
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
+def test_the_case_of_the_scheme_does_not_matter(host, session, scheme):
+    own = session(PUBLIC)
+    for token, rpc in ((own.token, "ListMemories"), (host.token, "ListAgents")):
+        assert Bare(host.channel, ("authorization", f"{scheme} {token}")).observe(rpc) == Bare(
+            host.channel, ("authorization", f"Bearer {token}")
+        ).observe(rpc)
+        assert not reason_of(Bare(host.channel, ("authorization", f"{scheme} {token}")).observe(rpc))
 
 
 @pytest.mark.parametrize("rpc", METHODS)

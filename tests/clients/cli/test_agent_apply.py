@@ -73,7 +73,7 @@ def test_a_dry_run_says_the_same_and_changes_nothing(muniment, apply, names):
         ("    language: no\n", "put it in quotes"),
         ("    language: en\n    language: pt\n", "is repeated"),
         ("    blocks: {}\n", "must have a block"),
-        ("  not an id: {}\n", "agents.not an id: agent_id does not have the required form"),
+        ("  not an id: {}\n", "agents.not an id: agent_id must be 1 to 256 characters"),
         ("  more: *more\n", "undefined alias"),
         (f"  # {'x' * 1024**2}\n", "larger than 1 MiB"),
     ],
@@ -90,7 +90,7 @@ def test_a_file_of_the_wrong_form_is_refused_before_anything_is_changed(muniment
     ("wrong", "why"),
     [
         ('    display_name: "a\\tb"\n', "display_name must not contain control characters"),
-        ("    language: no_such\n", "language does not have the required form"),
+        ("    language: no_such\n", "language must be a language tag"),
         ("    memory_char_limit: 1000001\n", "memory_settings.memory_char_limit is out of range"),
         ("    blocks: {a b: x}\n", "initial_blocks[0].label must be letters"),
         ('    blocks: {a: "x\\0"}\n', "initial_blocks[0].content must not contain U+0000"),
@@ -110,7 +110,7 @@ def test_a_refusal_of_the_server_names_the_agent_and_ends_the_command(muniment, 
 def test_a_name_in_the_file_cannot_forge_what_is_said(apply):
     refused = apply('agents: {"x\\e[2J\\a\\nError: forged": {}}')
     assert (refused.returncode, refused.stdout, len(refused.stderr.splitlines())) == (1, "", 2)
-    assert "agents.x\\x1b[2J\\x07\\nError: forged: agent_id does" in refused.stderr
+    assert "agents.x\\x1b[2J\\x07\\nError: forged: agent_id must" in refused.stderr
 
 
 def test_the_file_of_the_help_can_be_applied(muniment, dev, names):

@@ -97,3 +97,15 @@ def test_what_fails_is_made_small():
     smallest = shrunk([tree, tree], lambda payloads: any(b"\0" in encode(payload) for payload in payloads))
 
     assert smallest == [(Field(8, WireType.LENGTH, b"\0"),)] or len(encode(smallest[0])) == 3
+
+
+def test_every_field_with_the_pattern_of_ids_is_one_that_the_server_checks_beyond_it():
+    """A pattern cannot say NFC, nor which characters are assigned."""
+    found = {
+        (field.name, field.containing_type.name.endswith("Request"))
+        for method in METHODS
+        for field in fields_below(request_of(method))
+        if "~" in entry_rules_of(field).string.pattern
+    }
+
+    assert found == {("agent_id", True), ("owner_agent_id", True), ("conversation_id", True)}

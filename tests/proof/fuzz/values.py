@@ -24,11 +24,11 @@ HOSTILE_TEXTS = [
     b"urn:uuid:00000000-0000-4000-8000-000000000000", b"A" * 43, b"_" * 27, b"AAAA", b"*", b"infinity",
 ]  # fmt: skip
 EXAMPLES = {
-    "^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$": [b"a", b"9", b"a.b:c-d_e", b"a" * 127, b"a" * 128, b"Z" + b"." * 127],
+    r"^[^\x00- ~\x7F][^\x00- \x7F]{0,255}$": [b"a", b"9", b"kim@example.com", b"a" * 256, "用".encode() * 256],
     "^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,8}$": [b"en", b"ta", b"zh-Hant", b"abcdefgh" + b"-12345678" * 8, b"xx"],
     "^([A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,8})?$": [b"", b"de", b"abcdefgh" + b"-12345678" * 8],
-    "^([A-Za-z0-9][A-Za-z0-9_.:-]{0,127}|~[0-9]{1,19})$": [
-        b"a" * 128, b"~0", b"~1", b"~9223372036854775807", b"~9223372036854775808", b"~9999999999999999999"
+    r"^([^\x00- ~\x7F][^\x00- \x7F]{0,255}|~[0-9]{1,19})$": [
+        b"a" * 256, b"~0", b"~1", b"~9223372036854775807", b"~9223372036854775808", b"~9999999999999999999"
     ],
 }  # fmt: skip
 """Of each pattern in the contract, texts that match it: the shortest, the longest, and odd ones."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.proof.noninterference.values import Refused, nfc
 
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
+_ID = re.compile(r"[^\s~][^\s]{0,255}")
 _ETAG = re.compile(r"[A-Za-z0-9_-]{27}")
 _MAY_BE_EMPTY = {"UpdateBlockRequest", "CreateSharedBlockRequest", "InitialBlock"}
 _NEEDS_AN_EDIT = {"NoteEdit", "EditBlockRequest"}

@@ -63,7 +63,7 @@ def _created(stage: Stage) -> None:
 def _refused(stage: Stage) -> None:
     stage.say("What breaks rules")
     host = stage.host()
-    for agent_id in ("-a", "a b", "a" * 129, "ä", "a\n"):
+    for agent_id in ("~a", "a b", "a" * 257, "a\u0308", "a\n"):
         host.create_agent(agent_id=agent_id)
     host.get_agent()
     host.get_agent(agent_id="a b")

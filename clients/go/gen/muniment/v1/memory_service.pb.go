@@ -25,7 +25,7 @@ const (
 // The request of SaveMemory.
 type SaveMemoryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The name: 1 to 256 code points after NFC, no control or format characters, no space at either end.
+	// The name: 1 to 256 code points after NFC, no control, format or unassigned characters, no space at either end.
 	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	// The text: 1 byte to 128 KiB, without U+0000.
 	Content string `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`

@@ -31,8 +31,8 @@ type OpenSessionRequest struct {
 	//
 	// The default is the taint of the conversation, or PUBLIC if it is new.
 	Taint Classification `protobuf:"varint,2,opt,name=taint,proto3,enum=muniment.v1.Classification" json:"taint,omitempty"`
-	// The conversation: letters, digits, `_`, `.`, `:`, `-`, beginning with a letter or digit. Of several of this name, it
-	// is the one with the highest ceiling that the key reaches.
+	// The id of the conversation, of the same form as that of an agent. Of several of this id, it is the one with the
+	// highest ceiling that the key reaches.
 	//
 	// The default is a new conversation.
 	ConversationId string `protobuf:"bytes,3,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`

@@ -129,7 +129,7 @@ def create(
 ) -> None:
     """Create an agent. Without NAME, the server generates an id.
 
-    NAME has letters, digits, _ . : and -, begins with a letter or digit, and has 128 characters at most.
+    NAME has 1 to 256 characters without spaces, such as alice@example.com, and does not begin with ~.
 
     Without --block, it has the empty blocks personality, relationships and current_state.
 

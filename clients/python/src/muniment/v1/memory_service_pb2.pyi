@@ -34,7 +34,7 @@ class SaveMemoryRequest(message.Message):
     EXPIRE_TIME_FIELD_NUMBER: builtins.int
     ETAG_FIELD_NUMBER: builtins.int
     key: builtins.str
-    """The name: 1 to 256 code points after NFC, no control or format characters, no space at either end."""
+    """The name: 1 to 256 code points after NFC, no control, format or unassigned characters, no space at either end."""
     content: builtins.str
     """The text: 1 byte to 128 KiB, without U+0000."""
     etag: builtins.str

@@ -28,7 +28,7 @@ export const file_muniment_v1_memory_service: GenFile = /*@__PURE__*/
  */
 export type SaveMemoryRequest = Message<"muniment.v1.SaveMemoryRequest"> & {
   /**
-   * The name: 1 to 256 code points after NFC, no control or format characters, no space at either end.
+   * The name: 1 to 256 code points after NFC, no control, format or unassigned characters, no space at either end.
    *
    * @generated from field: string key = 1;
    */

@@ -42,8 +42,8 @@ export type OpenSessionRequest = Message<"muniment.v1.OpenSessionRequest"> & {
   taint: Classification;
 
   /**
-   * The conversation: letters, digits, `_`, `.`, `:`, `-`, beginning with a letter or digit. Of several of this name, it
-   * is the one with the highest ceiling that the key reaches.
+   * The id of the conversation, of the same form as that of an agent. Of several of this id, it is the one with the
+   * highest ceiling that the key reaches.
    *
    * The default is a new conversation.
    *
