@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"io"
-	"slices"
-	"strings"
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 )
@@ -20,7 +17,7 @@ import (
 // again where that is safe, and fails with an [*Error].
 type Conn struct {
 	pool       *pool
-	credential credentials.PerRPCCredentials
+	credential credential
 	timeout    time.Duration
 	once       bool
 }
@@ -29,16 +26,17 @@ type Conn struct {
 //
 // [Conn.Host] and [Conn.Session] are made of it; by itself it is for generated clients that those do not have.
 func (c *Conn) WithCredential(credential string) (*Conn, error) {
-	if credential == "" {
-		return nil, errors.New("muniment: there is no credential")
+	held, err := hold(credential)
+	if err != nil {
+		return nil, err
 	}
-	if !isVisible(credential) {
-		// Not even the message shows a credential.
-		return nil, errors.New("muniment: a credential is visible ASCII characters: is there a line end in it?")
-	}
+	return c.with(held), nil
+}
+
+func (c *Conn) with(credential credential) *Conn {
 	lent := *c
-	lent.credential = bearer(func() string { return "Bearer " + credential })
-	return &lent, nil
+	lent.credential = credential
+	return &lent
 }
 
 // Close closes the connection, and with it all that came from it by WithCredential, Host and Session. On the server no
@@ -53,18 +51,24 @@ func (c *Conn) Invoke(ctx context.Context, method string, request, response any,
 	defer cancel()
 	safe := mayRepeat(method, request)
 	return repeat(ctx, func() (bool, error) {
-		channel, giveBack := c.pool.take()
-		defer giveBack()
-		var sentTo peer.Peer
-		var trailers metadata.MD
-		options := append(c.with(options), grpc.Peer(&sentTo), grpc.Trailer(&trailers))
-		err := unsendable(channel.Invoke(ctx, method, request, response, options...), request)
-		// Without a peer there was no connection to send anything over.
-		sent := sentTo.Addr != nil
-		if sent && ctx.Err() == nil {
-			err = brokenOff(err)
-		}
-		return !c.once && passes(err) && (safe || !sent), errorOf(err, trailers)
+		sent := false
+		err := authorized(ctx, c.credential, func(held *held) error {
+			channel, giveBack := c.pool.take()
+			defer giveBack()
+			var sentTo peer.Peer
+			var trailers metadata.MD
+			options := append(append(held.option(), options...), grpc.Peer(&sentTo), grpc.Trailer(&trailers))
+			err := unsendable(channel.Invoke(ctx, method, request, response, options...), request)
+			// Without a peer there was no connection to send anything over.
+			sent = sentTo.Addr != nil
+			if sent && ctx.Err() == nil {
+				err = brokenOff(err)
+			}
+			failure := errorOf(err, trailers)
+			sent = sent && reasonName(failure) != credentialExpired
+			return failure
+		})
+		return !c.once && passes(err) && (safe || !sent), err
 	})
 }
 
@@ -74,9 +78,12 @@ func (c *Conn) NewStream(
 	ctx context.Context, desc *grpc.StreamDesc, method string, options ...grpc.CallOption,
 ) (grpc.ClientStream, error) {
 	ctx, cancel := c.withDeadline(ctx)
+	if c.credential != nil {
+		options = append(c.credential.fresh(ctx).option(), options...)
+	}
 	channel, giveBack := c.pool.take()
 	context.AfterFunc(ctx, giveBack)
-	stream, err := channel.NewStream(ctx, desc, method, c.with(options)...)
+	stream, err := channel.NewStream(ctx, desc, method, options...)
 	if err != nil {
 		cancel()
 		return nil, errorOf(err, nil)
@@ -89,13 +96,6 @@ func (c *Conn) withDeadline(ctx context.Context) (context.Context, context.Cance
 		return context.WithCancel(ctx)
 	}
 	return context.WithTimeout(ctx, c.timeout)
-}
-
-func (c *Conn) with(options []grpc.CallOption) []grpc.CallOption {
-	if c.credential == nil {
-		return slices.Clone(options)
-	}
-	return append([]grpc.CallOption{grpc.PerRPCCredentials(c.credential)}, options...)
 }
 
 // clientStream is a stream whose errors are ours, and which lets go of its context at its end.
@@ -131,18 +131,4 @@ func (s *clientStream) RecvMsg(message any) error {
 		return nil
 	}
 	return errorOf(err, s.Trailer())
-}
-
-// bearer sends a credential with each call. It is a function, so that nothing that prints or dumps a Conn shows it.
-type bearer func() string
-
-func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
-	return map[string]string{"authorization": b()}, nil
-}
-
-// RequireTransportSecurity is false: openChannel has made sure that what is not encrypted stays on this machine.
-func (bearer) RequireTransportSecurity() bool { return false }
-
-func isVisible(credential string) bool {
-	return credential != "" && strings.IndexFunc(credential, func(c rune) bool { return c <= ' ' || c > '~' }) < 0
 }

@@ -106,6 +106,18 @@ func ReasonOf(err error) munimentv1.ErrorReason {
 	return munimentv1.ErrorReason(munimentv1.ErrorReason_value["ERROR_REASON_"+failure.Reason])
 }
 
+// credentialExpired is the reason of calls that were refused because the credential's time has passed.
+const credentialExpired = "CREDENTIAL_EXPIRED"
+
+// reasonName is the reason for which a call failed, also one that is newer than this client.
+func reasonName(err error) string {
+	var failure *Error
+	if !errors.As(err, &failure) {
+		return ""
+	}
+	return failure.Reason
+}
+
 // Detail is the first detail of one kind that came with an error, if there is one.
 //
 // The server sends BudgetExceeded, ConversationTainted and ImportProgress of the contract, and of google.rpc (package

@@ -126,6 +126,37 @@ func ExampleHost_OpenSession() {
 	// Output: CLASSIFICATION_PUBLIC up to CLASSIFICATION_RESTRICTED
 }
 
+// On a server of ours too: tests/tools/tour/test_go.py.
+func ExampleHost_Conversation() {
+	ctx := context.Background()
+	host, err := muniment.HostFromEnv()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer host.Conn().Close()
+	created, err := host.CreateAgent(ctx, &munimentv1.CreateAgentRequest{})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	conversation, err := host.Conversation(ctx, created.GetAgent().GetAgentId(), "chat-42")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer conversation.Close(ctx)
+
+	line := &munimentv1.SaveMemoryRequest{Key: "last-line", Content: "What does she earn?"}
+	if _, err := conversation.SaveMemory(ctx, line); err != nil {
+		log.Fatal(err)
+	}
+	taint := munimentv1.Classification_CLASSIFICATION_CONFIDENTIAL
+	if err := conversation.RaiseTaint(ctx, taint, "read the payroll"); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(conversation.Current().GetConversationId(), conversation.Current().GetTaint())
+	// Output: chat-42 CLASSIFICATION_CONFIDENTIAL
+}
+
 func ExampleReasonOf() {
 	ctx, session := context.Background(), exampleSession()
 	examples.fails("GetMemory", failure(codes.NotFound, "no such memory", reason("MEMORY_NOT_FOUND")))
@@ -234,6 +265,10 @@ func TestMain(m *testing.M) {
 	f.replies["OpenSession"] = &munimentv1.OpenSessionResponse{Token: token, Session: &munimentv1.Session{
 		Taint:   munimentv1.Classification_CLASSIFICATION_PUBLIC,
 		Ceiling: munimentv1.Classification_CLASSIFICATION_RESTRICTED,
+	}}
+	f.replies["RaiseTaint"] = &munimentv1.RaiseTaintResponse{Session: &munimentv1.Session{
+		ConversationId: "chat-42",
+		Taint:          munimentv1.Classification_CLASSIFICATION_CONFIDENTIAL,
 	}}
 	f.replies["SearchMemories"] = &munimentv1.SearchMemoriesResponse{Results: []*munimentv1.MemoryResult{{
 		Memory:  &munimentv1.Memory{Key: "tea", Classification: munimentv1.Classification_CLASSIFICATION_PUBLIC},

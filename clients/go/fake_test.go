@@ -42,6 +42,8 @@ type fake struct {
 	// What is answered to a request, where that depends on it.
 	answers map[string]func(request proto.Message) (proto.Message, *status.Status)
 	heard   []call
+	// What is done before a call of a method is answered.
+	gates map[string]func()
 	// If answers are numbered, the request id of the first is 1.
 	numbered bool
 	answered int
@@ -92,6 +94,7 @@ func start(listener net.Listener, address string, options ...grpc.ServerOption) 
 		script:  map[string][]*status.Status{},
 		replies: map[string]proto.Message{},
 		answers: map[string]func(proto.Message) (proto.Message, *status.Status){},
+		gates:   map[string]func(){},
 	}
 	server := grpc.NewServer(append(options, grpc.UnknownServiceHandler(f.answer))...)
 	go func() { _ = server.Serve(listener) }()
@@ -103,6 +106,13 @@ func (f *fake) fails(method string, failures ...*status.Status) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.script[method] = append(f.script[method], failures...)
+}
+
+// gate does something before each further call of a method is answered.
+func (f *fake) gate(method string, before func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.gates[method] = before
 }
 
 // calls are those of one method, in their order.
@@ -135,6 +145,12 @@ func (f *fake) answer(_ any, stream grpc.ServerStream) error {
 			return err
 		}
 		heard.requests = append(heard.requests, request)
+	}
+	f.mu.Lock()
+	gate := f.gates[heard.method]
+	f.mu.Unlock()
+	if gate != nil {
+		gate()
 	}
 	return f.reply(stream, method, heard)
 }

@@ -57,22 +57,28 @@ func (c *Conn) Session(token string) (*Session, error) {
 }
 
 func (c *Conn) opened(token string, session *munimentv1.Session) (*Session, error) {
-	conn, err := c.WithCredential(token)
+	held, err := hold(token)
 	if err != nil {
 		return nil, err
 	}
+	made := c.with(held).session(session)
+	made.token = held.token
+	return made, nil
+}
+
+// session is that of the connection's credential, but for its token.
+func (c *Conn) session(opened *munimentv1.Session) *Session {
 	return &Session{
-		MemoryServiceClient:  munimentv1.NewMemoryServiceClient(conn),
-		NoteServiceClient:    munimentv1.NewNoteServiceClient(conn),
-		PassageServiceClient: munimentv1.NewPassageServiceClient(conn),
-		PromptServiceClient:  munimentv1.NewPromptServiceClient(conn),
-		VersionServiceClient: munimentv1.NewVersionServiceClient(conn),
-		SessionBlocks:        munimentv1.NewBlockServiceClient(conn),
-		OwnSession:           munimentv1.NewSessionServiceClient(conn),
-		Opened:               session,
-		conn:                 conn,
-		token:                func() string { return token },
-	}, nil
+		MemoryServiceClient:  munimentv1.NewMemoryServiceClient(c),
+		NoteServiceClient:    munimentv1.NewNoteServiceClient(c),
+		PassageServiceClient: munimentv1.NewPassageServiceClient(c),
+		PromptServiceClient:  munimentv1.NewPromptServiceClient(c),
+		VersionServiceClient: munimentv1.NewVersionServiceClient(c),
+		SessionBlocks:        munimentv1.NewBlockServiceClient(c),
+		OwnSession:           munimentv1.NewSessionServiceClient(c),
+		Opened:               opened,
+		conn:                 c,
+	}
 }
 
 // ImportAll imports passages that are all at hand. If each of them has a PassageId, the import is made again like other
