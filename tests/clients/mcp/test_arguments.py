@@ -16,7 +16,8 @@ CASES = [
     ("memory_save", {"key": 5, "content": [CANARY]}, "key must be text; content must be text"),
     ("memory_save", {"key": "", "content": CANARY}, "key must not be empty"),
     ("memory_save", {"key": CANARY * 20, "content": CANARY}, "key must have at most 256 characters"),
-    ("memory_save", {"key": CANARY, "content": CANARY, "tags": CANARY}, "tags must be a list"),
+    ("memory_save", {"key": CANARY, "content": CANARY, "tags": 5}, "tags[0] must be text"),
+    ("memory_save", {"key": CANARY, "content": None}, "content is missing"),
     ("memory_save", {"key": CANARY, "content": CANARY, "tags": [CANARY] * 33}, "tags must have at most 32 entries"),
     ("memory_save", {"key": CANARY, "content": CANARY, "tags": [CANARY, {CANARY: 1}]}, "tags[1] must be text"),
     ("note_add", {"content": CANARY, CANARY: "user"}, "takes no arguments but content, target"),
@@ -24,6 +25,12 @@ CASES = [
     ("note_add", {"content": CANARY, "target": CANARY}, "target must be memory or user"),
     ("note_edit", {"update": [CANARY]}, "update[0] must be an object"),
     ("note_edit", {"update": [{"note_id": CANARY}]}, "update[0].content is missing"),
+    ("note_edit", {"update": {"note_id": CANARY}}, "update[0].content is missing"),
+    (
+        "note_edit",
+        {"update": [{"note_id": CANARY, "content": CANARY, "level": CANARY}]},
+        "update[0] has an unknown field",
+    ),
     ("search", {"query": CANARY, "kind": CANARY}, "kind must be all, memory, note or passage"),
     ("search", {"query": CANARY, "max_results": CANARY}, "max_results must be a whole number"),
     ("search", {"query": CANARY, "max_results": 1.5}, "max_results must be a whole number"),
@@ -76,6 +83,41 @@ async def test_every_rule_of_every_argument_has_its_words(session):
                 results = [await model.call(tool.name, **{name: value}) for value in STRANGE]
                 texts = "".join(said(result) for result in results if result.is_error)
                 assert not [word for word in ("its schema", "pydantic", CANARY) if word in texts], (tool.name, name)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        (None, ()),
+        ("", ()),
+        ("null", ()),
+        ("[]", ()),
+        ("work", ("work",)),
+        ("two words", ("two words",)),
+        ("5", ("5",)),
+        ('["a", "b"]', ("a", "b")),
+        (["a"], ("a",)),
+    ],
+    ids=str,
+)
+async def test_where_a_list_is_wanted_a_word_is_a_list_of_one_and_null_is_none(session, given, stored):
+    async with talking(session) as model:
+        await model.does("memory_save", key="plan", content="ship", tags=given)
+
+    assert session.get_memory("plan").tags == stored
+
+
+@pytest.mark.anyio
+async def test_an_argument_that_is_null_is_absent(session):
+    """Models send null for what they do not use, whether or not the tool has it."""
+    async with talking(session) as model:
+        await model.does("note_add", content="Ships on Fridays.", target=None, level=None)
+        found = await model.does("search", query="ships", kind=None, max_results=None)
+        listed = await model.does("memory_list", tag=None, after=None)
+
+    assert [each["content"] for each in found["notes"]] == ["Ships on Fridays."]
+    assert listed["memories"] == []
 
 
 def test_nothing_of_a_call_comes_back_over_http(service, session):

@@ -38,6 +38,15 @@ def names_in(schema: Any) -> Iterator[str]:
             yield from names_in(part)
 
 
+def closed_in(schema: Any) -> Iterator[bool]:
+    """Of each object in *schema*, at any depth, whether it has no properties but those that are named."""
+    if isinstance(schema, dict):
+        if schema.get("type") == "object":
+            yield schema.get("additionalProperties") is False
+        for part in schema.values():
+            yield from closed_in(part)
+
+
 @pytest.fixture
 def session(opened):
     return opened(Classification.PUBLIC)
@@ -87,7 +96,16 @@ async def test_the_tools_take_half_of_what_they_took(session):
 
     listed = json.dumps([tool.model_dump(by_alias=True, exclude_none=True, mode="json") for tool in tools])
     assert len(listed) <= MOST_BYTES
-    assert '"title"' not in listed
+    assert '"title"' not in json.dumps([tool.input_schema for tool in tools])
+
+
+@pytest.mark.anyio
+async def test_every_tool_has_a_title_and_says_that_it_refuses_what_it_does_not_know(session):
+    async with talking(session) as model:
+        tools = (await model.client.list_tools()).tools
+
+    assert len({tool.title for tool in tools if tool.title}) == len(tools)
+    assert [tool.name for tool in tools if not all(closed_in(tool.input_schema))] == []
 
 
 @pytest.mark.anyio

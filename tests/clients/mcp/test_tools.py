@@ -12,7 +12,7 @@ from mcp.shared.exceptions import MCPError
 import muniment
 from muniment import Classification, MemorySettings
 from muniment.v1.memory_service_pb2 import ListMemoriesResponse
-from tests.clients.mcp.conftest import talking
+from tests.clients.mcp.conftest import Model, talking
 from tests.clients.python.scripted import ScriptedServer, error_info, serve, status
 from tests.rpcs import RPCS
 from tests.support.examples import TOKEN
@@ -73,15 +73,38 @@ async def test_a_list_is_of_all_pages(session):
 
 
 async def test_a_list_ends_somewhere_and_says_so(session, monkeypatch):
-    monkeypatch.setattr("muniment.mcp.tools.MAX_LISTED", 2)
+    monkeypatch.setattr("muniment.mcp.tools.MAX_PAGE_SIZE", 1)
     async with talking(session) as model:
         lists = []
         for key in ("a", "b", "c"):
             session.save_memory(key, "It is so.")
             listed = await model.does("memory_list")
-            lists.append((len(listed["memories"]), listed["more"]))
+            lists.append((len(listed["memories"]), listed["more"], "next" in listed))
 
-    assert lists == [(1, False), (2, False), (2, True)]
+    assert lists == [(1, False, False), (2, False, False), (2, True, True)]
+
+
+async def test_a_list_goes_on_after_its_end(session, monkeypatch):
+    monkeypatch.setattr("muniment.mcp.tools.MAX_PAGE_SIZE", 2)
+    session.save_memories(muniment.NewMemory(f"key {number}", "It is so.", ["a"]) for number in range(9))
+    stored = [session.store_passage(f"text {number}", tags=["a"]).passage_id for number in range(9)]
+    async with talking(session) as model:
+        memories = [each["key"] for each in await whole(model, "memory_list", "memories")]
+        passages = [each["passage_id"] for each in await whole(model, "passage_list", "passages")]
+        error = await model.fails("memory_list", after="key 3")
+
+    assert memories == [f"key {number}" for number in range(9)]
+    assert passages == stored[::-1]
+    assert "PAGE_TOKEN_INVALID" in error
+    assert "start again with the first page" in error
+
+
+async def whole(model: Model, tool: str, name: str) -> list[dict[str, str]]:
+    """Read a list to its end."""
+    parts = [await model.does(tool, tag="a")]
+    while parts[-1]["more"] and len(parts) < 9:
+        parts.append(await model.does(tool, tag="a", after=parts[-1]["next"]))
+    return [each for part in parts for each in part[name]]
 
 
 async def test_long_contents_are_shown_whole_one_by_one_only(session):

@@ -1,8 +1,9 @@
-"""What a model reads if the arguments of a call do not fit the tool: which argument, and what it must be."""
+"""The arguments of a call as a model means them, and what it reads if they do not fit the tool."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from mcp.server.mcpserver.exceptions import ToolError
@@ -21,6 +22,7 @@ _EXPECTED: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "string_type": lambda _: "must be text",
     "list_type": lambda _: "must be a list",
     "model_type": lambda _: "must be an object",
+    "extra_forbidden": lambda _: "has an unknown field",
     "literal_error": lambda rule: "must be " + rule["expected"].replace("'", ""),
     "int_type": lambda _: "must be a whole number",
     "int_parsing": lambda _: "must be a whole number",
@@ -49,7 +51,10 @@ def unreserved(name: str) -> str:
 
 
 class CheckedTool(Tool):
-    """A tool whose errors say in one sentence which arguments do not fit. The SDK's text would quote them."""
+    """A tool that takes arguments as models mean them, and whose errors name those that do not fit in one sentence.
+
+    The SDK's text would quote them.
+    """
 
     async def run(self, arguments: dict[str, Any], *args: Any, **options: Any) -> Any:
         """Run the tool. ToolError: it failed, or *arguments* do not fit, or the schema does not have one of them.
@@ -57,6 +62,7 @@ class CheckedTool(Tool):
         A model that invents `tier` or `level` would otherwise believe that it took effect.
         """
         known = self.parameters["properties"]
+        arguments = as_meant(arguments, known)
         if not arguments.keys() <= known.keys():
             raise ToolError(f"Error executing tool {self.name}: {_takes_only(known)}")
         try:
@@ -66,10 +72,37 @@ class CheckedTool(Tool):
         return await super().run(arguments, *args, **options)
 
 
+def as_meant(arguments: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+    """*arguments* without those that are null, and with a list wherever the schema wants one."""
+    return {
+        name: _listed(value) if known.get(name, {}).get("type") == "array" else value
+        for name, value in arguments.items()
+        if value is not None
+    }
+
+
+def _listed(value: object) -> list[Any]:
+    """A list, which may be written as JSON in a text. Anything else is the list of it alone; an empty text is none."""
+    if isinstance(value, str):
+        value = _from_json(value)
+    if isinstance(value, list):
+        return value
+    return [] if value in ("", None) else [value]
+
+
+def _from_json(text: str) -> object:
+    """The list, object or null that *text* is in JSON, or else the text itself."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value if isinstance(value, list | dict | None) else text
+
+
 def sentence(refused: ValidationError) -> str:
     """What is wrong with the arguments, by their names in the schema. Repeats nothing that was sent."""
     faults = refused.errors(include_url=False, include_input=False)
-    named = [f"{_path(fault['loc'])} {_expected(fault)}" for fault in faults[:MAX_FAULTS]]
+    named = [f"{_path(fault)} {_expected(fault)}" for fault in faults[:MAX_FAULTS]]
     more = [f"{len(faults) - MAX_FAULTS} more do not fit"] if len(faults) > MAX_FAULTS else []
     return f"{'; '.join([*named, *more])}. Correct the arguments and call again."
 
@@ -79,9 +112,9 @@ def _takes_only(known: Mapping[str, Any]) -> str:
     return f"{takes}. Correct the arguments and call again."
 
 
-def _path(place: Sequence[int | str]) -> str:
-    """`update[0].content`. Names are those of the schema."""
-    first, *rest = place
+def _path(fault: Mapping[str, Any]) -> str:
+    """`update[0].content`. Names are those of the schema: of an unknown field, the path is that of its object."""
+    first, *rest = fault["loc"][:-1] if fault["type"] == "extra_forbidden" else fault["loc"]
     return str(first) + "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in rest)
 
 

@@ -33,15 +33,31 @@ class Labeled(BaseModel):
     classification: Level
 
 
-class Shown(Labeled):
-    """An item that is shown."""
-
-    newer_below: Level | None = None
-    """The level of a newer version that is less sensitive. Left out if there is none, as in most results."""
+class _Sparse(Labeled):
+    """A result without what most results do not have."""
 
     @model_serializer(mode="wrap")
     def _serialized(self, fields: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {name: value for name, value in fields(self).items() if name != "newer_below" or value is not None}
+        return {name: value for name, value in fields(self).items() if name not in _RARE or value is not None}
+
+
+_RARE = ("newer_below", "next")
+
+
+class Shown(_Sparse):
+    """An item that is shown."""
+
+    newer_below: Level | None = None
+    """The level of a newer version that is less sensitive. Left out if there is none."""
+
+
+class Listed(_Sparse):
+    """A part of a list."""
+
+    more: bool
+    """Whether there are more."""
+    next: str | None = None
+    """What `after` must be to read them. Left out if there are none."""
 
 
 class Version(Labeled):
@@ -84,12 +100,10 @@ class MemoryEntry(Shown):
     update_time: datetime
 
 
-class MemoryList(Labeled):
+class MemoryList(Listed):
     """Memories by key."""
 
     memories: list[MemoryEntry]
-    more: bool
-    """Whether there are more. Find them with search, or list those with one tag."""
 
 
 class Deleted(BaseModel):
@@ -185,12 +199,10 @@ class PassageEntry(Shown):
     event_time: datetime
 
 
-class PassageList(Labeled):
+class PassageList(Listed):
     """Passages, the newest first."""
 
     passages: list[PassageEntry]
-    more: bool
-    """Whether there are more. Find them with search, or list those with one tag."""
 
 
 class NoteEntry(Shown):

@@ -6,7 +6,10 @@ from typing import Any
 
 
 def shortened(schema: Any, *, names: bool = False) -> Any:
-    """*schema* without titles. *names*: its members are names of properties, such as `title`, and not keywords."""
+    """*schema* without titles and empty defaults: the list of required arguments says which may be left out.
+
+    *names*: its members are names of properties, such as `title`, and not keywords.
+    """
     if isinstance(schema, list):
         return [shortened(each) for each in schema]
     if not isinstance(schema, dict):
@@ -14,5 +17,5 @@ def shortened(schema: Any, *, names: bool = False) -> Any:
     return {
         key: shortened(value, names=not names and key in ("properties", "$defs"))
         for key, value in schema.items()
-        if names or key != "title"
+        if names or not (key == "title" or (key == "default" and not value))
     }

@@ -59,7 +59,7 @@ EDITS = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_
 
 def build(session: Callable[[], SessionClient], **options: Any) -> MCPServer[Any]:
     """The server of whoever makes the current call: *session* returns its session. *options* are the SDK's."""
-    tools = [_tool(method, hints) for method, hints in _methods(session)]
+    tools = [_tool(method, title, hints) for method, title, hints in _methods(session)]
     known = KnownNames(tools=[tool.name for tool in tools], prompts=[prompt.NAME])
     server = StrictServer(
         "muniment",
@@ -78,12 +78,12 @@ def build(session: Callable[[], SessionClient], **options: Any) -> MCPServer[Any
     return server
 
 
-def _tool(method: Callable[..., Any], hints: ToolAnnotations) -> Tool:
+def _tool(method: Callable[..., Any], title: str, hints: ToolAnnotations) -> Tool:
     """The tool of *method*. It publishes no schema of its results: these would be half of all that a model reads."""
     tool = CheckedTool.from_function(
-        _calling(method), description=inspect.getdoc(method), annotations=hints, structured_output=False
+        _calling(method), title=title, description=inspect.getdoc(method), annotations=hints, structured_output=False
     )
-    tool.parameters = shortened(tool.parameters)
+    tool.parameters = shortened(tool.parameters) | {"additionalProperties": False}
     return tool
 
 
@@ -102,7 +102,7 @@ def _calling(method: Callable[..., BaseModel]) -> Callable[..., CallToolResult]:
     return call
 
 
-def _methods(session: Callable[[], SessionClient]) -> list[tuple[Callable[..., BaseModel], ToolAnnotations]]:
+def _methods(session: Callable[[], SessionClient]) -> list[tuple[Callable[..., BaseModel], str, ToolAnnotations]]:
     memories, notes, blocks, passages = (
         MemoryTools(session),
         NoteTools(session),
@@ -110,21 +110,21 @@ def _methods(session: Callable[[], SessionClient]) -> list[tuple[Callable[..., B
         PassageTools(session),
     )
     return [
-        (SearchTools(session).search, READS),
-        (VersionTools(session).versions, READS),
-        (memories.memory_save, REPLACES),
-        (memories.memory_get, READS),
-        (memories.memory_list, READS),
-        (memories.memory_delete, REPLACES),
-        (notes.note_add, ADDS_ONCE),
-        (notes.note_update, REPLACES),
-        (notes.note_delete, REPLACES),
-        (notes.note_list, READS),
-        (notes.note_edit, EDITS),
-        (blocks.block_list, READS),
-        (blocks.block_update, REPLACES),
-        (passages.passage_store, ADDS),
-        (passages.passage_get, READS),
-        (passages.passage_list, READS),
-        (passages.passage_delete, REPLACES),
+        (SearchTools(session).search, "Search", READS),
+        (VersionTools(session).versions, "Read versions", READS),
+        (memories.memory_save, "Save a memory", REPLACES),
+        (memories.memory_get, "Read a memory", READS),
+        (memories.memory_list, "List memories", READS),
+        (memories.memory_delete, "Delete a memory", REPLACES),
+        (notes.note_add, "Add a note", ADDS_ONCE),
+        (notes.note_update, "Change a note", REPLACES),
+        (notes.note_delete, "Delete a note", REPLACES),
+        (notes.note_list, "List notes", READS),
+        (notes.note_edit, "Edit several notes", EDITS),
+        (blocks.block_list, "List core blocks", READS),
+        (blocks.block_update, "Write a core block", REPLACES),
+        (passages.passage_store, "Store a passage", ADDS),
+        (passages.passage_get, "Read a passage", READS),
+        (passages.passage_list, "List passages", READS),
+        (passages.passage_delete, "Delete a passage", REPLACES),
     ]

@@ -5,15 +5,15 @@ No argument names an agent or a level: both follow from the session.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from itertools import islice
-from typing import Annotated, Protocol, TypeVar
+from typing import Annotated, Protocol
 
 from mcp.server.mcpserver.exceptions import ToolError
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from muniment import AddNote, Classification, DeleteNote, ItemKind, NoteEdit, SessionClient, Tier, UpdateNote
-from muniment._calls import pages
+from muniment._calls import Page, pages
 from muniment._listing import undisturbed
 from muniment._reserved import is_reserved
 from muniment.mcp import results
@@ -21,10 +21,8 @@ from muniment.mcp.arguments import unreserved
 from muniment.mcp.results import LEVELS
 
 MAX_PAGE_SIZE = 250
-MAX_LISTED = 500
-"""How many items a list contains. All of them could be larger than the context of a model."""
-
-Item = TypeVar("Item")
+MAX_PAGES = 2
+"""How many pages a list contains. All of them could be larger than the context of a model."""
 
 Key = Annotated[
     str,
@@ -40,6 +38,7 @@ Tags = Annotated[
     Field(max_length=32, description="Words to group by, such as preference, rule, person or project."),
 ]
 Tag = Annotated[str, Field(description="Only those with this tag. Empty: all.")]
+After = Annotated[str, Field(description="The `next` of the list before. Empty: from the beginning.")]
 Target = Annotated[
     results.Target,
     Field(description="memory: your own notes, on projects, tools, lessons. user: who the user is."),
@@ -62,6 +61,8 @@ class HasClassification(Protocol):
 
 class NewContent(BaseModel):
     """A note and its new content."""
+
+    model_config = ConfigDict(extra="forbid")
 
     note_id: NoteId
     content: NoteContent
@@ -108,18 +109,21 @@ class MemoryTools(Tools):
         """Read one memory by its exact key. When you do not know the key, use search."""
         return results.memory(self._session.get_memory(key))
 
-    def memory_list(self, tag: Tag = "") -> results.MemoryList:
-        """List memories by key, or those with one tag: the first 500, and of each the first 200 characters.
+    def memory_list(self, tag: Tag = "", after: After = "") -> results.MemoryList:
+        """List memories by key, or those with one tag: 500 at a time, and of each the first 200 characters.
 
         Use it to see what is known at the beginning of a task, or to tidy up. If `whole` is false, memory_get reads the
-        rest. If there are `more`, find them with search or by tag.
+        rest. If there are `more`, call again with `next` as `after`.
         """
-        listed = first(lambda: self._session.list_memories(tag, page_size=MAX_PAGE_SIZE))
-        shown = listed[:MAX_LISTED]
+        read = first_pages(
+            lambda token: self._session.list_memories_page(tag, page_size=MAX_PAGE_SIZE, page_token=token), after
+        )
+        listed = [memory for page in read for memory in page.memories]
         return results.MemoryList(
             classification=self._level(listed),
-            memories=[results.memory_entry(each, each.content, results.LINE) for each in shown],
-            more=len(listed) > len(shown),
+            memories=[results.memory_entry(each, each.content, results.LINE) for each in listed],
+            more=bool(read[-1].next_page_token),
+            next=read[-1].next_page_token or None,
         )
 
     def memory_delete(self, key: OwnKey) -> results.Deleted:
@@ -238,15 +242,21 @@ class PassageTools(Tools):
         """Read a whole passage, of which search and passage_list may show only a part."""
         return results.passage(self._session.get_passage(passage_id))
 
-    def passage_list(self, tag: Tag = "") -> results.PassageList:
-        """List the archive, or what has one tag, the newest first: 500 passages, the first 200 characters of each."""
+    def passage_list(self, tag: Tag = "", after: After = "") -> results.PassageList:
+        """List the archive, or what has one tag, the newest first: 500 at a time, the first 200 characters of each.
+
+        If there are `more`, call again with `next` as `after`.
+        """
         tags = (tag,) if tag else ()
-        listed = first(lambda: self._session.list_passages(tags=tags, page_size=MAX_PAGE_SIZE))
-        shown = listed[:MAX_LISTED]
+        read = first_pages(
+            lambda token: self._session.list_passages_page(tags=tags, page_size=MAX_PAGE_SIZE, page_token=token), after
+        )
+        listed = [passage for page in read for passage in page.passages]
         return results.PassageList(
             classification=self._level(listed),
-            passages=[results.passage_entry(each, each.content, results.LINE) for each in shown],
-            more=len(listed) > len(shown),
+            passages=[results.passage_entry(each, each.content, results.LINE) for each in listed],
+            more=bool(read[-1].next_page_token),
+            next=read[-1].next_page_token or None,
         )
 
     def passage_delete(self, passage_id: PassageId) -> results.Deleted:
@@ -275,6 +285,6 @@ class VersionTools(Tools):
         return results.Versions(classification=self._level(found), versions=list(map(results.version, found)))
 
 
-def first(listing: Callable[[], Iterator[Item]]) -> list[Item]:
-    """The first MAX_LISTED items of *listing*, and one more if there is one."""
-    return undisturbed(lambda: list(islice(listing(), MAX_LISTED + 1)))
+def first_pages(fetch: Callable[[str], Page], after: str) -> list[Page]:
+    """The first pages of a list, or the next ones *after* a page token. *fetch* takes a page token."""
+    return undisturbed(lambda: list(islice(pages(lambda token: fetch(token or after)), MAX_PAGES)))
