@@ -1,7 +1,7 @@
 """A directory of Markdown notes: each file becomes a memory.
 
 The key is the path in the directory without `.md`. The content is the text byte for byte, including front matter. Tags
-come from the front matter: `tags: [a, b]`, `tags: a, b` or a list of lines `- a`. Skipped are files and directories
+come from `tags` in the front matter, which is YAML: a list, or a text with commas. Skipped are files and directories
 whose name begins with a dot, links to such files or out of the directory, linked directories, empty files, and
 everything that is not a regular file.
 """
@@ -13,33 +13,47 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import yaml
+
 from muniment import Classification
 from muniment.cli.transfer.items import MemoryItem, Reading, Unreadable, foreign
 
 _SUFFIX = ".md"
 _MAX_BYTES = 1024**2
 """The size limit of a file: more than the server accepts as a memory."""
+_MAX_FRONT_MATTER = 64 * 1024
 _FRONT_MATTER = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*\r?$", re.DOTALL | re.MULTILINE)
-_TAGS = re.compile(r"^tags:(.*)\n((?:[ \t]*-[ \t].*\n)*)", re.MULTILINE)
 """No two adjacent quantifiers match the same text, so matching takes linear time."""
 
 
 def read(folder: Path, level: Classification) -> Reading:
     """A memory for each file, by path. Raises Unreadable and OSError."""
     root = folder.resolve()
-    found = sorted(_files(folder))
+    files = sorted(_files(folder))
+    found = [name for name in files if name.lower().endswith(_SUFFIX)]
     inside = [name for name in found if _is_ours(folder / name, root)]
-    memories = [_memory(folder, name, level) for name in inside]
-    kept = [memory for memory in memories if memory.content]
-    return Reading(foreign(kept), _remarks(len(found) - len(inside), len(memories) - len(kept)))
+    texts = {name: _text(folder / name, ascii(name)) for name in inside}
+    tags = {name: _tags(text) for name, text in texts.items()}
+    counts = {
+        "files that do not end in .md": len(files) - len(found),
+        "links out of the directory or to hidden files, and special files": len(found) - len(inside),
+        "empty files": sum(not text for text in texts.values()),
+        "tags in front matter that is not YAML": sum(found is None for found in tags.values()),
+    }
+    memories = (
+        MemoryItem(ascii(name), level, key=name[: -len(_SUFFIX)], content=text, tags=tuple(tags[name] or ()))
+        for name, text in texts.items()
+        if text
+    )
+    return Reading(foreign(memories), tuple(f"omitted {what}: {count}" for what, count in counts.items() if count))
 
 
 def _files(folder: Path) -> Iterator[str]:
-    """The paths of the Markdown files in *folder*, with `/`."""
+    """The paths of the files in *folder* that are not hidden, with `/`."""
     for place, folders, files in os.walk(folder, onerror=_fail):
         folders[:] = [name for name in folders if not name.startswith(".")]
         for name in files:
-            if name.lower().endswith(_SUFFIX) and not name.startswith("."):
+            if not name.startswith("."):
                 yield (Path(place) / name).relative_to(folder).as_posix()
 
 
@@ -55,37 +69,42 @@ def _fail(error: OSError) -> None:
     raise error
 
 
-def _memory(folder: Path, name: str, level: Classification) -> MemoryItem:
-    where = ascii(name)
-    with (folder / name).open("rb") as opened:
+def _text(file: Path, where: str) -> str:
+    with file.open("rb") as opened:
         read = opened.read(_MAX_BYTES + 1)
     if len(read) > _MAX_BYTES:
         raise Unreadable(where, f"is larger than {_MAX_BYTES // 1024**2} MiB")
     try:
-        content = read.decode()
+        return read.decode()
     except UnicodeDecodeError:
         raise Unreadable(where, "is not in UTF-8", "convert it: iconv -t UTF-8") from None
-    return MemoryItem(where, level, key=name[: -len(_SUFFIX)], content=content, tags=tuple(_tags(content)))
 
 
-def _tags(content: str) -> Iterator[str]:
-    """The tags of simple front matter. Other front matter gives none."""
+def _tags(content: str) -> list[str] | None:
+    """The tags of the front matter. None if it is not YAML."""
     front_matter = _FRONT_MATTER.match(content)
-    found = _TAGS.search(front_matter[1]) if front_matter else None
-    if found is None:
-        return
-    inline = found[1].strip().removeprefix("[").removesuffix("]").split(",")
-    listed = [line.strip().removeprefix("-") for line in found[2].splitlines()]
-    for tag in (*inline, *listed):
-        bare = tag.strip().strip("\"'").removeprefix("#").strip()
-        if bare:
-            yield bare
+    if front_matter is None:
+        return []
+    if len(front_matter[1]) > _MAX_FRONT_MATTER:
+        return None
+    try:
+        # Nodes, of which nothing is made: a tag is what is written, also if it looks like a number or a date.
+        root = yaml.compose(front_matter[1], yaml.SafeLoader)
+    except (yaml.YAMLError, RecursionError):
+        return None
+    bare = (tag.strip().removeprefix("#").strip() for tag in _written(root))
+    return [tag for tag in bare if tag]
 
 
-def _remarks(elsewhere: int, empty: int) -> tuple[str, ...]:
-    said = []
-    if elsewhere:
-        said.append(f"omitted links out of the directory or to hidden files, and special files: {elsewhere}")
-    if empty:
-        said.append(f"omitted empty files: {empty}")
-    return tuple(said)
+def _written(root: yaml.Node | None) -> Iterator[str]:
+    """The tags as they are written: the texts of a list, or the parts of one text."""
+    members = root.value if isinstance(root, yaml.MappingNode) else []
+    for tags in (value for name, value in members if name.value == "tags"):
+        if isinstance(tags, yaml.SequenceNode):
+            yield from (each.value for each in tags.value if _is_text(each))
+        elif _is_text(tags):
+            yield from tags.value.split(",")
+
+
+def _is_text(node: yaml.Node) -> bool:
+    return isinstance(node, yaml.ScalarNode) and node.tag != "tag:yaml.org,2002:null"
