@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 from collections import Counter
+from typing import Any
 
 import httpx2
 import pytest
 from mcp_types import INVALID_REQUEST, PARSE_ERROR, JSONRPCRequest
 
-from muniment import Classification, SessionClient
+from muniment import Classification
 from muniment.mcp.stdio import MAX_MESSAGE, Line, NoMessage, message_of
 from tests.clients.mcp.conftest import COMMAND
 from tests.clients.mcp.over_http import HEADERS, SECONDS, serving
@@ -51,7 +52,7 @@ REFUSED = {
 
 
 @pytest.fixture
-def session(opened) -> SessionClient:
+def session(opened):
     return opened(Classification.PUBLIC)
 
 
@@ -73,7 +74,7 @@ def test_each_line_on_standard_input_is_answered_and_the_process_survives(servic
     last = b'{"jsonrpc":"2.0","id":99,"method":"ping"}'
     lines = [b"early", hello, HALF_A_REQUEST, b"", b"  \r", LATIN_1, HALF_OF_A_PAIR, TOO_LONG, last]
     environment = {"MUNIMENT_ADDRESS": service.address, "MUNIMENT_TOKEN": session.token}
-    answers = []
+    answers: list[dict[str, Any]] = []
     with subprocess.Popen([COMMAND], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None

@@ -63,6 +63,19 @@ def test_an_entity_is_a_memory_with_its_observations_and_relations(read):
     )
 
 
+@pytest.mark.parametrize("named", [None, "mcp"])
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_graph_may_be_one_document(read, named, indent):
+    """As the tool `read_graph` returns it."""
+    each = [json.loads(line) for line in GRAPH.splitlines()]
+    graph = {
+        "entities": [entity for entity in each if entity.pop("type") == "entity"],
+        "relations": [relation for relation in each if "from" in relation],
+    }
+    assert read(json.dumps(graph, indent=indent), format=named).items == read(GRAPH).items
+    assert read('{"entities": [], "relations": []}', format=named).items == ()
+
+
 def test_lines_of_one_entity_are_taken_together(read):
     twice = GRAPH + lines({"type": "entity", "name": "Ada", "entityType": "pioneer", "observations": ["speaks C", "é"]})
     assert read(twice).items[0] == MemoryItem(
@@ -136,7 +149,32 @@ def test_memories_of_mem0_are_passages_oldest_first(read, document):
         "", INTERNAL, passage_id=second.passage_id, content="Likes tea.", tags=("food",), thread="trip", author="user",
         event_time=datetime(2026, 1, 2, 8, tzinfo=UTC), expire_time=datetime(2027, 1, 1, tzinfo=UTC),
     )  # fmt: skip
-    assert read(json.dumps(document)).remarks == ("memories whose metadata is omitted: 1",)
+    assert read(json.dumps(document)).remarks == ("omitted fields: hash (2), metadata.source (1)",)
+
+
+def test_memories_of_mem0_may_be_on_lines(read):
+    assert read(lines(*MEM0["results"])).items == read(json.dumps(MEM0)).items
+    assert "line 3: is not JSON" in error_of(read, lines(*MEM0["results"]) + "hush")
+
+
+@pytest.mark.parametrize("document", [{"results": []}, {"results": [], "relations": []}])
+def test_a_user_of_mem0_may_have_no_memories(read, document):
+    assert read(json.dumps(document)).items == ()
+    assert read(json.dumps(document), from_agent="ada").items == ()
+
+
+def test_the_relations_of_mem0_are_omitted_by_name(read):
+    graph = MEM0 | {"relations": [{"source": "ada", "relationship": "works_at", "destination": "acme"}]}
+    assert read(json.dumps(graph)).remarks == ("omitted fields: hash (2), metadata.source (1), relations (1)",)
+
+
+def test_names_of_omitted_fields_are_few_and_short_and_steer_no_terminal(read):
+    strange = {"\x1b[31m\u202e" + "x" * 99: 1} | {f"y{number:02}": 1 for number in range(30)}
+    (remark,) = read(json.dumps([{"id": "a1", "memory": "Likes tea."} | strange])).remarks
+
+    assert remark.endswith("y18 (1), 11 more")
+    assert remark.startswith("omitted fields: \\x1b[31m\\u202exxx")
+    assert len(remark) < 400
 
 
 @pytest.mark.parametrize("metadata", [{}, None, {"expiration_date": "2027-01-01"}])
@@ -160,10 +198,12 @@ def test_what_mem0_wrote_itself_is_read(read):
     ]
     ticket = items["The ticket is valid until the end of the year."]
     assert ticket.expire_time == datetime(2126, 12, 31, tzinfo=UTC)
-    assert found.remarks == ("memories whose metadata is omitted: 2",)
+    assert found.remarks == (
+        "omitted fields: hash (4), metadata.category (1), metadata.source (1), role (1), updated_at (4)",
+    )
 
 
-@pytest.mark.parametrize("tags", ["food", {"a": 1}, [1], [""], None])
+@pytest.mark.parametrize("tags", ["food", {"a": 1}, [1], [""]])
 def test_tags_in_the_metadata_that_are_no_texts_are_omitted(read, tags):
     found = read(json.dumps([{"id": "a1", "memory": "Likes tea.", "metadata": {"tags": tags}}]))
     assert found.items[0].tags == ()
@@ -229,6 +269,8 @@ def test_an_item_of_the_table_is_the_memory_of_a_store(read):
 @pytest.mark.parametrize(
     ("line", "rule"),
     [
+        ('{"prefix": "a", "key": "b", "value": {"hush": 1e999}}', "line 3: is not readable JSON"),
+        ('{"prefix": "a", "key": "b", "value": {"hush": NaN}}', "line 3: is not readable JSON"),
         ('{"prefix": "a", "key": "b", "value": "hush"}', "line 3: value must be an object"),
         ('{"prefix": 7, "key": "b", "value": {}}', "line 3: prefix must be a string"),
         ('{"prefix": "docs", "key": "a/b", "value": {"hush": 1}}', "line 3: the same memory at the same level as in"),
@@ -270,9 +312,31 @@ def test_the_blocks_of_the_agent_are_read_and_their_paths_get_dots(read):
         BlockItem("", INTERNAL, label="notes", content="x"),
     )
     assert reading.remarks == (
-        "labels in which `/` became `.`: 2",
+        "labels in which `/` became `.`, or what no label can have `_`: 2",
         "omitted blocks of other agents: 1",
+        "omitted fields: created_at (1), limit (1), metadata (1), name (1), read_only (1)",
     )
+
+
+@pytest.mark.parametrize(
+    ("label", "expected"),
+    [
+        ("Current Project", "Current_Project"),
+        ("Über-uns.2", "Über-uns.2"),
+        ("a/b c!", "a.b_c_"),
+        ("-x", "_-x"),
+        ("/", ""),
+        ("用户", "用户"),
+    ],
+)
+def test_a_label_that_no_block_can_have_is_converted(read, label, expected):
+    (item,) = read(json.dumps({"core_memory": [{"label": label, "value": "x"}]})).items
+    assert item.name == expected
+
+
+def test_labels_that_become_the_same_are_refused(read):
+    blocks = [{"label": "a b"}, {"label": "a_b"}]
+    assert "the same block at the same level as in" in error_of(read, json.dumps({"core_memory": blocks}))
 
 
 def test_a_file_that_is_a_string_in_json_is_read_as_well(read):
@@ -571,10 +635,17 @@ def test_each_file_is_a_memory_by_its_path(read, vault):
     ("front_matter", "tags"),
     [
         ("---\ntags: [work, 'soon']\n---\n", ("work", "soon")),
-        ("---\r\ntitle: x\r\ntags: work, #soon\r\n---\r\n", ("work", "soon")),
+        ("---\r\ntitle: x\r\ntags: work, soon\r\n---\r\n", ("work", "soon")),
+        ("---\ntags: ['#work', \"#soon\"]\n---\n", ("work", "soon")),
+        ("---\ntags: null\n---\n", ()),
+        ("---\ntags: ['null', null, ~, soon]\n---\n", ("null", "soon")),
+        ("---\ntags: [work, soon] # mine\n---\n", ("work", "soon")),
+        ("---\ntags: [work,\n  soon]\n---\n", ("work", "soon")),
+        ("---\ntags: [2026-01-01, 0x10, yes, 1.50]\n---\n", ("2026-01-01", "0x10", "yes", "1.50")),
+        ("---\ntags: &a [*a, {b: c}, [d], e]\n---\n", ("e",)),
+        ("---\n- tags\n---\n", ()),
         ('---\ntags:\n  - work\n  - "soon"\nother: y\n---\n', ("work", "soon")),
         ("---\ntags:\n---\n", ()),
-        ("---\r\ntags: \t [a, b] \t\r\n \t- \tc \r\n---\r\n", ("a", "b", "c")),
         ("---\ntitle: x\n---\ntags: no\n", ()),
         ("text\n---\ntags: no\n---\n", ()),
         ("---\ntags: no\n", ()),
@@ -586,8 +657,17 @@ def test_tags_come_from_the_front_matter_which_stays_in_the_text(read, vault, fr
     assert (item.tags, item.content) == (tags, front_matter + "text")
 
 
+@pytest.mark.parametrize(
+    "front_matter", ["tags: [a\n", "tags: a: b\n", "tags: \a\n", "[" * 9000 + "\n", "#" * 70_000 + "\n"]
+)
+def test_tags_that_cannot_be_read_are_counted(read, vault, front_matter):
+    found = read(vault({"a.md": f"---\n{front_matter}---\n"}))
+    assert [item.tags for item in found.items] == [()]
+    assert found.remarks == ("omitted tags in front matter that is not YAML: 1",)
+
+
 def test_what_is_hidden_empty_or_elsewhere_is_left_out(read, vault, tmp_path):
-    folder = vault({"a.md": "x", ".obsidian/b.md": "x", ".c.md": "x", "empty.md": "", "d/e.md": "y"})
+    folder = vault({"a.md": "x", ".obsidian/b.md": "x", ".c.md": "x", "empty.md": "", "d/e.md": "y", "f.png": "z"})
     (tmp_path / "secret.md").write_text("s")
     (folder / "out.md").symlink_to(tmp_path / "secret.md")
     (folder / "in.md").symlink_to("a.md")
@@ -596,6 +676,7 @@ def test_what_is_hidden_empty_or_elsewhere_is_left_out(read, vault, tmp_path):
     reading = read(folder)
     assert [item.name for item in reading.items] == ["a", "d/e", "in"]
     assert reading.remarks == (
+        "omitted files that do not end in .md: 1",
         "omitted links out of the directory or to hidden files, and special files: 1",
         "omitted empty files: 1",
     )

@@ -529,6 +529,14 @@ def test_what_has_expired_is_left_out(muniment, dev, fresh):
     assert "omitted items that have expired: 1" in done.stderr
 
 
+def test_that_there_is_nothing_to_import_is_said(muniment, fresh, tmp_path):
+    (tmp_path / "vault").mkdir()
+    (tmp_path / "mem0.json").write_text('{"results": []}')
+    for name in ("vault", "mem0.json"):
+        done = muniment("import", fresh(), str(tmp_path / name), "--level", "public")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "There is nothing to import.\n")
+
+
 def test_a_missing_agent_or_file_is_reported(muniment, agent):
     assert "muniment agent create" in muniment("export", "no-such-agent", "-o", "x.jsonl").stderr
     missing = muniment("import", agent, "no-such-file")

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from muniment.cli.transfer.items import Unreadable
 
 _T = TypeVar("_T")
+_MAX_NAMES = 20
+"""How many names a remark shows."""
+_MAX_NAME = 64
 
 
 class _Repeated(ValueError):
@@ -20,7 +25,7 @@ def loaded(where: str, written: bytes | str) -> Any:
     """A JSON value. Raises Unreadable."""
     try:
         text = written.decode("utf-8-sig") if isinstance(written, bytes) else written  # json would take UTF-16, too
-        return json.loads(text, parse_constant=_refuse, object_pairs_hook=_object)
+        return json.loads(text, parse_constant=_refuse, parse_float=_finite, object_pairs_hook=_object)
     except UnicodeDecodeError:
         raise Unreadable(where, "is not in UTF-8") from None
     except json.JSONDecodeError as error:
@@ -33,6 +38,14 @@ def loaded(where: str, written: bytes | str) -> Any:
 
 def _refuse(_name: str) -> None:
     raise ValueError
+
+
+def _finite(written: str) -> float:
+    """A number that JSON can be written with again. ValueError: it is too large."""
+    number = float(written)
+    if math.isinf(number):
+        raise ValueError
+    return number
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -51,6 +64,7 @@ class Fields:
         self.where = where
         self._given = given
         self._read: set[str] = set()
+        self._inner: dict[str, Fields] = {}
 
     def __contains__(self, name: str) -> bool:
         return self._value(name) is not None
@@ -69,6 +83,13 @@ class Fields:
             raise Unreadable(self.where, f"{name} must be a list of strings")
         return tuple(each)
 
+    def texts_if_all(self, name: str) -> tuple[str, ...]:
+        """A list of strings that are not empty. Anything else counts as not read."""
+        match self._given.get(name):
+            case [*texts] if all(isinstance(text, str) and text for text in texts):
+                return self.texts(name)
+        return ()
+
     def list(self, name: str) -> list[Any]:
         """A list, empty if it is absent."""
         value = self._value(name)
@@ -77,6 +98,18 @@ class Fields:
     def json_object(self, name: str) -> dict[str, Any]:
         """An object. Required."""
         return self._of(dict, name, self._value(name), "an object")
+
+    def inner(self, name: str) -> Fields:
+        """The fields of an object. If it is absent, it has none."""
+        if name not in self._inner:
+            self._inner[name] = Fields(self.where, self.json_object(name) if name in self else {})
+        return self._inner[name]
+
+    def unread(self) -> Iterable[str]:
+        """The names of the fields that have a value and were not read, such as `metadata.source`."""
+        yield from (name for name, value in self._given.items() if name not in self._read and value not in _EMPTY)
+        for name, fields in self._inner.items():
+            yield from (f"{name}.{each}" for each in fields.unread())
 
     def whole(self, name: str) -> int | None:
         """A whole number, or None."""
@@ -110,6 +143,19 @@ class Fields:
         if not isinstance(value, kind) or isinstance(value, bool):
             raise Unreadable(self.where, f"{name} must be {what}")
         return value
+
+
+_EMPTY: tuple[object, ...] = (None, "", [], {})
+
+
+def omitted(objects: Iterable[Fields]) -> tuple[str, ...]:
+    """A remark on the fields that were not read, if there are any: the name of each, and how many objects have it."""
+    counts = Counter(name for fields in objects for name in fields.unread())
+    if not counts:
+        return ()
+    names = [f"{ascii(name)[1:-1][:_MAX_NAME]} ({count})" for name, count in sorted(counts.items())[:_MAX_NAMES]]
+    more = [f"{len(counts) - _MAX_NAMES} more"] if len(counts) > _MAX_NAMES else []
+    return (f"omitted fields: {', '.join([*names, *more])}",)
 
 
 def time_of(written: str) -> datetime | None:

@@ -15,7 +15,15 @@ from muniment.cli.transfer.fields import loaded
 from muniment.cli.transfer.items import Reading, Unreadable
 
 FORMATS = (lines.FORMAT, "letta", "mcp", "mem0", "langgraph", "docker-agent", "markdown")
-_IN_LINES = (lines.FORMAT, "mcp", "langgraph")
+_IN_LINES = (lines.FORMAT, "langgraph")
+_MAY_BE_LINES = (None, "mcp", "mem0")
+_FIRST_LINES = {
+    lines.FORMAT: lines.is_header,
+    "mcp": mcp.is_line,
+    "langgraph": langgraph.is_line,
+    "mem0": mem0.is_line,
+}
+"""The formats in JSON Lines, by their first line."""
 _STANDARD_INPUT = Path("-")
 _MAX_BYTES = 4 * 1024**3
 """The size limit of a file in JSON Lines: what an agent may store at one level by default."""
@@ -65,7 +73,7 @@ def _content(source: Source) -> bytes:
     """All of a file, or of standard input, up to a bound: `/dev/zero` and a pipe may have no end."""
     with nullcontext(sys.stdin.buffer) if source.path == _STANDARD_INPUT else source.path.open("rb") as opened:
         first = opened.readline(lines.MAX_LINE_BYTES + 1)
-        is_lines = source.format in _IN_LINES or (source.format is None and _begins_lines(first))
+        is_lines = source.format in _IN_LINES or (source.format in _MAY_BE_LINES and _begins_lines(first))
         if is_lines:
             lines.require_bounded("line 1", first)
         most = _MAX_BYTES if is_lines else _MAX_DOCUMENT_BYTES
@@ -76,7 +84,7 @@ def _content(source: Source) -> bytes:
 
 
 def _begins_lines(first: bytes) -> bool:
-    return lines.is_header(first) or mcp.is_line(first) or langgraph.is_line(first)
+    return any(is_ours(first) for is_ours in _FIRST_LINES.values())
 
 
 def _is_database(path: Path) -> bool:
@@ -94,17 +102,16 @@ def _agreed(source: Source, found: str) -> str:
 
 def _guessed(content: bytes) -> str:
     """The format of a text. Raises Unreadable if it is unknown."""
-    _, first = next(lines.numbered(content, bounded=False), ("", b""))
-    if lines.is_header(first):
-        return lines.FORMAT
-    if mcp.is_line(first):
-        return "mcp"
-    if langgraph.is_line(first):
-        return "langgraph"
+    first = lines.first_line(content)
+    for name, is_ours in _FIRST_LINES.items():
+        if is_ours(first):
+            return name
     is_json = content.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[", b'"')
     document = loaded("the file", content) if is_json else None
     if mem0.is_document(document):
         return "mem0"
+    if mcp.is_document(document):
+        return "mcp"
     if letta.is_document(loaded("the file", document) if isinstance(document, str) else document):
         return "letta"
     raise Unreadable("", "the format is unknown", f"name it: --format {', '.join(FORMATS)}")

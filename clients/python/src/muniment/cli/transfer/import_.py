@@ -56,13 +56,15 @@ def import_(
     \b
     muniment      a file of `muniment export`; each item keeps its level, and a file that was edited
                   is refused without --edited
-    letta         an agent file (.af): blocks become blocks, a / in a label becomes a dot;
-                  archival passages, in the file or as Letta's API lists them, become passages
-    mcp           the JSON Lines of server-memory: an entity becomes a memory, its name the key,
-                  its type a tag, its observations and relations the content, one per line
-    mem0          the JSON of get_all(filters=..., top_k=...), which returns 20 memories unless top_k
-                  is higher: a memory becomes a passage, its run the thread, its actor the author,
-                  its categories tags
+    letta         an agent file (.af): blocks become blocks, a / in a label becomes a dot, and
+                  what no label can have becomes _; archival passages, in the file or as
+                  Letta's API lists them, become passages
+    mcp           the JSON Lines of server-memory, or what its read_graph returns: an entity
+                  becomes a memory, its name the key, its type a tag, its observations and
+                  relations the content, one per line
+    mem0          the JSON of get_all(filters=..., top_k=...), which returns 20 memories unless
+                  top_k is higher, or one memory a line: a memory becomes a passage, its run
+                  the thread, its actor the author, its categories tags
     langgraph     the table of PostgresStore in JSON Lines: an item becomes the memory in which
                   LangGraph's store for Muniment finds it, created at the time of the import
     docker-agent  the SQLite file: rows become notes, in the tier memory unless it is user
@@ -93,6 +95,8 @@ def import_(
     items = _live(reading.items)
     for remark in reading.remarks:
         print_note(remark)
+    if not items:
+        print_note("There is nothing to import.")
     with sessions_at(host, agent_id, {item.level for item in items}) as sessions:
         planned = plan(items, sessions, agent_id)
         if dry_run:

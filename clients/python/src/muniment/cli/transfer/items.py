@@ -116,6 +116,17 @@ def derived_id(agent_id: str, source: str, own_id: str) -> str:
     return str(uuid.uuid5(_NAMESPACE, name))
 
 
+def as_label(name: str) -> str:
+    """A block's label that is as near as can be to *name*, which may be a path. The server knows newer letters."""
+    label = "".join(each if _may_be_in_label(each) else "_" for each in name.lstrip("/").replace("/", "."))
+    return f"_{label}" if label[:1] in (".", "-") else label
+
+
+def _may_be_in_label(character: str) -> bool:
+    category = unicodedata.category(character)
+    return category[0] in "LM" or category in ("Nd", "Cn") or character in "_.-"
+
+
 def checked(items: Iterable[Item]) -> tuple[Item, ...]:
     """*items* in the form in which the server stores them, for comparison. Raises Unreadable for a repeated name."""
     seen: dict[tuple[str, Classification, str], str] = {}

@@ -6,12 +6,12 @@ An item becomes the memory in which `muniment.langgraph.MunimentStore` keeps it,
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from muniment import Classification
 from muniment._json import json_text
 from muniment._langgraph_names import key_of, tags_of
-from muniment.cli.transfer.fields import Fields, loaded
+from muniment.cli.transfer.fields import Fields, loaded, omitted
 from muniment.cli.transfer.items import MemoryItem, Reading, checked
 from muniment.cli.transfer.lines import numbered
 
@@ -27,15 +27,15 @@ def is_line(line: bytes) -> bool:
 
 def read(source: bytes, level: Classification) -> Reading:
     """A memory for each item. Raises Unreadable."""
-    return Reading(checked(_memories(source, level)))
+    rows = [Fields(where, loaded(where, line)) for where, line in numbered(source)]
+    return Reading(checked(_memories(rows, level)), omitted(rows))
 
 
-def _memories(source: bytes, level: Classification) -> Iterator[MemoryItem]:
-    for where, line in numbered(source):
-        fields = Fields(where, loaded(where, line))
+def _memories(rows: Iterable[Fields], level: Classification) -> Iterator[MemoryItem]:
+    for fields in rows:
         namespace = tuple(fields.text("prefix").split("."))
         yield MemoryItem(
-            where,
+            fields.where,
             level,
             key=key_of(namespace, fields.text("key")),
             content=json_text(fields.json_object("value")),

@@ -6,7 +6,8 @@ does not contain passages yet. They are read from `passages` (or `archival_passa
 the agent, and from the list that Letta's API returns for an agent's archival memory. If a file has
 several agents, a passage outside of them is imported only if its `agent_id` is that of the chosen one.
 
-In Letta, a block's label may be a path. Here `/` becomes `.`, and a leading `/` is dropped.
+In Letta, a block's label may be a path, or have spaces. Here `/` becomes `.`, a leading `/` is dropped, and what else
+no label can have becomes `_`.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from muniment import Classification
-from muniment.cli.transfer.fields import Fields, loaded
-from muniment.cli.transfer.items import BlockItem, PassageItem, Reading, Unreadable, derived_id, foreign
+from muniment.cli.transfer.fields import Fields, loaded, omitted
+from muniment.cli.transfer.items import BlockItem, PassageItem, Reading, Unreadable, as_label, derived_id, foreign
 
 _PASSAGES = ("passages", "archival_passages", "archival_memory")
 _FORM = "is not a Letta agent file: `agents` and `blocks`, or `core_memory`, are missing"
@@ -47,7 +48,9 @@ def read(source: bytes | str, level: Classification, *, agent_id: str, from_agen
         return read(document, level, agent_id=agent_id, from_agent=from_agent)
     purpose = _Purpose(agent_id, level)
     if isinstance(document, list):
-        return Reading(foreign(_passages(_listed("", document), purpose)))
+        listed = _listed("", document)
+        items = foreign(_passages(listed, purpose))
+        return Reading(items, omitted(listed))
     file = Fields("the file", document)
     if not is_document(document):
         raise Unreadable("", _FORM)
@@ -56,7 +59,8 @@ def read(source: bytes | str, level: Classification, *, agent_id: str, from_agen
     passages, others = _archived(file, agent)
     if others:
         remarks = (*remarks, f"omitted passages that name another agent, or none: {others}")
-    return Reading((*foreign(_block_items(blocks, level)), *foreign(_passages(passages, purpose))), remarks)
+    items = (*foreign(_block_items(blocks, level)), *foreign(_passages(passages, purpose)))
+    return Reading(items, (*remarks, *omitted({id(each): each for each in (file, agent, *blocks, *passages)}.values())))
 
 
 def _agent(file: Fields, wanted: str | None) -> Fields:
@@ -88,10 +92,10 @@ def _blocks(file: Fields, agent: Fields) -> tuple[list[Fields], tuple[str, ...]]
 
 
 def _remarks(blocks: list[Fields], left_out: int) -> tuple[str, ...]:
-    renamed = sum("/" in block.text("label") for block in blocks)
+    renamed = sum(as_label(block.text("label")) != block.text("label") for block in blocks)
     said = []
     if renamed:
-        said.append(f"labels in which `/` became `.`: {renamed}")
+        said.append(f"labels in which `/` became `.`, or what no label can have `_`: {renamed}")
     if left_out:
         said.append(f"omitted blocks of other agents: {left_out}")
     return tuple(said)
@@ -99,8 +103,9 @@ def _remarks(blocks: list[Fields], left_out: int) -> tuple[str, ...]:
 
 def _block_items(blocks: list[Fields], level: Classification) -> Iterator[BlockItem]:
     for block in blocks:
-        label = block.text("label").lstrip("/").replace("/", ".")
-        yield BlockItem(block.where, level, label=label, content=block.text("value", default=""))
+        yield BlockItem(
+            block.where, level, label=as_label(block.text("label")), content=block.text("value", default="")
+        )
 
 
 def _archived(file: Fields, agent: Fields) -> tuple[list[Fields], int]:

@@ -116,6 +116,11 @@ def numbered(source: bytes, *, bounded: bool = True) -> Iterator[tuple[str, byte
             yield f"line {number}", line
 
 
+def first_line(source: bytes) -> bytes:
+    """The first line that is not blank."""
+    return next((line for _, line in numbered(source, bounded=False)), b"")
+
+
 def require_bounded(where: str, line: bytes) -> None:
     """Raise Unreadable for a line that no item needs."""
     if len(line) > MAX_LINE_BYTES:

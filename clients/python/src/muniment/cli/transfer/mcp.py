@@ -1,4 +1,4 @@
-"""Reads the JSON Lines of the MCP `server-memory`: a graph of entities and relations.
+"""Reads the JSON Lines of the MCP `server-memory`, or what its tool `read_graph` returns: entities and relations.
 
 An entity becomes a memory. Its name is the key and its type a tag. The content has its observations, one per line, and
 then its relations, such as `works_at: Acme`. The content of an entity with neither is its name, since no memory is
@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from muniment import Classification
-from muniment.cli.transfer.fields import Fields, loaded
+from muniment.cli.transfer.fields import Fields, loaded, omitted
 from muniment.cli.transfer.items import MemoryItem, Reading, Unreadable, foreign
-from muniment.cli.transfer.lines import numbered
+from muniment.cli.transfer.lines import first_line, numbered
 
 _TYPES = ("entity", "relation")  # a tuple: the value of a file that is looked up may be unhashable
 
@@ -38,16 +38,53 @@ def is_line(line: bytes) -> bool:
     return isinstance(value, dict) and value.get("type") in _TYPES
 
 
+def is_document(value: object) -> bool:
+    """Whether a JSON value is a whole graph."""
+    match value:
+        case {"entities": list(), "relations": list()}:
+            return True
+    return False
+
+
 def read(source: bytes, level: Classification) -> Reading:
     """A memory for each entity. Raises Unreadable."""
     entities: dict[str, _Entity] = {}
+    found = _in_document(source)
+    if found is None:
+        found = list(_in_lines(source))
+    for kind, fields in found:
+        _take(kind, fields, entities)
+    return Reading(foreign(_memories(entities, level)), omitted(fields for _, fields in found))
+
+
+def _in_lines(source: bytes) -> Iterator[tuple[str, Fields]]:
     for where, line in numbered(source):
-        _take(Fields(where, loaded(where, line)), entities)
-    return Reading(foreign(_memories(entities, level)))
+        fields = Fields(where, loaded(where, line))
+        yield fields.text("type"), fields
 
 
-def _take(fields: Fields, entities: dict[str, _Entity]) -> None:
-    match fields.text("type"):
+def _in_document(source: bytes) -> list[tuple[str, Fields]] | None:
+    """The kind and fields of each object of a graph that is one document. None if it is none."""
+    document = None if is_line(first_line(source)) else _document(source)
+    if not is_document(document):
+        return None
+    graph = Fields("the file", document)
+    return [
+        (kind, Fields(f"{name}[{index}]", each))
+        for kind, name in (("entity", "entities"), ("relation", "relations"))
+        for index, each in enumerate(graph.list(name))
+    ]
+
+
+def _document(source: bytes) -> object:
+    try:
+        return loaded("the file", source)
+    except Unreadable:
+        return None
+
+
+def _take(kind: str, fields: Fields, entities: dict[str, _Entity]) -> None:
+    match kind:
         case "entity":
             entity = entities.setdefault(fields.text("name"), _Entity(fields.where))
             entity.types[fields.text("entityType", default="")] = None

@@ -1,42 +1,65 @@
-"""Reads memories of mem0 in JSON, as its `get_all` returns them: an object with `results`, or the list alone.
+"""Reads memories of mem0 in JSON, as its `get_all` returns them: an object with `results`, the list, or one a line.
 
 A memory becomes a passage: mem0's memories have no keys. Its run is the thread; its actor, or else its role, is the
 author; its categories are tags, and so is a list `tags` in its metadata. It expires at the beginning of its
-`expiration_date`, in UTC. Other metadata is omitted.
+`expiration_date`, in UTC. Other fields, and the relations of its graph memory, are omitted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any
 
 from muniment import Classification
-from muniment.cli.transfer.fields import Fields, loaded
+from muniment.cli.transfer.fields import Fields, loaded, omitted
 from muniment.cli.transfer.items import PassageItem, Reading, Unreadable, derived_id, foreign
+from muniment.cli.transfer.lines import first_line, numbered
 
 
 def is_document(value: object) -> bool:
-    """Whether a JSON value looks like a list of memories."""
+    """Whether a JSON value looks like what mem0 returns. An empty list alone could be anyone's."""
     match value:
         case {"results": list(results)}:
-            return is_document(results)
-        case [{"id": str(), "memory": str()}, *_]:
+            return not results or is_document(results)
+        case [first, *_]:
+            return _is_memory(first)
+    return False
+
+
+def is_line(line: bytes) -> bool:
+    """Whether a file that begins with *line* has a memory on each line."""
+    try:
+        return _is_memory(json.loads(line))
+    except (ValueError, RecursionError):
+        return False
+
+
+def _is_memory(value: object) -> bool:
+    match value:
+        case {"id": str(), "memory": str()}:
             return True
     return False
 
 
 def read(source: bytes, level: Classification, *, agent_id: str, from_agent: str | None) -> Reading:
     """The memories of one user, or of one agent of mem0's. Raises Unreadable."""
-    document = loaded("the file", source)
-    if not is_document(document):
-        raise Unreadable("", "is not a list of memories of mem0: each has `id` and `memory`")
-    listed = document["results"] if isinstance(document, Mapping) else document
-    found = [Fields(f"memory {number}", each) for number, each in enumerate(listed, 1)]
+    found, around = _found(source)
     own = _of_one_owner(found, from_agent)
-    metadata = sum(map(_omitted, own))
-    remarks = (f"memories whose metadata is omitted: {metadata}",) if metadata else ()
-    return Reading(foreign(_passages(own, level, agent_id)), remarks)
+    items = foreign(_passages(own, level, agent_id))
+    return Reading(items, omitted([*own, *around]))
+
+
+def _found(source: bytes) -> tuple[list[Fields], list[Fields]]:
+    """The memories, and the object around them if there is one."""
+    if is_line(first_line(source)):
+        return [Fields(where, loaded(where, line)) for where, line in numbered(source)], []
+    document = loaded("the file", source)
+    if document != [] and not is_document(document):
+        raise Unreadable("", "is not a list of memories of mem0: each has `id` and `memory`")
+    around = [Fields("the file", document)] if isinstance(document, dict) else []
+    listed = around[0].list("results") if around else document
+    return [Fields(f"memory {number}", each) for number, each in enumerate(listed, 1)], around
 
 
 def _of_one_owner(found: Sequence[Fields], wanted: str | None) -> list[Fields]:
@@ -48,7 +71,7 @@ def _of_one_owner(found: Sequence[Fields], wanted: str | None) -> list[Fields]:
             "name it by its user_id or agent_id in the file: --from-agent ada",
         )
     own = [each for each, owner in zip(found, owners, strict=True) if wanted in (None, owner)]
-    if not own:
+    if found and not own:
         raise Unreadable("", "the file has no memories of that user or agent", "see user_id and agent_id in the file")
     return own
 
@@ -79,29 +102,10 @@ def _passage(memory: Fields, level: Classification, agent_id: str) -> PassageIte
 
 def _tags(memory: Fields) -> tuple[str, ...]:
     """The categories, and the `tags` in the metadata if they are a list of texts."""
-    return tuple(dict.fromkeys((*memory.texts("categories"), *_tags_in(_metadata(memory)))))
-
-
-def _tags_in(metadata: Mapping[str, Any]) -> list[str]:
-    match metadata.get("tags"):
-        case [*tags] if all(isinstance(tag, str) and tag for tag in tags):
-            return tags
-    return []
-
-
-def _metadata(memory: Fields) -> Mapping[str, Any]:
-    return memory.json_object("metadata") if "metadata" in memory else {}
-
-
-def _omitted(memory: Fields) -> bool:
-    """Whether the metadata has more than what becomes tags."""
-    metadata = _metadata(memory)
-    return bool(metadata.keys() - ({"tags"} if _tags_in(metadata) else set()))
+    return tuple(dict.fromkeys((*memory.texts("categories"), *memory.inner("metadata").texts_if_all("tags"))))
 
 
 def _expiry(memory: Fields) -> datetime | None:
     """The expiration date, which mem0's library has in the metadata and its platform beside it."""
     expiry = memory.time("expiration_date", zone=False)
-    if expiry is None and "metadata" in memory:
-        expiry = Fields(memory.where, memory.json_object("metadata")).time("expiration_date", zone=False)
-    return expiry
+    return expiry or memory.inner("metadata").time("expiration_date", zone=False)
