@@ -766,7 +766,7 @@ _ROWS: dict[str, Rpc] = {
         answer=version_service_pb2.ListVersionsResponse(
             versions=[VERSION], classification=classification_pb2.CLASSIFICATION_PUBLIC
         ),
-        python=lambda _, session: session.list_versions(ItemKind.MEMORY, "tea"),
+        python=lambda _, session: list(session.list_versions(ItemKind.MEMORY, "tea")),
         outcomes=Outcomes(
             ("OK", "MEMORY_NOT_FOUND", "FIELD_INVALID"),
             somewhere=("NOTE_NOT_FOUND", "BLOCK_NOT_FOUND", "PASSAGE_NOT_FOUND"),

@@ -16,8 +16,8 @@ _CEILING = "%(ceiling)s"
 _OF_AGENTS = frozenset(
     {
         "visible", "visible_chunk", "visible_stat", "visible_meaning", "visible_remote_embedding",
-        "visible_embedding_list", "storage_size", "deleted_item", "item", "revision", "shelf", "chunk", "stat",
-        "meaning", "remote_embedding", "embedding_list", "storage",
+        "visible_embedding_list", "visible_revision", "storage_size", "deleted_item", "item", "revision", "shelf",
+        "chunk", "stat", "meaning", "remote_embedding", "embedding_list", "storage",
     }
 )  # fmt: skip
 """What holds the rows of all agents of a tenant."""

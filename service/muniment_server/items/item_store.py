@@ -106,18 +106,31 @@ def item_query(kind: ItemKind, name: str) -> Query[Item]:
 
 
 def list_versions(
-    scope: SessionScope, kind: ItemKind, name: str, *, owner_agent_id: str | None
-) -> Sequence[ItemVersion]:
-    """The versions of one item, one at each visible level, newest first. Raises the not-found error of the kind.
+    scope: SessionScope,
+    kind: ItemKind,
+    name: str,
+    *,
+    owner_agent_id: str | None,
+    with_revisions: bool,
+    after: Sequence[int],
+    limit: int,
+) -> tuple[Sequence[ItemVersion], bool]:
+    """Up to *limit* versions of one item, newest first; and whether there are more. With revisions, also those that
+    they have replaced.
 
     Without *owner_agent_id*: of the session's agent, or else of the first one, by id, that shares a block of that name.
+    *after*: for each level, from the lowest, the last revision that was listed.
     """
-    query = Query("list_versions", ItemVersion, {"kind": kind, "name": name, "owner_agent_id": owner_agent_id})
-    found = scope.look_up(query)
-    scope.record_read(kind, [one.version for one in found])
-    if not found:
-        raise NOT_FOUND[kind]
-    return found
+    parameters = {
+        "kind": kind,
+        "name": name,
+        "owner_agent_id": owner_agent_id,
+        "with_revisions": with_revisions,
+        "after_revisions": list(after),
+        "limit": limit + 1,
+        "page_bytes": PAGE_BYTES,
+    }
+    return read_page(scope, Query("list_versions", ItemVersion, parameters), kind, limit)
 
 
 def list_by_name(

@@ -114,27 +114,53 @@ SELECT CASE WHEN found.item_id IS NOT NULL THEN agent.agent_id END AS agent_id, 
        ) AS found ON TRUE;
 
 -- name: list_versions
--- The visible versions of one name, newest first, of one owner: the given one, or else the agent itself, or else the first agent
--- that shares a block of that name. Nulls: not found.
-SELECT found.content, found.tags, found.level, found.item_id, found.revision, found.update_time, found.expire_time
+-- One page of the visible versions of one name, newest first: the own ones, else those of the first shared block by owner; or only
+-- those of one owner. With revisions: also what the own ones have replaced, each before what it has replaced, even if clocks went back.
+-- after_revisions: at each level, the revision after which the page begins. Nulls: nothing more. bytes: as in list_items.
+SELECT found.content, found.tags, found.level, found.item_id, found.revision, found.update_time, found.expire_time, found.replaced,
+       CASE WHEN found.item_id IS NOT NULL THEN coalesce(found.owner_agent_id, agent.agent_id) END AS owner_agent_id, found.bytes
   FROM session
        CROSS JOIN agent
        LEFT JOIN LATERAL (
-           SELECT seen.*, min(coalesce(seen.owner_agent_id, '')) OVER () AS first_owner
+           SELECT page.*, sum(page.own_bytes) OVER (ORDER BY page.time DESC, page.level DESC, page.revision DESC
+                                                    ROWS UNBOUNDED PRECEDING) AS bytes
              FROM (
-                      SELECT NULL::text COLLATE "C" AS owner_agent_id, visible.content, visible.tags, visible.level, visible.item_id, visible.revision, visible.update_time, visible.expire_time
-                        FROM visible
-                       WHERE (visible.kind, visible.name) = (%(kind)s, %(name)s)
-                       UNION ALL
-                      SELECT shared.owner_agent_id, shared.content, shared.tags, shared.level, shared.item_id, shared.revision, shared.update_time, shared.expire_time
-                        FROM shared_visible AS shared
-                       WHERE (shared.kind, shared.name) = (%(kind)s, %(name)s)
-                  ) AS seen
-            WHERE %(owner_agent_id)s::text IS NULL
-               OR %(owner_agent_id)s = coalesce(seen.owner_agent_id, agent.agent_id)
+                      SELECT live.owner_agent_id, live.level, live.item_id, version.*,
+                             min(version.update_time) OVER (PARTITION BY live.level ORDER BY version.revision DESC) AS time,
+                             256 + octet_length(version.content) + octet_length(version.tags::text) AS own_bytes
+                        FROM (
+                                 SELECT seen.*, min(coalesce(seen.owner_agent_id, '')) OVER () AS first_owner
+                                   FROM (
+                                            SELECT NULL::text COLLATE "C" AS owner_agent_id, visible.content, visible.tags, visible.level, visible.item_id, visible.revision, visible.update_time, visible.expire_time
+                                              FROM visible
+                                             WHERE (visible.kind, visible.name) = (%(kind)s, %(name)s)
+                                             UNION ALL
+                                            SELECT shared.owner_agent_id, shared.content, shared.tags, shared.level, shared.item_id, shared.revision, shared.update_time, shared.expire_time
+                                              FROM shared_visible AS shared
+                                             WHERE (shared.kind, shared.name) = (%(kind)s, %(name)s)
+                                        ) AS seen
+                                  WHERE %(owner_agent_id)s::text IS NULL
+                                     OR %(owner_agent_id)s = coalesce(seen.owner_agent_id, agent.agent_id)
+                             ) AS live
+                             CROSS JOIN LATERAL (
+                                 SELECT live.revision, live.content, live.tags, live.update_time, live.expire_time, FALSE AS replaced
+                                  UNION ALL
+                                 (SELECT old.revision, old.content, old.tags, old.update_time, old.expire_time, TRUE
+                                    FROM visible_revision AS old
+                                   WHERE %(with_revisions)s
+                                     AND (old.level, old.item_id) = (live.level, live.item_id)
+                                     AND old.revision < least(live.revision, (%(after_revisions)s::integer[])[live.level])
+                                   ORDER BY old.revision DESC
+                                   LIMIT %(limit)s)
+                             ) AS version
+                       WHERE coalesce(live.owner_agent_id, '') = live.first_owner
+                         AND version.revision < (%(after_revisions)s::integer[])[live.level]
+                       ORDER BY time DESC, live.level DESC, version.revision DESC
+                       LIMIT %(limit)s
+                  ) AS page
        ) AS found
-              ON coalesce(found.owner_agent_id, '') = found.first_owner
- ORDER BY found.update_time DESC, found.level DESC;
+              ON found.bytes - found.own_bytes <= %(page_bytes)s
+ ORDER BY found.time DESC, found.level DESC, found.revision DESC;
 
 -- name: list_blocks
 -- One page by label and owner, the own block of a label first; each at its highest visible level.

@@ -60,7 +60,7 @@ class ListedBlock(BlockRow):
 
 @dataclass(frozen=True, slots=True)
 class ItemVersion:
-    """The version of a name at one level."""
+    """The version of a name at one level, or what it has replaced there."""
 
     content: str
     tags: Sequence[str]
@@ -69,6 +69,10 @@ class ItemVersion:
     revision: int
     update_time: datetime
     expire_time: datetime | None
+    replaced: bool
+    owner_agent_id: str
+    bytes: int
+    """The size of the page up to and including this version."""
 
     @property
     def version(self) -> Version:

@@ -28,11 +28,11 @@ _AGENT_COLUMNS = (
     "user_char_limit", "calls_per_second", "max_items", "max_bytes", "max_revisions", "update_time", "delete_time",
     "known_from",
 )  # fmt: skip
-_READ = ("item", "chunk", "stat", "meaning", "remote_embedding", "embedding_list")
-_LEVEL_TABLES = (*_READ, "revision", "shelf", "audit", "storage")
+_READ = ("item", "revision", "chunk", "stat", "meaning", "remote_embedding", "embedding_list")
+_LEVEL_TABLES = (*_READ, "shelf", "audit", "storage")
 _LEVEL_VIEWS = (
     "session", "agent", "link", "visible", "shared_visible", "visible_chunk", "visible_stat", "visible_meaning",
-    "visible_remote_embedding", "visible_embedding_list", "storage_size", "deleted_item",
+    "visible_remote_embedding", "visible_embedding_list", "visible_revision", "storage_size", "deleted_item",
 )  # fmt: skip
 _UPDATED: Mapping[str, tuple[str, ...]] = {
     "item": ("item_id", "revision", "change_id", "content", "tags", "create_time", "update_time", "expire_time",
@@ -232,7 +232,7 @@ def _level(level: Classification) -> Iterator[Fact]:
         yield Fact(role, f"{role}.{relation}", "SELECT")
     for locked in ("session", "shelf", "stat", "storage"):
         yield Fact(role, f"{role}.{locked}", "UPDATE (fence)")  # the right to lock rows, and no other
-    yield from (Fact(role, f"{role}.{table}", "INSERT") for table in (*_READ, "revision", "audit", "storage"))
+    yield from (Fact(role, f"{role}.{table}", "INSERT") for table in (*_READ, "audit", "storage"))
     for derived in ("chunk", "stat", "remote_embedding", "embedding_list", "storage"):  # can be rebuilt at any time
         yield Fact(role, f"{role}.{derived}", "DELETE")
     yield Fact(role, f"{role}.deleted_item", "DELETE")  # to move a deleted item back: no other role sees these rows
@@ -331,19 +331,18 @@ def _views() -> Iterator[Fact]:
 
 def _level_views(level: Classification) -> Iterator[Fact]:
     role = level.role
-    items, chunks, stats, embeddings, remote, lists = (
-        [f"reads {lower.role}.{table}" for lower in Classification if lower.can_flow_to(level)] for table in _READ
-    )
+    for table in _READ:
+        tables = (f"{lower.role}.{table}" for lower in Classification if lower.can_flow_to(level))
+        view = "visible" if table == "item" else f"visible_{table}"
+        yield from _view(role, view, _INVOKER, *(f"reads {table}" for table in tables))
     yield from _view(role, "session", _BARRIER, *_OPEN_SESSIONS, f"where taint = {level.value}")
     yield from _view(role, "agent", _BARRIER, f"reads {role}.session", "reads vault.agent")
     yield from _view(role, "link", _BARRIER, f"reads {role}.session", "reads vault.agent", "reads vault.block_link")
-    yield from _view(role, "visible", _INVOKER, *items, "where delete_time IS NULL", _NOT_EXPIRED)
-    yield from _view(role, "visible_chunk", _INVOKER, *chunks, _NOT_EXPIRED)
-    yield from _view(role, "visible_stat", _INVOKER, *stats)
+    yield from _view(role, "visible", "where delete_time IS NULL")
+    yield from (
+        Fact("view", f"{role}.{name}", _NOT_EXPIRED) for name in ("visible", "visible_chunk", "visible_revision")
+    )
     yield from _view(role, "storage_size", _INVOKER, f"reads {role}.stat", f"reads {role}.storage")
-    yield from _view(role, "visible_meaning", _INVOKER, *embeddings)
-    yield from _view(role, "visible_remote_embedding", _INVOKER, *remote)
-    yield from _view(role, "visible_embedding_list", _INVOKER, *lists)
     yield from _view(role, "deleted_item", _BARRIER, f"reads {role}.item", "where delete_time IS NOT NULL")
     yield from _view(role, "shared_visible", _INVOKER, _BARRIER, f"reads {role}.link", f"reads {role}.visible")
 

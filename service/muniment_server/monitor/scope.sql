@@ -31,6 +31,13 @@ SELECT visible.*
  WHERE visible.tenant = %(tenant)s
    AND visible.agent = (SELECT session.agent FROM session);
 
+-- name: visible_revision
+-- The revisions of the agent's items, at the levels that the role may read.
+SELECT visible_revision.*
+  FROM visible_revision
+ WHERE visible_revision.tenant = %(tenant)s
+   AND visible_revision.agent = (SELECT session.agent FROM session);
+
 -- name: own_item
 -- The agent's items at the level of the role that are not deleted, also those that have expired. Without their texts.
 SELECT item.kind, item.name

@@ -1397,6 +1397,78 @@ UNION ALL
     remote_embedding.vector
    FROM muniment_confidential.remote_embedding;
 
+CREATE TABLE muniment_internal.revision (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    item_id uuid NOT NULL,
+    revision integer NOT NULL,
+    change_id uuid NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    content text NOT NULL,
+    tags text[] NOT NULL,
+    update_time timestamp with time zone NOT NULL,
+    expire_time timestamp with time zone
+);
+
+CREATE TABLE muniment_public.revision (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    item_id uuid NOT NULL,
+    revision integer NOT NULL,
+    change_id uuid NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    content text NOT NULL,
+    tags text[] NOT NULL,
+    update_time timestamp with time zone NOT NULL,
+    expire_time timestamp with time zone
+);
+
+CREATE VIEW muniment_confidential.visible_revision WITH (security_invoker='true') AS
+ SELECT tenant,
+    agent,
+    level,
+    item_id,
+    revision,
+    content,
+    tags,
+    update_time,
+    expire_time
+   FROM ( SELECT revision_1.tenant,
+            revision_1.agent,
+            (1)::smallint AS level,
+            revision_1.item_id,
+            revision_1.revision,
+            revision_1.content,
+            revision_1.tags,
+            revision_1.update_time,
+            revision_1.expire_time
+           FROM muniment_public.revision revision_1
+        UNION ALL
+         SELECT revision_1.tenant,
+            revision_1.agent,
+            (2)::smallint AS level,
+            revision_1.item_id,
+            revision_1.revision,
+            revision_1.content,
+            revision_1.tags,
+            revision_1.update_time,
+            revision_1.expire_time
+           FROM muniment_internal.revision revision_1
+        UNION ALL
+         SELECT revision_1.tenant,
+            revision_1.agent,
+            (3)::smallint AS level,
+            revision_1.item_id,
+            revision_1.revision,
+            revision_1.content,
+            revision_1.tags,
+            revision_1.update_time,
+            revision_1.expire_time
+           FROM muniment_confidential.revision revision_1) revision
+  WHERE ((expire_time IS NULL) OR (expire_time > vault.clock()));
+
 CREATE TABLE muniment_internal.stat (
     tenant bigint NOT NULL,
     agent bigint NOT NULL,
@@ -1601,20 +1673,6 @@ CREATE VIEW muniment_internal.erasable_item WITH (security_barrier='true') AS
   WHERE (EXISTS ( SELECT
            FROM vault.agent
           WHERE (((agent.tenant = item.tenant) AND (agent.agent = item.agent)) AND (agent.delete_time IS NOT NULL))));
-
-CREATE TABLE muniment_internal.revision (
-    tenant bigint NOT NULL,
-    agent bigint NOT NULL,
-    item_id uuid NOT NULL,
-    revision integer NOT NULL,
-    change_id uuid NOT NULL,
-    kind smallint NOT NULL,
-    name text NOT NULL COLLATE pg_catalog."C",
-    content text NOT NULL,
-    tags text[] NOT NULL,
-    update_time timestamp with time zone NOT NULL,
-    expire_time timestamp with time zone
-);
 
 CREATE VIEW muniment_internal.erasable_revision WITH (security_barrier='true') AS
  SELECT ctid AS address,
@@ -2036,6 +2094,39 @@ UNION ALL
     remote_embedding.vector
    FROM muniment_internal.remote_embedding;
 
+CREATE VIEW muniment_internal.visible_revision WITH (security_invoker='true') AS
+ SELECT tenant,
+    agent,
+    level,
+    item_id,
+    revision,
+    content,
+    tags,
+    update_time,
+    expire_time
+   FROM ( SELECT revision_1.tenant,
+            revision_1.agent,
+            (1)::smallint AS level,
+            revision_1.item_id,
+            revision_1.revision,
+            revision_1.content,
+            revision_1.tags,
+            revision_1.update_time,
+            revision_1.expire_time
+           FROM muniment_public.revision revision_1
+        UNION ALL
+         SELECT revision_1.tenant,
+            revision_1.agent,
+            (2)::smallint AS level,
+            revision_1.item_id,
+            revision_1.revision,
+            revision_1.content,
+            revision_1.tags,
+            revision_1.update_time,
+            revision_1.expire_time
+           FROM muniment_internal.revision revision_1) revision
+  WHERE ((expire_time IS NULL) OR (expire_time > vault.clock()));
+
 CREATE VIEW muniment_internal.visible_stat WITH (security_invoker='true') AS
  SELECT stat.tenant,
     stat.agent,
@@ -2127,20 +2218,6 @@ CREATE VIEW muniment_public.erasable_item WITH (security_barrier='true') AS
   WHERE (EXISTS ( SELECT
            FROM vault.agent
           WHERE (((agent.tenant = item.tenant) AND (agent.agent = item.agent)) AND (agent.delete_time IS NOT NULL))));
-
-CREATE TABLE muniment_public.revision (
-    tenant bigint NOT NULL,
-    agent bigint NOT NULL,
-    item_id uuid NOT NULL,
-    revision integer NOT NULL,
-    change_id uuid NOT NULL,
-    kind smallint NOT NULL,
-    name text NOT NULL COLLATE pg_catalog."C",
-    content text NOT NULL,
-    tags text[] NOT NULL,
-    update_time timestamp with time zone NOT NULL,
-    expire_time timestamp with time zone
-);
 
 CREATE VIEW muniment_public.erasable_revision WITH (security_barrier='true') AS
  SELECT ctid AS address,
@@ -2478,6 +2555,28 @@ CREATE VIEW muniment_public.visible_remote_embedding WITH (security_invoker='tru
     signs,
     vector
    FROM muniment_public.remote_embedding;
+
+CREATE VIEW muniment_public.visible_revision WITH (security_invoker='true') AS
+ SELECT tenant,
+    agent,
+    level,
+    item_id,
+    revision,
+    content,
+    tags,
+    update_time,
+    expire_time
+   FROM ( SELECT revision_1.tenant,
+            revision_1.agent,
+            (1)::smallint AS level,
+            revision_1.item_id,
+            revision_1.revision,
+            revision_1.content,
+            revision_1.tags,
+            revision_1.update_time,
+            revision_1.expire_time
+           FROM muniment_public.revision revision_1) revision
+  WHERE ((expire_time IS NULL) OR (expire_time > vault.clock()));
 
 CREATE VIEW muniment_public.visible_stat WITH (security_invoker='true') AS
  SELECT tenant,
@@ -3277,6 +3376,61 @@ UNION ALL
     remote_embedding.vector
    FROM muniment_restricted.remote_embedding;
 
+CREATE VIEW muniment_restricted.visible_revision WITH (security_invoker='true') AS
+ SELECT tenant,
+    agent,
+    level,
+    item_id,
+    revision,
+    content,
+    tags,
+    update_time,
+    expire_time
+   FROM ( SELECT revision_1.tenant,
+            revision_1.agent,
+            (1)::smallint AS level,
+            revision_1.item_id,
+            revision_1.revision,
+            revision_1.content,
+            revision_1.tags,
+            revision_1.update_time,
+            revision_1.expire_time
+           FROM muniment_public.revision revision_1
+        UNION ALL
+         SELECT revision_1.tenant,
+            revision_1.agent,
+            (2)::smallint AS level,
+            revision_1.item_id,
+            revision_1.revision,
+            revision_1.content,
+            revision_1.tags,
+            revision_1.update_time,
+            revision_1.expire_time
+           FROM muniment_internal.revision revision_1
+        UNION ALL
+         SELECT revision_1.tenant,
+            revision_1.agent,
+            (3)::smallint AS level,
+            revision_1.item_id,
+            revision_1.revision,
+            revision_1.content,
+            revision_1.tags,
+            revision_1.update_time,
+            revision_1.expire_time
+           FROM muniment_confidential.revision revision_1
+        UNION ALL
+         SELECT revision_1.tenant,
+            revision_1.agent,
+            (4)::smallint AS level,
+            revision_1.item_id,
+            revision_1.revision,
+            revision_1.content,
+            revision_1.tags,
+            revision_1.update_time,
+            revision_1.expire_time
+           FROM muniment_restricted.revision revision_1) revision
+  WHERE ((expire_time IS NULL) OR (expire_time > vault.clock()));
+
 CREATE VIEW muniment_restricted.visible_stat WITH (security_invoker='true') AS
  SELECT stat.tenant,
     stat.agent,
@@ -4037,7 +4191,9 @@ GRANT SELECT,DELETE ON TABLE muniment_confidential.erasable_chunk TO muniment_er
 
 GRANT SELECT,DELETE ON TABLE muniment_confidential.erasable_item TO muniment_eraser;
 
-GRANT INSERT ON TABLE muniment_confidential.revision TO muniment_confidential;
+GRANT SELECT,INSERT ON TABLE muniment_confidential.revision TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_confidential.revision TO muniment_restricted;
 
 GRANT SELECT,DELETE ON TABLE muniment_confidential.erasable_revision TO muniment_eraser;
 
@@ -4317,6 +4473,24 @@ GRANT UPDATE(vector) ON TABLE muniment_public.remote_embedding TO muniment_publi
 
 GRANT SELECT ON TABLE muniment_confidential.visible_remote_embedding TO muniment_confidential;
 
+GRANT SELECT,INSERT ON TABLE muniment_internal.revision TO muniment_internal;
+
+GRANT SELECT ON TABLE muniment_internal.revision TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_internal.revision TO muniment_restricted;
+
+GRANT SELECT,INSERT ON TABLE muniment_public.revision TO muniment_public;
+
+GRANT INSERT ON TABLE muniment_public.revision TO muniment_control;
+
+GRANT SELECT ON TABLE muniment_public.revision TO muniment_internal;
+
+GRANT SELECT ON TABLE muniment_public.revision TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_public.revision TO muniment_restricted;
+
+GRANT SELECT ON TABLE muniment_confidential.visible_revision TO muniment_confidential;
+
 GRANT SELECT,INSERT,DELETE ON TABLE muniment_internal.stat TO muniment_internal;
 
 GRANT SELECT ON TABLE muniment_internal.stat TO muniment_confidential;
@@ -4388,8 +4562,6 @@ GRANT SELECT,DELETE ON TABLE muniment_internal.deleted_item TO muniment_internal
 GRANT SELECT,DELETE ON TABLE muniment_internal.erasable_chunk TO muniment_eraser;
 
 GRANT SELECT,DELETE ON TABLE muniment_internal.erasable_item TO muniment_eraser;
-
-GRANT INSERT ON TABLE muniment_internal.revision TO muniment_internal;
 
 GRANT SELECT,DELETE ON TABLE muniment_internal.erasable_revision TO muniment_eraser;
 
@@ -4471,6 +4643,8 @@ GRANT SELECT ON TABLE muniment_internal.visible_meaning TO muniment_internal;
 
 GRANT SELECT ON TABLE muniment_internal.visible_remote_embedding TO muniment_internal;
 
+GRANT SELECT ON TABLE muniment_internal.visible_revision TO muniment_internal;
+
 GRANT SELECT ON TABLE muniment_internal.visible_stat TO muniment_internal;
 
 GRANT SELECT ON TABLE muniment_public.session TO muniment_public;
@@ -4484,10 +4658,6 @@ GRANT SELECT,DELETE ON TABLE muniment_public.deleted_item TO muniment_public;
 GRANT SELECT,DELETE ON TABLE muniment_public.erasable_chunk TO muniment_eraser;
 
 GRANT SELECT,DELETE ON TABLE muniment_public.erasable_item TO muniment_eraser;
-
-GRANT INSERT ON TABLE muniment_public.revision TO muniment_public;
-
-GRANT INSERT ON TABLE muniment_public.revision TO muniment_control;
 
 GRANT SELECT,DELETE ON TABLE muniment_public.erasable_revision TO muniment_eraser;
 
@@ -4569,6 +4739,8 @@ GRANT SELECT ON TABLE muniment_public.visible_meaning TO muniment_public;
 
 GRANT SELECT ON TABLE muniment_public.visible_remote_embedding TO muniment_public;
 
+GRANT SELECT ON TABLE muniment_public.visible_revision TO muniment_public;
+
 GRANT SELECT ON TABLE muniment_public.visible_stat TO muniment_public;
 
 GRANT SELECT ON TABLE muniment_restricted.session TO muniment_restricted;
@@ -4613,7 +4785,7 @@ GRANT SELECT,DELETE ON TABLE muniment_restricted.erasable_chunk TO muniment_eras
 
 GRANT SELECT,DELETE ON TABLE muniment_restricted.erasable_item TO muniment_eraser;
 
-GRANT INSERT ON TABLE muniment_restricted.revision TO muniment_restricted;
+GRANT SELECT,INSERT ON TABLE muniment_restricted.revision TO muniment_restricted;
 
 GRANT SELECT,DELETE ON TABLE muniment_restricted.erasable_revision TO muniment_eraser;
 
@@ -4728,6 +4900,8 @@ GRANT SELECT ON TABLE muniment_restricted.visible_embedding_list TO muniment_res
 GRANT SELECT ON TABLE muniment_restricted.visible_meaning TO muniment_restricted;
 
 GRANT SELECT ON TABLE muniment_restricted.visible_remote_embedding TO muniment_restricted;
+
+GRANT SELECT ON TABLE muniment_restricted.visible_revision TO muniment_restricted;
 
 GRANT SELECT ON TABLE muniment_restricted.visible_stat TO muniment_restricted;
 

@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 import pytest
 
-from muniment import HostClient, SessionClient, TaintChanged
+from muniment import HostClient, ItemKind, SessionClient, TaintChanged
 from muniment._listing import undisturbed
 from tests.clients.python.scripted import error_info, status
 from tests.rpcs import RPCS
@@ -22,6 +22,7 @@ LISTS: dict[str, Callable[[HostClient, SessionClient], Any]] = {
     "ListNotes": lambda _, session: session.list_notes(),
     "ListBlocks": lambda _, session: session.list_blocks(),
     "ListPassages": lambda _, session: session.list_passages(tags=iter(["travel"])),
+    "ListVersions": lambda _, session: session.list_versions(ItemKind.MEMORY, "tea", with_revisions=True),
     "ListAgents": lambda host, _: host.list_agents(),
     "ListSessions": lambda host, _: host.list_sessions("ada"),
     "ListBlockConsumers": lambda host, _: host.list_block_consumers("ada", "personality"),

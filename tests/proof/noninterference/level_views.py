@@ -101,6 +101,7 @@ class Below:
 
     def _write_below(self) -> None:
         for key, content in (
+            ("other", "a budget"),
             ("plan", "the whale and the budget"),
             ("other", "a budget, and budgets again"),
             ("note", "a meeting about nothing"),
@@ -144,6 +145,7 @@ class Below:
                 ("ListVersions", {"kind": _MEMORY, "name": "plan"}),
                 ("ListVersions", {"kind": _MEMORY, "name": "above-1"}),
                 ("ListVersions", {"kind": 3, "name": "shared", "owner_agent_id": "bob"}),
+                ("ListVersions", {"kind": _MEMORY, "name": "other", "with_revisions": True}),
                 ("ListMemories", {}),
                 ("ListMemories", {"page_size": 2, "tag": "work"}),
                 ("ListNotes", {"tier": 1}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -94,8 +94,8 @@ class Version:
     created: datetime
     updated: datetime
     tags: list[str] = field(default_factory=list)
-    earlier_tags: set[str] = field(default_factory=set)
-    """Those of its revisions before."""
+    earlier: list[Version] = field(default_factory=list)
+    """Its revisions before, the oldest first."""
     earlier_names: set[str] = field(default_factory=set)
     expires: datetime | None = None
     tier: int = 1
@@ -106,6 +106,11 @@ class Version:
     @property
     def etag(self) -> str:
         return f"{self.symbol}.{self.revision}"
+
+    def revise(self, now: datetime) -> None:
+        """Begin the next revision."""
+        self.earlier.append(replace(self, earlier=[]))
+        self.revision, self.updated = self.revision + 1, now
 
 
 Levels = dict[int, Version]

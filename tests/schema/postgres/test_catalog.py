@@ -47,7 +47,7 @@ FAULTS = {
     "ALTER TABLE muniment_internal.item DROP CONSTRAINT item_is_internal": "does not pin its level",
     "ALTER TABLE vault.shared_block ALTER COLUMN label TYPE text COLLATE \"default\"": "by a collation",
     "ALTER TABLE vault.agent ADD COLUMN nick varchar(10)": "cuts texts short: nick",
-    "ALTER TABLE muniment_internal.revision ALTER COLUMN update_time TYPE timestamp": "a time without a zone",
+    "ALTER TABLE muniment_internal.revision ADD COLUMN read_time timestamp": "a time without a zone",
     "ALTER TABLE muniment_internal.shelf SET UNLOGGED": "is not durable",
 }  # fmt: skip
 

@@ -11,7 +11,7 @@ from muniment_server.monitor import grants
 FAULTS = {
     "GRANT SELECT ON muniment_restricted.item TO muniment_public": "SELECT on muniment_restricted.item",
     "GRANT SELECT (content) ON muniment_restricted.item TO muniment_public": "SELECT (content) on",
-    "GRANT SELECT ON muniment_public.revision TO muniment_public": "SELECT on muniment_public.revision",
+    "GRANT SELECT ON muniment_internal.revision TO muniment_public": "SELECT on muniment_internal.revision",
     "GRANT SELECT ON muniment_restricted.item TO PUBLIC": "PUBLIC: SELECT on muniment_restricted.item",
     "GRANT INSERT ON muniment_public.item TO muniment_restricted": "INSERT on muniment_public.item",
     "GRANT UPDATE (content) ON muniment_public.item TO muniment_restricted": "UPDATE (content) on muniment_public",

@@ -119,7 +119,7 @@ READS: dict[str, tuple[dict[str, str], int]] = {
     "list_items": ({"kind": "1"}, 2500),
     "list_passages": ({}, 1000),
     "get_item": ({"kind": "4", "name": "'000100'"}, 60),
-    "list_versions": ({"kind": "4", "name": "'000100'", "owner_agent_id": "NULL"}, 90),
+    "list_versions": ({"kind": "4", "name": "'000100'", "owner_agent_id": "NULL", "with_revisions": "FALSE"}, 90),
     "note_versions": ({}, 60),
     "list_blocks": ({}, 120),
     "get_block": ({"name": "'personality'", "owner_agent_id": "NULL"}, 90),

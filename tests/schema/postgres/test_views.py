@@ -35,11 +35,12 @@ def rows(connection, statement, *arguments):
     return connection.execute(statement.encode(), arguments or None).fetchall()
 
 
+@pytest.mark.parametrize("view", ["visible", "visible_revision"])
 @pytest.mark.parametrize("level", LEVELS)
-def test_c01_the_items_a_connection_sees_are_those_at_or_below_its_level(filled, level):
+def test_c01_the_items_a_connection_sees_are_those_at_or_below_its_level(filled, level, view):
     """Without any WHERE: no statement can be written that reads more."""
     with filled.connect(level.role) as connection:
-        found = {number for (number,) in rows(connection, "SELECT DISTINCT level FROM visible")}
+        found = {number for (number,) in rows(connection, f"SELECT DISTINCT level FROM {view}")}
 
     assert found == {lower.value for lower in LEVELS if lower <= level}
 
@@ -205,11 +206,15 @@ def test_a_row_is_written_at_the_own_level_only(filled, level):
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_nothing_that_was_written_can_be_read_back_from_ledger_or_audit(filled, level):
-    with filled.connect(level.role) as connection:
-        for table in ("revision", "audit"):
-            with pytest.raises(psycopg.errors.InsufficientPrivilege):
-                rows(connection, f"SELECT count(*) FROM {table}")
+def test_nothing_that_was_written_can_be_read_back_from_the_audit(filled, level):
+    with filled.connect(level.role) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
+        rows(connection, "SELECT count(*) FROM audit")
+
+
+@pytest.mark.parametrize(("low", "high"), UP)
+def test_c01_the_ledger_of_a_level_above_cannot_be_read(filled, low, high):
+    with filled.connect(low.role) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
+        rows(connection, f"SELECT count(*) FROM {high.role}.revision")
 
 
 def test_the_control_role_reads_no_content(filled):

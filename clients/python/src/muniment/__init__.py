@@ -117,6 +117,7 @@ if TYPE_CHECKING:
         Tier,
         UpdateNote,
         Usage,
+        VersionPage,
     )
 
 __all__ = [
@@ -218,6 +219,7 @@ __all__ = [
     "Unimplemented",
     "UpdateNote",
     "Usage",
+    "VersionPage",
     "Violation",
     "WriteLevelMismatch",
     "connect",

@@ -1567,7 +1567,7 @@ impl ::prost::Name for NewerBelow {
         "/muniment.v1.NewerBelow".into()
     }
 }
-/// One version of one item, as a session sees it.
+/// One version of one item, as a session sees it, or an older content of one.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 #[prost(skip_debug)]
 pub struct ItemVersion {
@@ -1580,7 +1580,7 @@ pub struct ItemVersion {
     /// The level of this version: the taint of the session that wrote it.
     #[prost(enumeration = "Classification", tag = "3")]
     pub classification: i32,
-    /// Identifies this version. A write with it succeeds only while the session sees this version.
+    /// Identifies this version. A write with it succeeds only while the session sees this version: never if it was replaced.
     #[prost(string, tag = "4")]
     pub etag: ::prost::alloc::string::String,
     /// When this version was written.
@@ -1589,6 +1589,9 @@ pub struct ItemVersion {
     /// When it expires. Absent if it never expires.
     #[prost(message, optional, tag = "6")]
     pub expire_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// Whether a newer revision at the same level has replaced it. Only if ListVersions was asked `with_revisions`.
+    #[prost(bool, tag = "7")]
+    pub replaced: bool,
 }
 impl ::prost::Name for ItemVersion {
     const NAME: &'static str = "ItemVersion";
@@ -6990,6 +6993,22 @@ pub struct ListVersionsRequest {
     /// The default is the session's agent. If it has no such block, the first agent that shares one with it.
     #[prost(string, tag = "3")]
     pub owner_agent_id: ::prost::alloc::string::String,
+    /// Whether to list the older revisions of each version, too. Passages have none. Those of a block that is shared with
+    /// the session's agent are its owner's, and are not shown: they may be from before it was shared.
+    ///
+    /// The default is the live versions alone.
+    #[prost(bool, tag = "4")]
+    pub with_revisions: bool,
+    /// The maximum number of entries to return in one page. A page may hold fewer.
+    ///
+    /// The default is 50. The maximum is 250; larger values are reduced to 250.
+    #[prost(int32, tag = "5")]
+    pub page_size: i32,
+    /// The `next_page_token` of the previous page. All other fields must have the same values as in the previous request.
+    ///
+    /// The default is the first page.
+    #[prost(string, tag = "6")]
+    pub page_token: ::prost::alloc::string::String,
 }
 impl ::prost::Name for ListVersionsRequest {
     const NAME: &'static str = "ListVersionsRequest";
@@ -7004,12 +7023,15 @@ impl ::prost::Name for ListVersionsRequest {
 /// The response of ListVersions.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListVersionsResponse {
-    /// The versions: at most one for each level.
+    /// One page of versions: at most one for each level that was not replaced.
     #[prost(message, repeated, tag = "1")]
     pub versions: ::prost::alloc::vec::Vec<ItemVersion>,
-    /// The highest level among the entries.
+    /// The highest level among the entries. PUBLIC if there are none.
     #[prost(enumeration = "Classification", tag = "2")]
     pub classification: i32,
+    /// The token of the next page. Empty on the last page.
+    #[prost(string, tag = "3")]
+    pub next_page_token: ::prost::alloc::string::String,
 }
 impl ::prost::Name for ListVersionsResponse {
     const NAME: &'static str = "ListVersionsResponse";
@@ -7027,6 +7049,9 @@ impl crate::Client {
     ///
     /// Other reads show only the highest of these, and say in `newer_below` if a lower one is newer. If no version is
     /// visible, the call fails like the one that reads an item of this kind: NOT_FOUND, with `MEMORY_NOT_FOUND` for a memory.
+    ///
+    /// With `with_revisions`, the list also has what each of these versions has replaced at its level. What has expired or
+    /// was erased is gone, and so are the revisions of an item that was deleted, even if another one has its name now.
     pub async fn list_versions(
         &self,
         request: ListVersionsRequest,
@@ -7042,6 +7067,29 @@ impl crate::Client {
             )
             .await?;
         Ok(response)
+    }
+    /// Whatever [`Client::list_versions`](crate::Client::list_versions) returns, from its first page to its last.
+    pub fn all_versions(
+        &self,
+        request: ListVersionsRequest,
+    ) -> crate::List<ItemVersion> {
+        let client = self.clone();
+        crate::List::new(
+            request.page_token.clone(),
+            move |page_token| {
+                let (client, request) = (
+                    client.clone(),
+                    ListVersionsRequest {
+                        page_token,
+                        ..request.clone()
+                    },
+                );
+                async move {
+                    let page = client.list_versions(request).await?;
+                    Ok((page.versions, page.next_page_token))
+                }
+            },
+        )
     }
 }
 impl crate::retries::UnaryRequest for ListVersionsRequest {
@@ -7132,6 +7180,9 @@ pub mod version_service_client {
         ///
         /// Other reads show only the highest of these, and say in `newer_below` if a lower one is newer. If no version is
         /// visible, the call fails like the one that reads an item of this kind: NOT_FOUND, with `MEMORY_NOT_FOUND` for a memory.
+        ///
+        /// With `with_revisions`, the list also has what each of these versions has replaced at its level. What has expired or
+        /// was erased is gone, and so are the revisions of an item that was deleted, even if another one has its name now.
         pub async fn list_versions(
             &mut self,
             request: impl tonic::IntoRequest<super::ListVersionsRequest>,
@@ -7243,6 +7294,7 @@ impl ::core::fmt::Debug for ItemVersion {
             .field("etag", &self.etag)
             .field("update_time", &self.update_time)
             .field("expire_time", &self.expire_time)
+            .field("replaced", &self.replaced)
             .finish_non_exhaustive()
     }
 }
@@ -7576,6 +7628,9 @@ impl ::core::fmt::Debug for ListVersionsRequest {
         f.debug_struct("ListVersionsRequest")
             .field("kind", &self.kind())
             .field("owner_agent_id", &self.owner_agent_id)
+            .field("with_revisions", &self.with_revisions)
+            .field("page_size", &self.page_size)
+            .field("page_token", &self.page_token)
             .finish_non_exhaustive()
     }
 }

@@ -119,8 +119,10 @@ class Agents(Ground):
         if own is not None or not gone or not self._lives(gone[-1]):
             raise Refused({1: "MEMORY_NOT_FOUND", 3: "BLOCK_NOT_FOUND", 4: "PASSAGE_NOT_FOUND"}[request.kind])
         back = items.setdefault(name, {})[level] = gone.pop()
-        back.updated = self.now
-        back.revision += request.kind != 4
+        if request.kind == 4:
+            back.updated = self.now
+        else:
+            back.revise(self.now)
         return agent_service_pb2.UndeleteItemResponse()
 
     def _ListAuditEvents(self, _: str, ceiling: int, request: audit_service_pb2.ListAuditEventsRequest) -> Untold:
@@ -148,4 +150,5 @@ def _for(ceiling: int, agent: Agent) -> agent_pb2.Agent:
 
 def _is_meant(at: str, version: Version, name: str | None, tags: list[str]) -> bool:
     """Whether an item named *at* has, or in any revision had, a name or one of *tags*."""
-    return name in {at, *version.earlier_names} or not {*version.tags, *version.earlier_tags}.isdisjoint(tags)
+    had = {tag for revision in (version, *version.earlier) for tag in revision.tags}
+    return name in {at, *version.earlier_names} or not had.isdisjoint(tags)

@@ -125,9 +125,8 @@ class Ground:
     ) -> None:
         """The next version of an item, unless it is the same."""
         if (own.content, own.tags, own.expires) != (content, list(tags), expires):
-            own.earlier_tags.update(own.tags)
+            own.revise(self.now + timedelta(microseconds=position))
             own.content, own.tags, own.expires = content, list(tags), expires
-            own.revision, own.updated = own.revision + 1, self.now + timedelta(microseconds=position)
 
     def _new_name(self) -> str:
         """Stands for an id that the server makes."""

@@ -109,7 +109,7 @@ class Memories(Ground):
         if expired := agent.memories.setdefault(new_key, {}).get(taint):
             agent.deleted[1].setdefault((new_key, taint), []).append(expired)
         version.earlier_names.add(key)
-        version.revision, version.updated = version.revision + 1, self.now
+        version.revise(self.now)
         agent.memories[new_key][taint] = version
         revealed: Any = max((at for at in seen if at < taint), default=0)
         return pb.RenameMemoryResponse(memory=_shown(new_key, {taint: version}), revealed=revealed)

@@ -7,6 +7,7 @@ the level above, counts that are remembered without the taint, and a sample over
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,7 +20,7 @@ from muniment_server.search import ranking, search
 from tests.proof.noninterference import level_views, scores
 from tests.proof.noninterference.mutants.scheme import ITEMS, Mutant, Patch, edit, remembering, setting
 
-_READ = ("item", "chunk", "stat", "meaning", "remote_embedding", "embedding_list", "storage")
+_READ = ("item", "revision", "chunk", "stat", "meaning", "remote_embedding", "embedding_list", "storage")
 
 
 def reading_above(low: Classification) -> tuple[str, ...]:
@@ -65,6 +66,7 @@ def widened(admin: psycopg.Connection[Any], relation: str, low: Classification) 
 WIDENED = ("visible", "shared_visible", "visible_chunk", "visible_stat", "storage_size", "deleted_item")
 """The views of a level that end at it, of which each is widened in test_level_views.py."""
 COVERED = {
+    "visible_revision": "what is listed belongs to a visible version, by its level and id: M98",
     "visible_meaning": "what is compared is a visible chunk of the same version",
     "visible_remote_embedding": "whether one above waits is shown in tests/calls/search/test_remote_search.py",
     "visible_embedding_list": "whether one above is counted is shown in tests/calls/search/test_embedding_lists.py",
@@ -78,12 +80,28 @@ _MATRIX = grants.matrix
 _INTERNAL, _CONFIDENTIAL = Classification.INTERNAL.role, Classification.CONFIDENTIAL.role
 
 
-def _matrix_with_statistics_above() -> frozenset[Fact]:
+def _matrix_with_one_above(table: str) -> frozenset[Fact]:
     return _MATRIX() | {
         Fact(_INTERNAL, f"schema {_CONFIDENTIAL}", "USAGE"),
-        Fact(_INTERNAL, f"{_CONFIDENTIAL}.stat", "SELECT"),
-        Fact("view", f"{_INTERNAL}.visible_stat", f"reads {_CONFIDENTIAL}.stat"),
+        Fact(_INTERNAL, f"{_CONFIDENTIAL}.{table}", "SELECT"),
+        Fact("view", f"{_INTERNAL}.visible_{table}", f"reads {_CONFIDENTIAL}.{table}"),
     }
+
+
+def _reading_above(name: str, table: str, *patches: Patch) -> Mutant:
+    """At INTERNAL, the view of a table is that of CONFIDENTIAL."""
+    return Mutant(
+        name,
+        "what is above changes nothing below",
+        (setting(grants, "matrix", functools.partial(_matrix_with_one_above, table)), *patches),
+        damage=(
+            f"GRANT USAGE ON SCHEMA {_CONFIDENTIAL} TO {_INTERNAL}",
+            f"GRANT SELECT ON {_CONFIDENTIAL}.{table} TO {_INTERNAL}",
+            f"""DO $$ BEGIN EXECUTE 'CREATE OR REPLACE VIEW {_INTERNAL}.visible_{table} WITH (security_invoker = true)'
+                      || ' AS ' || pg_get_viewdef('{_CONFIDENTIAL}.visible_{table}'::regclass); END $$""",
+        ),
+        probe=level_views.internal_ends_at_its_level,
+    )
 
 
 _lexical = search._lexical
@@ -119,18 +137,10 @@ _OWN_CHUNKS = (
     "(SELECT count(*) FROM visible_chunk AS own WHERE own.tenant = %(tenant)s AND own.kind = %(kind)s"
     " AND own.agent = (SELECT session.agent FROM session))"
 )
-STATISTICS_ABOVE = Mutant(
-    "M12 the statistics of INTERNAL are those of CONFIDENTIAL, in the grants and in the matrix",
-    "what is above changes nothing below",
-    (setting(grants, "matrix", _matrix_with_statistics_above),),
-    damage=(
-        f"GRANT USAGE ON SCHEMA {_CONFIDENTIAL} TO {_INTERNAL}",
-        f"GRANT SELECT ON {_CONFIDENTIAL}.stat TO {_INTERNAL}",
-        f"""DO $$ BEGIN EXECUTE 'CREATE OR REPLACE VIEW {_INTERNAL}.visible_stat WITH (security_invoker = true) AS '
-                  || pg_get_viewdef('{_CONFIDENTIAL}.visible_stat'::regclass); END $$""",
-    ),
-    probe=level_views.internal_ends_at_its_level,
+STATISTICS_ABOVE = _reading_above(
+    "M12 the statistics of INTERNAL are those of CONFIDENTIAL, in the grants and in the matrix", "stat"
 )
+_OF_A_VISIBLE_VERSION = " AND (old.level, old.item_id) = (live.level, live.item_id)"
 
 
 def _scored(name: str, *patches: Patch) -> Mutant:
@@ -155,6 +165,16 @@ LEVEL_VIEWS = (
         ),
     ),
     STATISTICS_ABOVE,
+    Mutant(
+        "M98 the revisions of any item of the agent are listed",
+        "model",
+        (edit(ITEMS, "list_versions", _OF_A_VISIBLE_VERSION, ""),),
+    ),
+    _reading_above(
+        "M98 the revisions of INTERNAL are those of CONFIDENTIAL, of any item, in the grants and in the matrix",
+        "revision",
+        edit(ITEMS, "list_versions", _OF_A_VISIBLE_VERSION, ""),
+    ),
     Mutant(
         "M78 the counts of a query's words are remembered without the taint",
         "what is above changes nothing below",

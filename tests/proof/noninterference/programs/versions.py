@@ -19,4 +19,10 @@ def about_versions(pen: Pen) -> Call:
     items, alphabet = kinds[kind]
     names = [name for name in items if pen.model.seen(items, name, pen.level)] if pen.chance(0.6) else []
     owner = pen.rng.choice(AGENTS) if kind == 3 and pen.chance(0.4) else ""
-    return "ListVersions", {"kind": kind, "name": pen.rng.choice(names or alphabet), "owner_agent_id": owner}
+    return "ListVersions", {
+        "kind": kind,
+        "name": pen.rng.choice(names or alphabet),
+        "owner_agent_id": owner,
+        "with_revisions": pen.chance(0.6),
+        "page_size": pen.rng.choice((0, 0, 1, 2)),
+    }

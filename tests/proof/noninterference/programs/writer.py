@@ -228,6 +228,7 @@ class Writer:
             ("tier", (1, 2)),
             ("thread", THREADS),
             ("label", LABELS),
+            ("with_revisions", (True, False)),
         ):
             if hasattr(request, name):
                 setattr(request, name, self.rng.choice(values))

@@ -79,7 +79,7 @@ func (x *NewerBelow) GetUpdateTime() *timestamppb.Timestamp {
 	return nil
 }
 
-// One version of one item, as a session sees it.
+// One version of one item, as a session sees it, or an older content of one.
 type ItemVersion struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The text, byte for byte as it was written.
@@ -88,12 +88,14 @@ type ItemVersion struct {
 	Tags []string `protobuf:"bytes,2,rep,name=tags,proto3" json:"tags,omitempty"`
 	// The level of this version: the taint of the session that wrote it.
 	Classification Classification `protobuf:"varint,3,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
-	// Identifies this version. A write with it succeeds only while the session sees this version.
+	// Identifies this version. A write with it succeeds only while the session sees this version: never if it was replaced.
 	Etag string `protobuf:"bytes,4,opt,name=etag,proto3" json:"etag,omitempty"`
 	// When this version was written.
 	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
 	// When it expires. Absent if it never expires.
-	ExpireTime    *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
+	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
+	// Whether a newer revision at the same level has replaced it. Only if ListVersions was asked `with_revisions`.
+	Replaced      bool `protobuf:"varint,7,opt,name=replaced,proto3" json:"replaced,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -170,6 +172,13 @@ func (x *ItemVersion) GetExpireTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *ItemVersion) GetReplaced() bool {
+	if x != nil {
+		return x.Replaced
+	}
+	return false
+}
+
 var File_muniment_v1_version_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_version_proto_rawDesc = "" +
@@ -179,7 +188,7 @@ const file_muniment_v1_version_proto_rawDesc = "" +
 	"NewerBelow\x12C\n" +
 	"\x0eclassification\x18\x01 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\x12;\n" +
 	"\vupdate_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"updateTime\"\x98\x02\n" +
+	"updateTime\"\xb4\x02\n" +
 	"\vItemVersion\x12\x1d\n" +
 	"\acontent\x18\x01 \x01(\tB\x03\x80\x01\x01R\acontent\x12\x17\n" +
 	"\x04tags\x18\x02 \x03(\tB\x03\x80\x01\x01R\x04tags\x12C\n" +
@@ -188,7 +197,8 @@ const file_muniment_v1_version_proto_rawDesc = "" +
 	"\vupdate_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"updateTime\x12;\n" +
 	"\vexpire_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"expireTimeBG\n" +
+	"expireTime\x12\x1a\n" +
+	"\breplaced\x18\a \x01(\bR\breplacedBG\n" +
 	"\vmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (

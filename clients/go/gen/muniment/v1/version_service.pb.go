@@ -31,7 +31,20 @@ type ListVersionsRequest struct {
 	// The agent that owns the item: another one only for a block that is shared with the session's agent.
 	//
 	// The default is the session's agent. If it has no such block, the first agent that shares one with it.
-	OwnerAgentId  string `protobuf:"bytes,3,opt,name=owner_agent_id,json=ownerAgentId,proto3" json:"owner_agent_id,omitempty"`
+	OwnerAgentId string `protobuf:"bytes,3,opt,name=owner_agent_id,json=ownerAgentId,proto3" json:"owner_agent_id,omitempty"`
+	// Whether to list the older revisions of each version, too. Passages have none. Those of a block that is shared with
+	// the session's agent are its owner's, and are not shown: they may be from before it was shared.
+	//
+	// The default is the live versions alone.
+	WithRevisions bool `protobuf:"varint,4,opt,name=with_revisions,json=withRevisions,proto3" json:"with_revisions,omitempty"`
+	// The maximum number of entries to return in one page. A page may hold fewer.
+	//
+	// The default is 50. The maximum is 250; larger values are reduced to 250.
+	PageSize int32 `protobuf:"varint,5,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// The `next_page_token` of the previous page. All other fields must have the same values as in the previous request.
+	//
+	// The default is the first page.
+	PageToken     string `protobuf:"bytes,6,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -87,15 +100,38 @@ func (x *ListVersionsRequest) GetOwnerAgentId() string {
 	return ""
 }
 
+func (x *ListVersionsRequest) GetWithRevisions() bool {
+	if x != nil {
+		return x.WithRevisions
+	}
+	return false
+}
+
+func (x *ListVersionsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListVersionsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
 // The response of ListVersions.
 type ListVersionsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The versions: at most one for each level.
+	// One page of versions: at most one for each level that was not replaced.
 	Versions []*ItemVersion `protobuf:"bytes,1,rep,name=versions,proto3" json:"versions,omitempty"`
-	// The highest level among the entries.
+	// The highest level among the entries. PUBLIC if there are none.
 	Classification Classification `protobuf:"varint,2,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// The token of the next page. Empty on the last page.
+	NextPageToken string `protobuf:"bytes,3,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListVersionsResponse) Reset() {
@@ -142,18 +178,30 @@ func (x *ListVersionsResponse) GetClassification() Classification {
 	return Classification_CLASSIFICATION_UNSPECIFIED
 }
 
+func (x *ListVersionsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
 var File_muniment_v1_version_service_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_version_service_proto_rawDesc = "" +
 	"\n" +
-	"!muniment/v1/version_service.proto\x12\vmuniment.v1\x1a\x17muniment/v1/audit.proto\x1a muniment/v1/classification.proto\x1a\x18muniment/v1/policy.proto\x1a\x19muniment/v1/version.proto\"\x7f\n" +
+	"!muniment/v1/version_service.proto\x12\vmuniment.v1\x1a\x17muniment/v1/audit.proto\x1a muniment/v1/classification.proto\x1a\x18muniment/v1/policy.proto\x1a\x19muniment/v1/version.proto\"\xe2\x01\n" +
 	"\x13ListVersionsRequest\x12)\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x15.muniment.v1.ItemKindR\x04kind\x12\x17\n" +
 	"\x04name\x18\x02 \x01(\tB\x03\x80\x01\x01R\x04name\x12$\n" +
-	"\x0eowner_agent_id\x18\x03 \x01(\tR\fownerAgentId\"\x91\x01\n" +
+	"\x0eowner_agent_id\x18\x03 \x01(\tR\fownerAgentId\x12%\n" +
+	"\x0ewith_revisions\x18\x04 \x01(\bR\rwithRevisions\x12\x1b\n" +
+	"\tpage_size\x18\x05 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x06 \x01(\tR\tpageToken\"\xb9\x01\n" +
 	"\x14ListVersionsResponse\x124\n" +
 	"\bversions\x18\x01 \x03(\v2\x18.muniment.v1.ItemVersionR\bversions\x12C\n" +
-	"\x0eclassification\x18\x02 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification2u\n" +
+	"\x0eclassification\x18\x02 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\x12&\n" +
+	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken2u\n" +
 	"\x0eVersionService\x12c\n" +
 	"\fListVersions\x12 .muniment.v1.ListVersionsRequest\x1a!.muniment.v1.ListVersionsResponse\"\x0e\xc2\xc1\x18\a\n" +
 	"\x01\x02\x10\x01\x18\x01\x90\x02\x01BG\n" +

@@ -32,6 +32,9 @@ type VersionServiceClient interface {
 	//
 	// Other reads show only the highest of these, and say in `newer_below` if a lower one is newer. If no version is
 	// visible, the call fails like the one that reads an item of this kind: NOT_FOUND, with `MEMORY_NOT_FOUND` for a memory.
+	//
+	// With `with_revisions`, the list also has what each of these versions has replaced at its level. What has expired or
+	// was erased is gone, and so are the revisions of an item that was deleted, even if another one has its name now.
 	ListVersions(ctx context.Context, in *ListVersionsRequest, opts ...grpc.CallOption) (*ListVersionsResponse, error)
 }
 
@@ -63,6 +66,9 @@ type VersionServiceServer interface {
 	//
 	// Other reads show only the highest of these, and say in `newer_below` if a lower one is newer. If no version is
 	// visible, the call fails like the one that reads an item of this kind: NOT_FOUND, with `MEMORY_NOT_FOUND` for a memory.
+	//
+	// With `with_revisions`, the list also has what each of these versions has replaced at its level. What has expired or
+	// was erased is gone, and so are the revisions of an item that was deleted, even if another one has its name now.
 	ListVersions(context.Context, *ListVersionsRequest) (*ListVersionsResponse, error)
 	mustEmbedUnimplementedVersionServiceServer()
 }

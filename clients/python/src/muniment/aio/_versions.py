@@ -7,11 +7,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from muniment import _convert
-from muniment._versions import _version
+from muniment._versions import _version_page
 from muniment.aio._calls import Calls
+from muniment.aio._listing import Listing
 from muniment.v1 import version_service_pb2 as pb
 from muniment.v1.version_service_pb2_grpc import VersionServiceStub
-from muniment.values import ItemKind, ItemVersion
+from muniment.values import ItemKind, ItemVersion, VersionPage
 
 if TYPE_CHECKING:
     from muniment.v1.version_service_pb2_grpc import VersionServiceAsyncStub
@@ -26,15 +27,54 @@ class Versions:
     def _versions(self) -> VersionServiceAsyncStub:
         return VersionServiceStub(self._calls.channel)
 
-    async def list_versions(
-        self, kind: ItemKind, name: str, *, owner_agent_id: str | None = None, timeout: float | None = None
-    ) -> tuple[ItemVersion, ...]:
+    def list_versions(
+        self,
+        kind: ItemKind,
+        name: str,
+        *,
+        owner_agent_id: str | None = None,
+        with_revisions: bool = False,
+        page_size: int = 0,
+        timeout: float | None = None,
+    ) -> Listing[ItemVersion]:
         """The version of one item at each visible level, newest first. Other reads show only the highest.
 
         *name* is the key of a memory, the label of a block, or the id of a note or passage. *owner_agent_id* is for
-        blocks of other agents. NotFound: no version is visible.
+        blocks of other agents. *with_revisions* adds what each version has `replaced` at its level, except for blocks
+        of other agents. *timeout* is for each page. NotFound: no version is visible. TaintChanged: see `Listing.all`.
         """
-        request = _convert.message(
-            pb.ListVersionsRequest, kind=_convert.kind_to_proto(kind), name=name, owner_agent_id=owner_agent_id or ""
+        return Listing(
+            lambda token: self.list_versions_page(
+                kind,
+                name,
+                owner_agent_id=owner_agent_id,
+                with_revisions=with_revisions,
+                page_size=page_size,
+                page_token=token,
+                timeout=timeout,
+            ),
+            lambda page: page.versions,
         )
-        return tuple(map(_version, (await self._calls(self._versions.ListVersions, request, timeout)).versions))
+
+    async def list_versions_page(
+        self,
+        kind: ItemKind,
+        name: str,
+        *,
+        owner_agent_id: str | None = None,
+        with_revisions: bool = False,
+        page_size: int = 0,
+        page_token: str = "",
+        timeout: float | None = None,
+    ) -> VersionPage:
+        """One page, and the highest level in it. A *page_size* of 0 means 50; the most is 250."""
+        request = _convert.message(
+            pb.ListVersionsRequest,
+            kind=_convert.kind_to_proto(kind),
+            name=name,
+            owner_agent_id=owner_agent_id or "",
+            with_revisions=with_revisions,
+            page_size=page_size,
+            page_token=page_token,
+        )
+        return _version_page(await self._calls(self._versions.ListVersions, request, timeout))

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import click
 
-from muniment import SessionClient
+from muniment import ItemKind, SessionClient
 from muniment.cli.connect import with_session
 from muniment.cli.content import CONTENT, ETAG, LIMIT, STANDARD_INPUT, first, print_deleted, read_content, shown
 from muniment.cli.failures import Discreet
@@ -14,6 +14,7 @@ from muniment.cli.groups import Group
 from muniment.cli.output import Output, with_output
 from muniment.cli.parameters import LINE, TEXT
 from muniment.cli.sharing import SHARING
+from muniment.cli.versions import versions_of
 
 _LIST_COLUMNS = ("label", "owner_agent_id", "shared", "classification", "update_time", "content")
 _COLUMNS = ("label", "owner_agent_id", "shared", "classification", "update_time", "etag")
@@ -170,3 +171,4 @@ def delete(session: SessionClient, label: str, etag: str | None) -> None:
 
 for _command in SHARING:
     block.add_command(_command)
+block.add_command(versions_of(ItemKind.BLOCK, "LABEL", example="personality"))

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import click
 
-from muniment import MemoryResult, SessionClient
+from muniment import ItemKind, MemoryResult, SessionClient
 from muniment.cli.connect import with_session
 from muniment.cli.content import (
     ANY_TAG,
@@ -30,6 +30,7 @@ from muniment.cli.failures import Discreet
 from muniment.cli.groups import Group
 from muniment.cli.output import Output, Row, with_output
 from muniment.cli.parameters import TEXT
+from muniment.cli.versions import versions_of
 
 _LIST_COLUMNS = ("key", "classification", "tags", "update_time", "content")
 _SAVED_COLUMNS = ("key", "classification", "tags", "update_time", "expire_time", "etag")
@@ -188,6 +189,9 @@ def delete(session: SessionClient, key: str | None, tag: str | None, etag: str |
         print_deleted(session.delete_memory(key, etag=etag))
     elif tag is not None:
         delete_all(lambda: session.delete_memories(tag), "memory", "memories")
+
+
+memory.add_command(versions_of(ItemKind.MEMORY, "KEY", example="plan"))
 
 
 def _found(result: MemoryResult) -> Row:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from muniment import NotePage, NoteResult, NoteWritten, SessionClient, Tier
+from muniment import ItemKind, NotePage, NoteResult, NoteWritten, SessionClient, Tier
 from muniment.cli import edits
 from muniment.cli.budget import report_budget, usage_in_words
 from muniment.cli.connect import with_session
@@ -28,6 +28,7 @@ from muniment.cli.failures import Discreet
 from muniment.cli.groups import Group
 from muniment.cli.output import Output, Row, print_note, with_output
 from muniment.cli.parameters import FILE, TEXT
+from muniment.cli.versions import versions_of
 
 _LIST_COLUMNS = ("note_id", "classification", "update_time", "content")
 _WRITTEN_COLUMNS = ("note_id", "tier", "classification", "update_time", "etag")
@@ -203,6 +204,9 @@ def edit(session: SessionClient, output: Output, file: Path, tier: Tier, validat
         if edited.notes:
             output.rows(map(asdict, edited.notes), _WRITTEN_COLUMNS)
         print_note(usage_in_words(edited.usage))
+
+
+note.add_command(versions_of(ItemKind.NOTE, "NOTE_ID", example="0c9a4c43-5d8f-4b05-a3ac-5f2a6b1d0e11"))
 
 
 def _pages(session: SessionClient, tier: Tier) -> Iterator[NotePage]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from muniment import PassageResult, SessionClient
+from muniment import ItemKind, PassageResult, SessionClient
 from muniment.cli.connect import with_session
 from muniment.cli.content import (
     ANY_TAG,
@@ -31,6 +31,7 @@ from muniment.cli.failures import Discreet
 from muniment.cli.groups import Group
 from muniment.cli.output import Output, Row, with_output
 from muniment.cli.parameters import TEXT, TIME
+from muniment.cli.versions import versions_of
 
 _COLUMNS = ("passage_id", "classification", "event_time", "thread", "author", "tags", "expire_time")
 _LIST_COLUMNS = ("passage_id", "classification", "event_time", "thread", "author", "tags", "content")
@@ -177,6 +178,9 @@ def delete(session: SessionClient, passage_id: str | None, tag: str | None, thre
         print_deleted(session.delete_passage(passage_id))
     else:
         delete_all(lambda: session.delete_passages(tag=tag, thread=thread), "passage", "passages")
+
+
+passage.add_command(versions_of(ItemKind.PASSAGE, "PASSAGE_ID", example="7c1d2a5e-0b7c-4f0e-9a55-6a8f0a1f7f10"))
 
 
 def _found(result: PassageResult) -> Row:

@@ -281,7 +281,7 @@ class VersionTools(Tools):
 
         Compare them before you rely on either. To settle it, write what is right under the same key, label or id.
         """
-        found = self._session.list_versions(ItemKind[kind.upper()], name)
+        found = undisturbed(lambda: list(self._session.list_versions(ItemKind[kind.upper()], name)))
         return results.Versions(classification=self._level(found), versions=list(map(results.version, found)))
 
 

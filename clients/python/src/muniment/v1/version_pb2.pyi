@@ -51,7 +51,7 @@ class NewerBelow(message.Message):
 
 @typing.final
 class ItemVersion(message.Message):
-    """One version of one item, as a session sees it."""
+    """One version of one item, as a session sees it, or an older content of one."""
 
     DESCRIPTOR: descriptor.Descriptor
 
@@ -61,12 +61,15 @@ class ItemVersion(message.Message):
     ETAG_FIELD_NUMBER: builtins.int
     UPDATE_TIME_FIELD_NUMBER: builtins.int
     EXPIRE_TIME_FIELD_NUMBER: builtins.int
+    REPLACED_FIELD_NUMBER: builtins.int
     content: builtins.str
     """The text, byte for byte as it was written."""
     classification: classification_pb2.Classification.ValueType
     """The level of this version: the taint of the session that wrote it."""
     etag: builtins.str
-    """Identifies this version. A write with it succeeds only while the session sees this version."""
+    """Identifies this version. A write with it succeeds only while the session sees this version: never if it was replaced."""
+    replaced: builtins.bool
+    """Whether a newer revision at the same level has replaced it. Only if ListVersions was asked `with_revisions`."""
     @builtins.property
     def tags(self) -> containers.RepeatedScalarFieldContainer[builtins.str]:
         """Labels to list and search by, in the order they were given. Notes and blocks have none."""
@@ -88,9 +91,10 @@ class ItemVersion(message.Message):
         etag: builtins.str = ...,
         update_time: timestamp_pb2.Timestamp | None = ...,
         expire_time: timestamp_pb2.Timestamp | None = ...,
+        replaced: builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["expire_time", b"expire_time", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "content", b"content", "etag", b"etag", "expire_time", b"expire_time", "tags", b"tags", "update_time", b"update_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "content", b"content", "etag", b"etag", "expire_time", b"expire_time", "replaced", b"replaced", "tags", b"tags", "update_time", b"update_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...

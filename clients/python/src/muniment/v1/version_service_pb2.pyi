@@ -30,6 +30,9 @@ class ListVersionsRequest(message.Message):
     KIND_FIELD_NUMBER: builtins.int
     NAME_FIELD_NUMBER: builtins.int
     OWNER_AGENT_ID_FIELD_NUMBER: builtins.int
+    WITH_REVISIONS_FIELD_NUMBER: builtins.int
+    PAGE_SIZE_FIELD_NUMBER: builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: builtins.int
     kind: audit_pb2.ItemKind.ValueType
     """The kind of the item."""
     name: builtins.str
@@ -39,16 +42,35 @@ class ListVersionsRequest(message.Message):
 
     The default is the session's agent. If it has no such block, the first agent that shares one with it.
     """
+    with_revisions: builtins.bool
+    """Whether to list the older revisions of each version, too. Passages have none. Those of a block that is shared with
+    the session's agent are its owner's, and are not shown: they may be from before it was shared.
+
+    The default is the live versions alone.
+    """
+    page_size: builtins.int
+    """The maximum number of entries to return in one page. A page may hold fewer.
+
+    The default is 50. The maximum is 250; larger values are reduced to 250.
+    """
+    page_token: builtins.str
+    """The `next_page_token` of the previous page. All other fields must have the same values as in the previous request.
+
+    The default is the first page.
+    """
     def __init__(
         self,
         *,
         kind: audit_pb2.ItemKind.ValueType = ...,
         name: builtins.str = ...,
         owner_agent_id: builtins.str = ...,
+        with_revisions: builtins.bool = ...,
+        page_size: builtins.int = ...,
+        page_token: builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["kind", b"kind", "name", b"name", "owner_agent_id", b"owner_agent_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["kind", b"kind", "name", b"name", "owner_agent_id", b"owner_agent_id", "page_size", b"page_size", "page_token", b"page_token", "with_revisions", b"with_revisions"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -60,20 +82,24 @@ class ListVersionsResponse(message.Message):
 
     VERSIONS_FIELD_NUMBER: builtins.int
     CLASSIFICATION_FIELD_NUMBER: builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: builtins.int
     classification: classification_pb2.Classification.ValueType
-    """The highest level among the entries."""
+    """The highest level among the entries. PUBLIC if there are none."""
+    next_page_token: builtins.str
+    """The token of the next page. Empty on the last page."""
     @builtins.property
     def versions(self) -> containers.RepeatedCompositeFieldContainer[version_pb2.ItemVersion]:
-        """The versions: at most one for each level."""
+        """One page of versions: at most one for each level that was not replaced."""
 
     def __init__(
         self,
         *,
         versions: abc.Iterable[version_pb2.ItemVersion] | None = ...,
         classification: classification_pb2.Classification.ValueType = ...,
+        next_page_token: builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "versions", b"versions"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "next_page_token", b"next_page_token", "versions", b"versions"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...

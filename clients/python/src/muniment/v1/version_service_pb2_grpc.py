@@ -51,6 +51,9 @@ class VersionServiceServicer(object):
 
         Other reads show only the highest of these, and say in `newer_below` if a lower one is newer. If no version is
         visible, the call fails like the one that reads an item of this kind: NOT_FOUND, with `MEMORY_NOT_FOUND` for a memory.
+
+        With `with_revisions`, the list also has what each of these versions has replaced at its level. What has expired or
+        was erased is gone, and so are the revisions of an item that was deleted, even if another one has its name now.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

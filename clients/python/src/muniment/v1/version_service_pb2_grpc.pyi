@@ -38,6 +38,9 @@ class VersionServiceStub:
 
     Other reads show only the highest of these, and say in `newer_below` if a lower one is newer. If no version is
     visible, the call fails like the one that reads an item of this kind: NOT_FOUND, with `MEMORY_NOT_FOUND` for a memory.
+
+    With `with_revisions`, the list also has what each of these versions has replaced at its level. What has expired or
+    was erased is gone, and so are the revisions of an item that was deleted, even if another one has its name now.
     """
 
 @_typing.type_check_only
@@ -50,6 +53,9 @@ class VersionServiceAsyncStub(VersionServiceStub):
 
     Other reads show only the highest of these, and say in `newer_below` if a lower one is newer. If no version is
     visible, the call fails like the one that reads an item of this kind: NOT_FOUND, with `MEMORY_NOT_FOUND` for a memory.
+
+    With `with_revisions`, the list also has what each of these versions has replaced at its level. What has expired or
+    was erased is gone, and so are the revisions of an item that was deleted, even if another one has its name now.
     """
 
 class VersionServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -65,6 +71,9 @@ class VersionServiceServicer(metaclass=_abc_1.ABCMeta):
 
         Other reads show only the highest of these, and say in `newer_below` if a lower one is newer. If no version is
         visible, the call fails like the one that reads an item of this kind: NOT_FOUND, with `MEMORY_NOT_FOUND` for a memory.
+
+        With `with_revisions`, the list also has what each of these versions has replaced at its level. What has expired or
+        was erased is gone, and so are the revisions of an item that was deleted, even if another one has its name now.
         """
 
 def add_VersionServiceServicer_to_server(servicer: VersionServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

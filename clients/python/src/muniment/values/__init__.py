@@ -49,7 +49,7 @@ from muniment.values.passages import (
     PassageSearchResults,
 )
 from muniment.values.prompts import Prompt, PromptSection, PromptSectionKind
-from muniment.values.versions import ItemVersion, NewerBelow
+from muniment.values.versions import ItemVersion, NewerBelow, VersionPage
 
 __all__ = [
     "AddNote",
@@ -95,4 +95,5 @@ __all__ = [
     "Tier",
     "UpdateNote",
     "Usage",
+    "VersionPage",
 ]

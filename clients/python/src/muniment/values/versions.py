@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -18,7 +19,7 @@ class NewerBelow:
 
 @dataclass(frozen=True, slots=True)
 class ItemVersion:
-    """The version of an item at one level. Notes and blocks have no tags."""
+    """The version of an item at one level, or what it has replaced there. Notes and blocks have no tags."""
 
     content: str = field(repr=False)
     tags: tuple[str, ...] = field(repr=False)
@@ -26,3 +27,20 @@ class ItemVersion:
     etag: str
     update_time: datetime
     expire_time: datetime | None
+    replaced: bool
+    """Whether a newer revision has replaced it: only in lists with revisions."""
+
+
+@dataclass(frozen=True, slots=True)
+class VersionPage:
+    """One page of versions. *classification* is the highest level among them, PUBLIC if there are none."""
+
+    versions: tuple[ItemVersion, ...]
+    next_page_token: str = field(repr=False)
+    classification: Classification
+
+    def __iter__(self) -> Iterator[ItemVersion]:
+        return iter(self.versions)
+
+    def __len__(self) -> int:
+        return len(self.versions)

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file muniment/v1/version.proto.
  */
 export const file_muniment_v1_version: GenFile = /*@__PURE__*/
-  fileDesc("ChltdW5pbWVudC92MS92ZXJzaW9uLnByb3RvEgttdW5pbWVudC52MSJyCgpOZXdlckJlbG93EjMKDmNsYXNzaWZpY2F0aW9uGAEgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb24SLwoLdXBkYXRlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wItsBCgtJdGVtVmVyc2lvbhIUCgdjb250ZW50GAEgASgJQgOAAQESEQoEdGFncxgCIAMoCUIDgAEBEjMKDmNsYXNzaWZpY2F0aW9uGAMgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb24SDAoEZXRhZxgEIAEoCRIvCgt1cGRhdGVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQkcKC211bmltZW50LnYxUAFaNm11bmltZW50LmV4YW1wbGUvY2xpZW50cy9nby9nZW4vbXVuaW1lbnQvdjE7bXVuaW1lbnR2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_muniment_v1_classification]);
+  fileDesc("ChltdW5pbWVudC92MS92ZXJzaW9uLnByb3RvEgttdW5pbWVudC52MSJyCgpOZXdlckJlbG93EjMKDmNsYXNzaWZpY2F0aW9uGAEgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb24SLwoLdXBkYXRlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIu0BCgtJdGVtVmVyc2lvbhIUCgdjb250ZW50GAEgASgJQgOAAQESEQoEdGFncxgCIAMoCUIDgAEBEjMKDmNsYXNzaWZpY2F0aW9uGAMgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb24SDAoEZXRhZxgEIAEoCRIvCgt1cGRhdGVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHJlcGxhY2VkGAcgASgIQkcKC211bmltZW50LnYxUAFaNm11bmltZW50LmV4YW1wbGUvY2xpZW50cy9nby9nZW4vbXVuaW1lbnQvdjE7bXVuaW1lbnR2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_muniment_v1_classification]);
 
 /**
  * Says that a version at a lower level is newer than the one that is shown, such as a correction. ListVersions shows it.
@@ -47,7 +47,7 @@ export const NewerBelowSchema: GenMessage<NewerBelow> = /*@__PURE__*/
   messageDesc(file_muniment_v1_version, 0);
 
 /**
- * One version of one item, as a session sees it.
+ * One version of one item, as a session sees it, or an older content of one.
  *
  * @generated from message muniment.v1.ItemVersion
  */
@@ -74,7 +74,7 @@ export type ItemVersion = Message<"muniment.v1.ItemVersion"> & {
   classification: Classification;
 
   /**
-   * Identifies this version. A write with it succeeds only while the session sees this version.
+   * Identifies this version. A write with it succeeds only while the session sees this version: never if it was replaced.
    *
    * @generated from field: string etag = 4;
    */
@@ -93,6 +93,13 @@ export type ItemVersion = Message<"muniment.v1.ItemVersion"> & {
    * @generated from field: google.protobuf.Timestamp expire_time = 6;
    */
   expireTime?: Timestamp | undefined;
+
+  /**
+   * Whether a newer revision at the same level has replaced it. Only if ListVersions was asked `with_revisions`.
+   *
+   * @generated from field: bool replaced = 7;
+   */
+  replaced: boolean;
 };
 
 /**

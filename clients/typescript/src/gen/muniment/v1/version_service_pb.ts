@@ -17,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file muniment/v1/version_service.proto.
  */
 export const file_muniment_v1_version_service: GenFile = /*@__PURE__*/
-  fileDesc("CiFtdW5pbWVudC92MS92ZXJzaW9uX3NlcnZpY2UucHJvdG8SC211bmltZW50LnYxImUKE0xpc3RWZXJzaW9uc1JlcXVlc3QSIwoEa2luZBgBIAEoDjIVLm11bmltZW50LnYxLkl0ZW1LaW5kEhEKBG5hbWUYAiABKAlCA4ABARIWCg5vd25lcl9hZ2VudF9pZBgDIAEoCSJ3ChRMaXN0VmVyc2lvbnNSZXNwb25zZRIqCgh2ZXJzaW9ucxgBIAMoCzIYLm11bmltZW50LnYxLkl0ZW1WZXJzaW9uEjMKDmNsYXNzaWZpY2F0aW9uGAIgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb24ydQoOVmVyc2lvblNlcnZpY2USYwoMTGlzdFZlcnNpb25zEiAubXVuaW1lbnQudjEuTGlzdFZlcnNpb25zUmVxdWVzdBohLm11bmltZW50LnYxLkxpc3RWZXJzaW9uc1Jlc3BvbnNlIg6QAgHCwRgHCgECEAEYAUJHCgttdW5pbWVudC52MVABWjZtdW5pbWVudC5leGFtcGxlL2NsaWVudHMvZ28vZ2VuL211bmltZW50L3YxO211bmltZW50djFiBnByb3RvMw", [file_muniment_v1_audit, file_muniment_v1_classification, file_muniment_v1_policy, file_muniment_v1_version]);
+  fileDesc("CiFtdW5pbWVudC92MS92ZXJzaW9uX3NlcnZpY2UucHJvdG8SC211bmltZW50LnYxIqQBChNMaXN0VmVyc2lvbnNSZXF1ZXN0EiMKBGtpbmQYASABKA4yFS5tdW5pbWVudC52MS5JdGVtS2luZBIRCgRuYW1lGAIgASgJQgOAAQESFgoOb3duZXJfYWdlbnRfaWQYAyABKAkSFgoOd2l0aF9yZXZpc2lvbnMYBCABKAgSEQoJcGFnZV9zaXplGAUgASgFEhIKCnBhZ2VfdG9rZW4YBiABKAkikAEKFExpc3RWZXJzaW9uc1Jlc3BvbnNlEioKCHZlcnNpb25zGAEgAygLMhgubXVuaW1lbnQudjEuSXRlbVZlcnNpb24SMwoOY2xhc3NpZmljYXRpb24YAiABKA4yGy5tdW5pbWVudC52MS5DbGFzc2lmaWNhdGlvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAkydQoOVmVyc2lvblNlcnZpY2USYwoMTGlzdFZlcnNpb25zEiAubXVuaW1lbnQudjEuTGlzdFZlcnNpb25zUmVxdWVzdBohLm11bmltZW50LnYxLkxpc3RWZXJzaW9uc1Jlc3BvbnNlIg6QAgHCwRgHCgECEAEYAUJHCgttdW5pbWVudC52MVABWjZtdW5pbWVudC5leGFtcGxlL2NsaWVudHMvZ28vZ2VuL211bmltZW50L3YxO211bmltZW50djFiBnByb3RvMw", [file_muniment_v1_audit, file_muniment_v1_classification, file_muniment_v1_policy, file_muniment_v1_version]);
 
 /**
  * The request of ListVersions.
@@ -47,6 +47,34 @@ export type ListVersionsRequest = Message<"muniment.v1.ListVersionsRequest"> & {
    * @generated from field: string owner_agent_id = 3;
    */
   ownerAgentId: string;
+
+  /**
+   * Whether to list the older revisions of each version, too. Passages have none. Those of a block that is shared with
+   * the session's agent are its owner's, and are not shown: they may be from before it was shared.
+   *
+   * The default is the live versions alone.
+   *
+   * @generated from field: bool with_revisions = 4;
+   */
+  withRevisions: boolean;
+
+  /**
+   * The maximum number of entries to return in one page. A page may hold fewer.
+   *
+   * The default is 50. The maximum is 250; larger values are reduced to 250.
+   *
+   * @generated from field: int32 page_size = 5;
+   */
+  pageSize: number;
+
+  /**
+   * The `next_page_token` of the previous page. All other fields must have the same values as in the previous request.
+   *
+   * The default is the first page.
+   *
+   * @generated from field: string page_token = 6;
+   */
+  pageToken: string;
 };
 
 /**
@@ -63,18 +91,25 @@ export const ListVersionsRequestSchema: GenMessage<ListVersionsRequest> = /*@__P
  */
 export type ListVersionsResponse = Message<"muniment.v1.ListVersionsResponse"> & {
   /**
-   * The versions: at most one for each level.
+   * One page of versions: at most one for each level that was not replaced.
    *
    * @generated from field: repeated muniment.v1.ItemVersion versions = 1;
    */
   versions: ItemVersion[];
 
   /**
-   * The highest level among the entries.
+   * The highest level among the entries. PUBLIC if there are none.
    *
    * @generated from field: muniment.v1.Classification classification = 2;
    */
   classification: Classification;
+
+  /**
+   * The token of the next page. Empty on the last page.
+   *
+   * @generated from field: string next_page_token = 3;
+   */
+  nextPageToken: string;
 };
 
 /**
@@ -95,6 +130,9 @@ export const VersionService: GenService<{
    *
    * Other reads show only the highest of these, and say in `newer_below` if a lower one is newer. If no version is
    * visible, the call fails like the one that reads an item of this kind: NOT_FOUND, with `MEMORY_NOT_FOUND` for a memory.
+   *
+   * With `with_revisions`, the list also has what each of these versions has replaced at its level. What has expired or
+   * was erased is gone, and so are the revisions of an item that was deleted, even if another one has its name now.
    *
    * @generated from rpc muniment.v1.VersionService.ListVersions
    */
