@@ -33,7 +33,9 @@ def _from_now(_context: click.Context, _parameter: click.Parameter, length: time
 
 
 CONTENT = click.argument("content", required=False, default=STANDARD_INPUT, type=TEXT)
-TAGS = click.option("--tag", "tags", multiple=True, type=TEXT, help="A tag of the item. May be repeated.")
+TAGS = click.option(
+    "--tag", "tags", multiple=True, type=TEXT, help="A tag of the item, commas included. May be repeated."
+)
 WITH_TAGS = click.option(
     "--tag", "tags", multiple=True, type=TEXT, help="Only items with this tag. If repeated, with all of them."
 )

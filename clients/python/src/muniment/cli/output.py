@@ -12,10 +12,11 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import Enum
+from itertools import chain
 from typing import Any
 
 import click
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -24,10 +25,13 @@ from muniment.cli.highlight import highlight
 Row = Mapping[str, Any]
 
 LEVEL_STYLES = {"PUBLIC": "green", "INTERNAL": "cyan", "CONFIDENTIAL": "yellow", "RESTRICTED": "bold red"}
-_MAX_CELL_CHARS = 200
-_MAX_WIDTH = 1_000_000
-"""More columns than any terminal has."""
-_MAY_WRAP = {"content", "snippet", "preview", "tags", "thread", "author", "reason", "display_name"}
+_TEXTS = {
+    "content", "snippet", "preview", "tags", "thread", "author", "reason", "display_name", "key", "name", "label",
+    "tenant", "changed",
+}  # fmt: skip
+_LEAST = {"text": 24, "id": 36, "other": 64}
+"""The longest value of each kind of column that a table never folds. An id is a UUID, or a longer name."""
+_GAP = 2
 _STEERING = {"Cc", "Cf", "Zl", "Zp"}
 
 
@@ -54,7 +58,8 @@ class Output:
         if not self.on_terminal:
             self._lines([row], columns)
             return
-        Console(stderr=self.beside).print(_stacked(row, columns))
+        console = Console(stderr=self.beside)
+        console.print(_stacked(row, columns, console))
 
     def line(self, row: Row, columns: Sequence[str]) -> None:
         """Show one row at once, as a line even on a terminal."""
@@ -78,47 +83,74 @@ class Output:
             sys.stdout.buffer.flush()
 
     def _table(self, rows: Iterable[Row], columns: Sequence[str], query: str) -> None:
-        rows = iter(rows)
-        first = next(rows, None)
-        if first is None:
+        every = [*rows]
+        if not every:
             print_note("none")
             return
-        every = [first, *rows]
-        table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-        for column in columns:
-            title = _title(column)
-            table.add_column(title, no_wrap=column not in _MAY_WRAP, overflow="fold", min_width=len(title))
-        for row in every:
-            table.add_row(*_cells(row, columns, query, longest=_MAX_CELL_CHARS))
         console = Console(stderr=self.beside)
-        unbounded = console.options.update(width=_MAX_WIDTH)  # rich measures no wider than its options allow
-        if console.measure(table, options=unbounded).minimum <= console.width:
-            console.print(table)
-            return
-        for row in every:  # too narrow for a table: ids and levels must not be cut
-            filled = [column for column in columns if _cell(row[column])]
-            console.print(_stacked(row, filled, query), "")
+        console.print(as_table(every, columns, console, query))
 
     def _lines(self, rows: Iterable[Row], columns: Sequence[str]) -> None:
         for row in rows:
             if self.as_json:
                 click.echo(json.dumps(_jsonable(row)), err=self.beside)
             else:
-                click.echo("\t".join(harmless(_cell(row[column])) for column in columns), err=self.beside)
+                click.echo("\t".join(_cell(row[column]) for column in columns), err=self.beside)
 
 
-def _stacked(row: Row, columns: Sequence[str], query: str = "") -> Table:
+def as_table(rows: Sequence[Row], columns: Sequence[str], console: Console, query: str = "") -> RenderableType:
+    """A table without the columns that are empty in all rows. Lines for each row, if the terminal is too narrow."""
+    filled = [column for column in columns if any(_cell(row[column]) for row in rows)]
+    cells = [[*_cells(row, filled, console, query)] for row in rows]
+    widths = _widths(filled, cells, console.width)
+    if widths is None:
+        return Group(*chain.from_iterable((_stacked(row, filled, console, query), "") for row in rows))
+    table = Table(box=None, padding=(0, _GAP, 0, 0), header_style="dim")
+    for column, width in zip(filled, widths, strict=True):
+        table.add_column(_title(column), width=width, overflow="fold")
+    for row in cells:
+        table.add_row(*row)
+    return table
+
+
+def _widths(columns: Sequence[str], cells: Sequence[Sequence[Text]], room: int) -> list[int] | None:
+    """The width of each column of a table. None if *room* is too narrow for a table that one can read.
+
+    Where there is no room for all of a text, it is folded.
+    """
+    needed = [max(len(_title(column)), *(row[i].cell_len for row in cells)) for i, column in enumerate(columns)]
+    widths = [min(need, max(len(_title(each)), _least(each))) for need, each in zip(needed, columns, strict=True)]
+    left = room - sum(widths) - _GAP * len(widths)
+    if left < 0:
+        return None
+    growing = sorted(range(len(widths)), key=lambda i: needed[i] - widths[i])
+    for others, i in zip(reversed(range(len(widths))), growing, strict=True):
+        grown = min(needed[i] - widths[i], left // (others + 1))
+        widths[i] += grown
+        left -= grown
+    return widths
+
+
+def _least(column: str) -> int:
+    return _LEAST["text" if column in _TEXTS else "id" if column.endswith("_id") else "other"]
+
+
+def _stacked(row: Row, columns: Sequence[str], console: Console, query: str = "") -> Table:
     """One row, a line for each column."""
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim")
-    for column, cell in zip(columns, _cells(row, columns, query, longest=None), strict=True):
+    grid = Table.grid(padding=(0, _GAP))
+    grid.add_column(style="dim", overflow="fold")
+    grid.add_column(overflow="fold")
+    for column, cell in zip(columns, _cells(row, columns, console, query, kept="\\\n"), strict=True):
         grid.add_row(_title(column), cell)
     return grid
 
 
-def _cells(row: Row, columns: Sequence[str], query: str, *, longest: int | None) -> Iterator[Text]:
+def _cells(row: Row, columns: Sequence[str], console: Console, query: str, kept: str = "\\") -> Iterator[Text]:
     for column in columns:
-        cell = _styled(row[column], longest=longest)
+        value = row[column]
+        # What the terminal cannot show is escaped before it is measured.
+        shown = _cell(value, kept).encode(console.encoding, "backslashreplace").decode(console.encoding)
+        cell = Text(shown, style=LEVEL_STYLES.get(shown, "") if isinstance(value, Enum) else "")
         if column == "snippet":
             highlight(cell, query)
         yield cell
@@ -149,7 +181,8 @@ def _title(column: str) -> str:
     return column.replace("_", " ")
 
 
-def _cell(value: object) -> str:
+def _cell(value: object, kept: str = "") -> str:
+    """*value* as text without control characters. Those in *kept* stay."""
     match value:
         case None:
             return ""
@@ -158,10 +191,10 @@ def _cell(value: object) -> str:
         case datetime():
             return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
         case tuple():
-            return ", ".join(map(str, value))
+            return ", ".join(harmless(str(each)).replace(",", r"\,") for each in value)
         case float():
             return f"{value:.3f}"
-    return str(value)
+    return harmless(str(value), kept=kept)
 
 
 def _jsonable(value: Any) -> Any:
@@ -177,13 +210,6 @@ def _jsonable(value: Any) -> Any:
         case None | str() | bool() | int() | float():
             return value
     return str(value)
-
-
-def _styled(value: object, *, longest: int | None) -> Text:
-    cell = _cell(value)
-    shown = cell if longest is None or len(cell) <= longest else cell[: longest - 1] + "…"
-    kept = "\\\n" if longest is None else "\\"
-    return Text(harmless(shown, kept=kept), style=LEVEL_STYLES.get(cell, "") if isinstance(value, Enum) else "")
 
 
 def harmless(text: str, *, kept: str = "") -> str:
