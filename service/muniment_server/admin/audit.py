@@ -15,7 +15,7 @@ from google.protobuf.json_format import ParseDict, ParseError
 from muniment.cli.content import confirm
 from muniment.cli.failures import Failure
 from muniment.cli.groups import Group
-from muniment.cli.output import Output, print_note, with_output
+from muniment.cli.output import Output, Row, print_note, with_output
 from muniment.cli.parameters import DURATION, TEXT
 from muniment.v1 import audit_pb2
 from muniment_server.admin.connection import Operator
@@ -37,6 +37,7 @@ _COLUMNS = (
     "time", "classification", "method", "outcome", "agent_id", "session_id", "kind", "result_count", "reason",
     "host_key_id", "item_id", "revision",
 )  # fmt: skip
+_SHORT = ("time", "level", "method", "outcome", "agent", "caller")
 _CHECKPOINT = ("tenant", "classification", "seal_number", "event_count", "head_hash")
 _VERIFIED = ("classification", "seals", "events", "removed", "unsealed", "problems")
 
@@ -57,10 +58,16 @@ def audit() -> None:
 @click.option("--agent", type=TEXT, metavar="NAME", help="Only rows of this agent.")
 @click.option("--session", type=click.UUID, metavar="ID", help="Only rows of this session.")
 @click.option("--limit", type=click.IntRange(1, 100_000), default=50, show_default=True, help="How many rows.")
+@click.option("--wide", is_flag=True, help="At a terminal, show all columns.")
 @with_output
 @with_operator
-def list_(operator: Operator, output: Output, tenant: str, agent: str | None, session: UUID | None, limit: int) -> None:
+def list_(
+    operator: Operator, output: Output, tenant: str, agent: str | None, session: UUID | None, limit: int, wide: bool
+) -> None:
     """List the audit log of a tenant, at every level, newest first.
+
+    At a terminal, an event is one line; its caller is the beginning of the id of a host key or a session, or an
+    operator. A pipe gets all columns, as --wide shows them.
 
     \b
     Examples:
@@ -69,7 +76,28 @@ def list_(operator: Operator, output: Output, tenant: str, agent: str | None, se
       muniment audit list --tenant acme --session 5f0c1fb2-9c2e-4a53-9d3b-0f6c2f3d1a77
     """
     events = audit_events(operator, tenant=tenant, agent_id=agent, session_id=session, limit=limit)
-    output.rows(map(asdict, events), _COLUMNS)
+    if output.on_terminal and not wide:
+        output.rows(map(_in_short, events), _SHORT)
+    else:
+        output.rows(map(asdict, events), _COLUMNS)
+
+
+def _in_short(event: AuditEvent) -> Row:
+    return {
+        "time": event.time,
+        "level": event.classification,
+        "method": event.method,
+        "outcome": event.outcome,
+        "agent": event.agent_id,
+        "caller": _caller(event),
+    }
+
+
+def _caller(event: AuditEvent) -> str:
+    """Who made a call, in few letters. A session's events that name a host key are of a host."""
+    if event.host_key_id is not None:
+        return f"key {str(event.host_key_id)[:8]}"
+    return "operator" if event.session_id is None else f"session {str(event.session_id)[:8]}"
 
 
 @audit.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 import uuid
 from contextlib import ExitStack, suppress
@@ -359,10 +360,26 @@ def test_the_audit_shows_who_erased_what(operate, dev, muniment, agent):
     line = next(line for line in operate(*arguments).stdout.splitlines() if event["item_id"] in line)
     assert line.split("\t")[-3:] == [event["host_key_id"], event["item_id"], ""]
 
-    _, shown = on_a_terminal(dev.folder, *arguments, *OWN, columns=120)
+    _, shown = on_a_terminal(dev.folder, *arguments, *OWN, "--wide", columns=120)
     assert event["host_key_id"] in shown
     assert event["item_id"] in shown
     assert "session id" not in shown, "what is empty is left out where a row is a line for each column"
+
+
+def test_on_a_terminal_an_event_is_a_line(operate, dev, muniment):
+    assert muniment("agent", "create", "lines").returncode == 0
+    assert muniment("memory", "save", "tea", "Assam", "--agent", "lines", "--taint", "confidential").returncode == 0
+    arguments = ("audit", "list", *TENANT, "--agent", "lines", "--limit", "4")
+    events = objects(operate(*arguments, "--json"))
+
+    _, shown = on_a_terminal(dev.folder, *arguments, *OWN, columns=100)
+
+    title, *lines = re.sub("\x1b\\[[0-9;]*m", "", shown).splitlines()
+    assert title.split() == ["time", "level", "method", "outcome", "agent", "caller"]
+    for line, event in zip(lines, events, strict=True):
+        kind, caller = ("key", event["host_key_id"]) if event["host_key_id"] else ("session", event["session_id"])
+        of_event = [event["classification"], event["method"], event["outcome"], "lines", kind, caller[:8]]
+        assert line.split()[2:] == of_event
 
 
 def test_purge_removes_what_is_not_live_and_no_audit_event(operate, remember):

@@ -27,7 +27,7 @@ Row = Mapping[str, Any]
 LEVEL_STYLES = {"PUBLIC": "green", "INTERNAL": "cyan", "CONFIDENTIAL": "yellow", "RESTRICTED": "bold red"}
 _TEXTS = {
     "content", "snippet", "preview", "tags", "thread", "author", "reason", "display_name", "key", "name", "label",
-    "tenant", "changed",
+    "tenant", "agent", "changed",
 }  # fmt: skip
 _LEAST = {"text": 24, "id": 36, "other": 64}
 """The longest value of each kind of column that a table never folds. An id is a UUID, or a longer name."""
