@@ -258,6 +258,8 @@ def _announce(config: ServerConfig, running: RunningServer) -> None:
         _print_examples(running.address, key, config)
     elif not running.has_host_key:
         _print_next_step(config.database)
+    if config.database.url is not None:
+        _print_operators_environment(config)
 
 
 def _print_next_step(database: DatabaseConfig) -> None:
@@ -273,6 +275,16 @@ def _print_next_step(database: DatabaseConfig) -> None:
         where = "With the URL of an administrator in MUNIMENT_DATABASE_URL, run:"
     click.echo(f"No host can call yet, since there is no valid host key. {where}\n")
     _print_lines([f"muniment host-key create {options}"])
+
+
+def _print_operators_environment(config: ServerConfig) -> None:
+    """Print what operators' commands need besides the URL of an administrator, which the server does not know."""
+    click.echo("For operators' commands, set MUNIMENT_DATABASE_URL to the URL of an administrator, and paste:\n")
+    files = {"PASSFILE": config.database.passfile, "STATE_DIR": config.database.state_dir}
+    named = {name: str(file.absolute()) for name, file in files.items() if file}
+    if config.metrics is not None and config.metrics.listen.startswith("unix:"):
+        named["METRICS"] = config.metrics.listen
+    _print_lines(f"export MUNIMENT_{name}={shlex.quote(where)}" for name, where in named.items())
 
 
 def _print_examples(address: str, key: str, config: ServerConfig) -> None:

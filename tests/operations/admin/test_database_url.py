@@ -128,6 +128,19 @@ def test_a_server_without_a_valid_host_key_says_whose_url_makes_one(serving, fol
     assert command == "  muniment host-key create --tenant NAME --ceiling restricted\n"
 
 
+def test_a_server_prints_what_operators_paste_in_another_shell(serving, folder, url, passfile):
+    state, metrics = folder / "state of it", folder / "m.sock"
+    state.mkdir()
+    options = ("--passfile", str(passfile), "--state-dir", str(state), "--metrics", f"unix:{metrics}")
+    server = serving("--database-url", url, *options, "--workers", "1")
+
+    while (line := server.process.stdout.readline()).strip() != f"export MUNIMENT_METRICS=unix:{metrics}":
+        server.output += line
+
+    assert "MUNIMENT_DATABASE_URL to the URL of an administrator, and paste" in server.output
+    assert f"\n  export MUNIMENT_PASSFILE={passfile}\n  export MUNIMENT_STATE_DIR='{state}'\n" in server.output
+
+
 def test_a_server_whose_login_the_database_refuses_says_so(folder, url, passfile):
     wrong = folder / "wrong"
     wrong.write_text("*:*:*:*:hush\n")

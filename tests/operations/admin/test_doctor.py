@@ -219,11 +219,21 @@ def test_a_database_that_cannot_be_reached_is_wrong(folder):
 @pytest.mark.parametrize("sslmode", ["prefer", "require"])
 def test_a_database_that_refuses_logins_or_tls_is_not_silent(folder, url, sslmode):
     """The remedy is not to start it: each role is named, with what the server answered."""
-    done = run_process(folder, "doctor", "--database-url", f"{url}?sslmode={sslmode}")
+    passfile = folder / "passfile"
+    passfile.touch(0o600)
+    done = run_process(folder, "doctor", "--database-url", f"{url}?sslmode={sslmode}", "--passfile", str(passfile))
 
     assert done.returncode == 1
     assert done.stdout.count("cannot log in") == len(roles.SERVING)
     assert "does not answer" not in done.stdout
+
+
+def test_that_no_passfile_is_named_is_said_once(folder, url):
+    done = run_process(folder, "doctor", "--database-url", url)
+
+    assert done.returncode == 1
+    assert done.stdout.count("cannot log in") == 1
+    assert "; no passfile is named: give --passfile FILE, or set MUNIMENT_PASSFILE\n" in done.stdout
 
 
 def test_its_findings_are_objects_with_json(dev, admin):
