@@ -48,6 +48,17 @@ def test_agents_are_created_updated_and_left_as_they_are(muniment, apply, names)
     assert changed == {"memory_char_limit", "user_profile_enabled", "update_time"}
 
 
+def test_an_agent_that_is_to_be_known_from_above_its_ceiling_stays_as_it_is(apply, names):
+    """To the server, that is the ceiling."""
+    text = "agents:\n" + declared(names[0], "ceiling: internal", "known_from: confidential")
+
+    assert apply(text).stdout == f"created\t{names[0]}\t\n"
+    assert apply(text).stdout == f"unchanged\t{names[0]}\t\n"
+    assert apply(text.replace("confidential", "public")).stdout == f"updated\t{names[0]}\tknown_from\n"
+    assert apply(text).stdout == f"updated\t{names[0]}\tknown_from\n"
+    assert apply(text).stdout == f"unchanged\t{names[0]}\t\n"
+
+
 def test_blocks_are_those_an_agent_starts_with_and_no_others(muniment, apply, names):
     def labels():
         listed = objects(muniment("block", "list", *at(names[0], "public"), "--json"))

@@ -100,8 +100,14 @@ def _step(host: HostClient, wanted: Declared) -> _Step:
         raise Failure(
             f"agents.{wanted.agent_id}.ceiling cannot be changed", "correct the file, or create another agent"
         )
-    changed = tuple(name for name, value in wanted.settings.items() if there[name] != value)
+    changed = tuple(name for name, value in wanted.settings.items() if not _is_set(name, value, there))
     return _Step("updated" if changed else "unchanged", wanted, changed)
+
+
+def _is_set(name: str, value: Any, there: Row) -> bool:
+    if name == "known_from" and there["ceiling"] is not None:
+        value = min(value, there["ceiling"])  # the server takes a higher one for the ceiling
+    return bool(there[name] == value)
 
 
 def _take(host: HostClient, step: _Step) -> None:
