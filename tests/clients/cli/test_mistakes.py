@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import grpc
 import pytest
 
@@ -60,14 +62,13 @@ def test_a_mistake_about_tls_says_what_is_wrong_and_which_option_helps(servers, 
 
 
 def test_grpc_writes_nothing_of_its_own(servers):
-    """Seen from outside, with all attempts of the ten seconds."""
+    """Seen from outside. A mistake about TLS is said at once."""
     papers, plaintext, *_ = servers
     given = {"MUNIMENT_ADDRESS": f"127.0.0.1:{plaintext}", "MUNIMENT_HOST_KEY": "mun_h_1_x"}
 
     failed = run_process(papers, "agent", "list", "--tls", **given)
 
-    waiting, message, advice = failed.stderr.splitlines()
-    assert waiting.startswith("no connection to the server yet: trying for ")
+    message, advice = failed.stderr.splitlines()
     assert message == f"Error: UNAVAILABLE: 127.0.0.1:{plaintext} does not use TLS"
     assert advice.startswith("  omit --tls")
 
@@ -80,3 +81,14 @@ def test_a_name_that_does_not_exist_is_said_not_to(tmp_path, monkeypatch):
 
     assert "there is no such name: correct MUNIMENT_ADDRESS, or --address" in failed.stderr
     assert "is it running" not in failed.stderr
+
+
+def test_where_no_server_listens_a_command_waits_two_seconds(tmp_path):
+    given = {"MUNIMENT_ADDRESS": "127.0.0.1:1", "MUNIMENT_HOST_KEY": "mun_h_1_x"}
+
+    failed = run_process(tmp_path, "agent", "list", **given)
+
+    waiting, message, advice = failed.stderr.splitlines()
+    assert re.fullmatch(r"no connection to the server yet: trying for [12] s more", waiting)
+    assert message.startswith("Error: UNAVAILABLE: failed to connect")
+    assert advice.startswith("  is it running? start it")

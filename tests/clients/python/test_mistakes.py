@@ -93,11 +93,14 @@ CASES: dict[str, Case] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_mistake_about_tls_says_what_is_wrong_and_what_to_do(connect, servers, papers, case):
+def test_a_mistake_about_tls_says_at_once_what_is_wrong_and_what_to_do(connect, servers, papers, case, monkeypatch):
+    """At once: a second attempt would be too late for this test."""
+    monkeypatch.setattr("muniment.retries.FIRST_PAUSE", 600)
+    monkeypatch.setattr("muniment.retries.LONGEST_PAUSE", 600)
     mismatch, server, tls, what = CASES[case]
     address = server(servers)
 
-    with connect(address, token=TOKEN, tls=tls(papers), retries=False) as session:
+    with connect(address, token=TOKEN, tls=tls(papers), timeout=3600) as session:
         for call in (lambda: session.get_memory("tea"), lambda: session.import_passages([NewPassage("booked")])):
             with pytest.raises(TLSMismatch) as caught:
                 call()

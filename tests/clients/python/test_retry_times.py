@@ -136,3 +136,24 @@ def test_attempts_share_one_deadline(clock: Clock):
         clock.sleep(pause)
 
     assert left == pytest.approx([20, 14.9, 9.7])
+
+
+def test_a_call_waits_for_a_connection_no_longer_than_its_connect_timeout(clock: Clock):
+    def pauses(message: str) -> list[float]:
+        attempts = Attempts(lambda _: True, timeout=20, connect_timeout=2)
+        error = muniment.Unavailable(grpc.StatusCode.UNAVAILABLE, message=message)
+        begun = len(clock.pauses)
+        while (pause := attempts.pause_after(error)) is not None:
+            clock.sleep(pause)
+        return clock.pauses[begun:]
+
+    assert 1 < sum(pauses(NOT_CONNECTED[0])) < 2
+    assert 15 < sum(pauses("the server is stopping")) < 20
+
+
+@pytest.mark.parametrize("safe", [False, True])
+def test_a_mismatch_of_tls_is_not_tried_again(safe: bool):
+    message = NOT_CONNECTED[0]
+
+    assert retries.may_help(muniment.Unavailable(grpc.StatusCode.UNAVAILABLE, message=message), safe=safe)
+    assert not retries.may_help(muniment.TLSMismatch(grpc.StatusCode.UNAVAILABLE, message=message), safe=safe)

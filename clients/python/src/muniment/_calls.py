@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, TypeVar
 
@@ -48,10 +49,14 @@ class Calls:
         self._timeout = checked_timeout(timeout)
         self.retries = retries
         self._owns_channel = owns_channel
+        self.connect_timeout = math.inf
+        """The seconds that a call waits for a connection, if its timeout is longer."""
 
     def with_credential(self, credential: str) -> Calls:
         """Calls with another credential over the same channel, which they do not own."""
-        return Calls(self.channel, credential, timeout=self._timeout, retries=self.retries, owns_channel=False)
+        calls = Calls(self.channel, credential, timeout=self._timeout, retries=self.retries, owns_channel=False)
+        calls.connect_timeout = self.connect_timeout
+        return calls
 
     def __call__(
         self,
@@ -65,12 +70,12 @@ class Calls:
             try:
                 return method(request, timeout=seconds_left, metadata=self._metadata)
             except grpc.RpcError as failure:
-                raise error_of(failure) from failure
+                raise self._explained(error_of(failure)) from failure
 
-        try:
-            return repeat(attempt, lambda error: self._may_help(request, error), self._seconds(timeout))
-        except Unavailable as error:
-            raise self._explained(error) from error.__cause__
+        def again(error: MunimentError) -> bool:
+            return self._may_help(request, error)
+
+        return repeat(attempt, again, self._seconds(timeout), self.connect_timeout)
 
     def stream(
         self,
@@ -106,7 +111,7 @@ class Calls:
     def _metadata(self) -> tuple[tuple[str, str], ...]:
         return (("authorization", f"Bearer {self.credential}"),)
 
-    def _explained(self, error: Unavailable) -> MunimentError:
+    def _explained(self, error: MunimentError) -> MunimentError:
         return self.channel.server.explained(error) if isinstance(self.channel, ChannelPool) else error
 
     def _seconds(self, timeout: float | None) -> float:
@@ -136,6 +141,8 @@ def pages(fetch: Callable[[str], Page]) -> Iterator[Page]:
 
 def checked_credential(credential: str) -> str:
     """*credential*, if a header can carry it. The error does not show it."""
+    if not isinstance(credential, str):
+        raise TypeError(f"a token must be a string, not {type(credential).__name__}")
     if not (credential.isascii() and credential.isprintable()) or " " in credential or not credential:
         raise ValueError("a credential must consist of visible ASCII characters: does it contain a line end?")
     return credential

@@ -7,6 +7,7 @@ repeated; any call for which no connection could be made. The channel itself ret
 from __future__ import annotations
 
 import logging
+import math
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from typing import Any, TypeVar
 
 from google.protobuf.message import Message
 
-from muniment.errors import MunimentError, ResourceExhausted, Unavailable
+from muniment.errors import MunimentError, ResourceExhausted, TLSMismatch, Unavailable
 from muniment.v1 import (
     agent_service_pb2,
     audit_service_pb2,
@@ -102,15 +103,21 @@ def may_repeat(request: Message) -> bool:
 
 def may_help(error: MunimentError, *, safe: bool) -> bool:
     """Whether a call that failed with *error* should be retried. *safe*: whether it may be repeated."""
-    return _never_sent(error) or (safe and _is_transient(error))
+    return not isinstance(error, TLSMismatch) and (_never_sent(error) or (safe and _is_transient(error)))
 
 
 class Attempts:
-    """The attempts of one call: how long each may take, and the pause before the next. Does no I/O."""
+    """The attempts of one call: how long each may take, and the pause before the next. Does no I/O.
 
-    def __init__(self, again: Callable[[MunimentError], bool], timeout: float) -> None:
+    For *connect_timeout* seconds, a call waits for a connection.
+    """
+
+    def __init__(
+        self, again: Callable[[MunimentError], bool], timeout: float, connect_timeout: float = math.inf
+    ) -> None:
         self._again = again
         self._deadline = time.monotonic() + timeout
+        self._connected_by = time.monotonic() + connect_timeout
         self._pauses = enumerate(pauses())
 
     @property
@@ -125,16 +132,24 @@ class Attempts:
         """
         number, pause = next(self._pauses)
         pause += error.retry_after or 0.0
-        if not self._again(error) or self.seconds_left <= pause:
+        seconds_left = self.seconds_left
+        if _never_sent(error):
+            seconds_left = min(seconds_left, self._connected_by - time.monotonic())
+        if not self._again(error) or seconds_left <= pause:
             return None
         if number == WARN_AFTER and _never_sent(error):
-            _LOG.warning("no connection to the server yet: trying for %.0f s more", self.seconds_left)
+            _LOG.warning("no connection to the server yet: trying for %.0f s more", seconds_left)
         return pause
 
 
-def repeat(attempt: Callable[[float], Response], again: Callable[[MunimentError], bool], timeout: float) -> Response:
+def repeat(
+    attempt: Callable[[float], Response],
+    again: Callable[[MunimentError], bool],
+    timeout: float,
+    connect_timeout: float = math.inf,
+) -> Response:
     """Call *attempt*, with the remaining seconds, until it succeeds, or *again* says no, or the deadline is near."""
-    attempts = Attempts(again, timeout)
+    attempts = Attempts(again, timeout, connect_timeout)
     while True:
         try:
             return attempt(attempts.seconds_left)

@@ -72,9 +72,10 @@ class Calls:
         while True:
             try:
                 return await answer(method(request, timeout=attempts.seconds_left, metadata=self._metadata))
-            except MunimentError as error:
+            except MunimentError as failure:
+                error = await self._explained(failure)
                 if (pause := attempts.pause_after(error)) is None:
-                    raise await self._explained(error) from error.__cause__
+                    raise error from failure.__cause__
             await asyncio.sleep(pause)
 
     async def stream(

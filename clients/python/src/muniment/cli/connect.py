@@ -27,6 +27,8 @@ from muniment.cli.parameters import LEVEL, TEXT
 from muniment.settings import DEVELOPMENT_FILE, in_development_file, named_development_file
 
 _PATH = click.Path(path_type=Path)
+_CONNECT_SECONDS = 2.0
+"""The seconds that a command waits for a connection: whoever is at the terminal can start the server, and repeat it."""
 _COMMAND_TTL = timedelta(minutes=5)
 """When the session of a command expires, in case the command is killed."""
 
@@ -185,7 +187,9 @@ def open_host(endpoint: Endpoint, tls: bool | muniment.TLS) -> HostClient:
         raise Failure("there is no host key", f"set MUNIMENT_HOST_KEY; create one: {CREATE_HOST_KEY}")
     if endpoint.host_key.startswith("mun_s_"):
         raise Failure("MUNIMENT_HOST_KEY has the token of a session", "give that as MUNIMENT_TOKEN")
-    return muniment.connect(endpoint.address, host_key=endpoint.host_key, tls=tls)
+    host = muniment.connect(endpoint.address, host_key=endpoint.host_key, tls=tls)
+    host._calls.connect_timeout = _CONNECT_SECONDS
+    return host
 
 
 @contextmanager
@@ -208,6 +212,7 @@ def _kept(endpoint: Endpoint, options: ServerOptions, words: str) -> Iterator[Se
         with_hint(SESSION_ENDED, muniment.Unauthenticated),
         muniment.connect(endpoint.address, token=endpoint.token, tls=options.tls) as session,
     ):
+        session._calls.connect_timeout = _CONNECT_SECONDS
         yield session
 
 
