@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from dataclasses import FrozenInstanceError
 
 import pytest
@@ -42,6 +43,13 @@ def test_tiers_and_kinds_of_sections_are_those_of_the_contract():
 
     assert tiers == {tier.name: tier.value for tier in muniment.Tier}
     assert kinds == {kind.name: kind.value for kind in muniment.PromptSectionKind}
+
+
+@pytest.mark.parametrize("kind", [Classification, muniment.ItemKind, muniment.Tier, muniment.PromptSectionKind])
+def test_numbers_of_the_contract_print_as_their_names(kind):
+    for each in kind:
+        assert (str(each), f"{each}", f"{each:>14}") == (each.name, each.name, each.name.rjust(14))
+        assert json.dumps(each) == str(each.value)
 
 
 @pytest.mark.parametrize("source", Classification)

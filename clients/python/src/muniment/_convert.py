@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Literal, ParamSpec, Protocol, TypeVar, cast
@@ -39,16 +39,35 @@ class HasRevealed(Protocol):
 
 
 def message(kind: Callable[Fields, Made], /, *_: Fields.args, **fields: Fields.kwargs) -> Made:
-    """A message to send. InvalidArgument: a text in it has half of a surrogate pair.
+    """A message to send. InvalidArgument: a text in it has half of a surrogate pair. TypeError names a wrong value.
 
     The UnicodeEncodeError of protobuf has the whole text, so the new error does not refer to it.
     """
+    given = {name: [*value] if isinstance(value, Iterator) else value for name, value in fields.items()}
     try:
-        return kind(**fields)  # type: ignore[call-arg]  # messages take no positional arguments
+        return kind(**given)  # type: ignore[call-arg]  # messages take no positional arguments
+    except TypeError:
+        for name, value in given.items():
+            _require_type(kind, name, value)
+        raise
     except UnicodeEncodeError:
         raise InvalidArgument(
             grpc.StatusCode.INVALID_ARGUMENT, message="a text has half of a surrogate pair, which cannot be sent"
         ) from None
+
+
+def _require_type(kind: Callable[..., object], name: str, value: object) -> None:
+    """Raise a TypeError that names the field, if that is the one that protobuf refuses."""
+    try:
+        kind(**{name: value})
+    except TypeError:
+        raise TypeError(f"{name} has a value of the wrong type: {type(value).__name__}") from None
+
+
+def require(value: object, kind: type, name: str) -> None:
+    """Raise a TypeError that names the argument, unless *value* is of that kind."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} must be a {kind.__name__}, not {type(value).__name__}")
 
 
 def kind_to_proto(kind: values.ItemKind) -> audit_pb2.ItemKind.ValueType:
@@ -67,7 +86,7 @@ def taint_to_proto(taint: values.Classification | None) -> classification_pb2.Cl
 
 
 def tag_match_to_proto(match: Literal["all", "any"]) -> tag_match_pb2.TagMatch.ValueType:
-    if match not in TAG_MATCHES:
+    if match not in ("all", "any"):
         raise ValueError("tag_match is 'all' or 'any'")
     return TAG_MATCHES[match]
 
@@ -107,6 +126,7 @@ def time_to_proto(time: datetime | None) -> Timestamp | None:
 def duration_to_proto(duration: timedelta | None) -> Duration | None:
     if duration is None:
         return None
+    require(duration, timedelta, "a duration")
     sent = Duration()
     sent.FromTimedelta(duration)
     return sent
@@ -115,7 +135,9 @@ def duration_to_proto(duration: timedelta | None) -> Duration | None:
 def settings_to_proto(settings: values.MemorySettings | None) -> agent_pb2.MemorySettings | None:
     if settings is None:
         return None
-    return agent_pb2.MemorySettings(
+    require(settings, values.MemorySettings, "memory_settings")
+    return message(
+        agent_pb2.MemorySettings,
         memory_enabled=settings.memory_enabled,
         user_profile_enabled=settings.user_profile_enabled,
         memory_char_limit=settings.memory_char_limit,
@@ -124,16 +146,20 @@ def settings_to_proto(settings: values.MemorySettings | None) -> agent_pb2.Memor
 
 
 def limits_to_proto(limits: values.AgentLimits | None) -> agent_pb2.AgentLimits | None:
-    return None if limits is None else agent_pb2.AgentLimits(**asdict(limits))
+    if limits is None:
+        return None
+    require(limits, values.AgentLimits, "limits")
+    return message(agent_pb2.AgentLimits, **asdict(limits))
 
 
 def initial_blocks_to_proto(blocks: Mapping[str, str] | None) -> Iterable[agent_service_pb2.InitialBlock]:
     """The blocks. An empty mapping is rejected: to the server, no blocks means its three default blocks."""
     if blocks is None:
         return ()
+    require(blocks, Mapping, "initial_blocks")
     if not blocks:
         raise ValueError("initial_blocks must have a block, or be None for the three default blocks")
-    return [agent_service_pb2.InitialBlock(label=label, content=content) for label, content in blocks.items()]
+    return [message(agent_service_pb2.InitialBlock, label=label, content=text) for label, text in blocks.items()]
 
 
 def utc(stamp: Timestamp) -> datetime:

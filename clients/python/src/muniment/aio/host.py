@@ -310,4 +310,9 @@ class HostClient(SharedBlocks):
 
 
 def _id_of(session: AnySession) -> str:
-    return session if isinstance(session, str) else session.session_id
+    if isinstance(session, str):
+        return session
+    try:
+        return session.session_id
+    except AttributeError:
+        raise TypeError(f"session must be an id, a Session or a SessionClient, not {type(session).__name__}") from None

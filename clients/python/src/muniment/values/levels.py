@@ -5,7 +5,17 @@ from __future__ import annotations
 from enum import IntEnum
 
 
-class Classification(IntEnum):
+class NamedEnum(IntEnum):
+    """Numbers of the contract that print as their names."""
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __format__(self, spec: str) -> str:
+        return format(self.name, spec)
+
+
+class Classification(NamedEnum):
     """A sensitivity level. A higher level dominates a lower one."""
 
     PUBLIC = 1
@@ -18,7 +28,7 @@ class Classification(IntEnum):
         return self <= target
 
 
-class ItemKind(IntEnum):
+class ItemKind(NamedEnum):
     """A kind of item."""
 
     MEMORY = 1

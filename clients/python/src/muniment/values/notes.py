@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import IntEnum
 
-from muniment.values.levels import Classification
+from muniment.values.levels import Classification, NamedEnum
 from muniment.values.versions import NewerBelow
 
 
-class Tier(IntEnum):
+class Tier(NamedEnum):
     """One of an agent's two sets of notes: its own, and the profile of its user.
 
     Each has a budget, and the host can disable each.

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import IntEnum
 
-from muniment.values.levels import Classification
+from muniment.values.levels import Classification, NamedEnum
 from muniment.values.notes import Usage
 from muniment.values.versions import NewerBelow
 
 
-class PromptSectionKind(IntEnum):
+class PromptSectionKind(NamedEnum):
     """A part of a rendered prompt."""
 
     BLOCK = 1
