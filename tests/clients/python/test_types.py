@@ -53,7 +53,7 @@ def call(client: Any, method: str, argument: str, value: object) -> None:
 @pytest.mark.parametrize("value", [Other(), [Other()]], ids=["other", "list"])
 @pytest.mark.parametrize(("client", "method", "argument"), [*arguments()])
 def test_a_wrong_type_is_named_with_its_argument(client, method, argument, value):
-    named = {"host_key": "mun_h_1_x"} if client is HostClient else {"token": "mun_s_1_x"}
+    named: dict[str, Any] = {"host_key": "mun_h_1_x"} if client is HostClient else {"token": "mun_s_1_x"}
 
     with (
         muniment.connect("127.0.0.1:1", retries=False, **named) as connected,

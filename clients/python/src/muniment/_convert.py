@@ -44,8 +44,9 @@ def message(kind: Callable[Fields, Made], /, *_: Fields.args, **fields: Fields.k
     The UnicodeEncodeError of protobuf has the whole text, so the new error does not refer to it.
     """
     given = {name: [*value] if isinstance(value, Iterator) else value for name, value in fields.items()}
+    make = cast("Callable[..., Made]", kind)
     try:
-        return kind(**given)  # type: ignore[call-arg]  # messages take no positional arguments
+        return make(**given)
     except TypeError:
         for name, value in given.items():
             _require_type(kind, name, value)

@@ -104,7 +104,8 @@ def as_table(rows: Sequence[Row], columns: Sequence[str], console: Console, quer
     cells = [[*_cells(row, filled, console, query)] for row in rows]
     widths = _widths(filled, cells, console.width)
     if widths is None:
-        return Group(*chain.from_iterable((_stacked(row, filled, console, query), "") for row in rows))
+        lines: Iterator[tuple[RenderableType, ...]] = ((_stacked(row, filled, console, query), "") for row in rows)
+        return Group(*chain.from_iterable(lines))
     table = Table(box=None, padding=(0, _GAP, 0, 0), header_style="dim")
     for column, width in zip(filled, widths, strict=True):
         table.add_column(_title(column), width=width, overflow="fold")
