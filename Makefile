@@ -13,8 +13,7 @@ ADAPTERS := $(foreach part,cli frameworks langgraph mcp python,tests/clients/$(p
 BIN := .venv/bin
 # Where the generators of `make proto` are: each language's own, and buf.
 GENERATORS := .venv-gen/.stamp clients/typescript/node_modules/.stamp clients/rust/Cargo.lock
-# At a terminal, pip shows its progress.
-PIP_INSTALL := -m pip --disable-pip-version-check $(shell test -t 2 || echo --quiet) install
+PIP_INSTALL := -m pip --disable-pip-version-check --quiet install
 
 .DEFAULT_GOAL := help
 .PHONY: help run test prove prove-alone prove-deep test-cluster test-deploy dist test-dist postgres-release unicode test-clients test-python test-go test-typescript test-java test-rust test-ruby lint check aio format bench \
@@ -23,7 +22,7 @@ PIP_INSTALL := -m pip --disable-pip-version-check $(shell test -t 2 || echo --qu
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
 
-run: .venv/.stamp ## Run a server with an embedded database: LISTEN=host:port DATA_DIR=folder
+run: .venv/.server ## Run a server with an embedded database: LISTEN=host:port DATA_DIR=folder
 	$(BIN)/muniment serve --dev --listen $(LISTEN) --data-dir $(DATA_DIR)
 
 # Four workers, even on two cores: tests wait for servers to start and to stop.
@@ -203,7 +202,8 @@ proto-baseline: .venv-gen/.stamp ## For a release: make this contract the baseli
 	proto/tools/contract.sh baseline
 
 lock: ## Resolve dependencies again (needs uv): ARGS="--upgrade"
-	$(UV) pip compile pyproject.toml --extra dev --extra semantic --extra tracing --no-emit-package muniment $(LOCK) -o service/requirements.lock $(ARGS)
+	$(UV) pip compile pyproject.toml --extra dev --extra editable --extra semantic --extra tracing --no-emit-package muniment $(LOCK) -o service/requirements.lock $(ARGS)
+	$(UV) pip compile pyproject.toml --extra editable --extra semantic --no-emit-package muniment --constraint service/requirements.lock $(LOCK) -o service/server.lock
 	$(UV) pip compile proto/requirements.in $(LOCK) -o proto/requirements.lock $(ARGS)
 	$(UV) pip compile tests/tools/load/peers/requirements.in $(LOCK) -o tests/tools/load/peers/requirements.lock $(ARGS)
 	$(UV) pip compile tests/tools/llama_cpp/requirements.in --no-deps $(LOCK) -o tests/tools/llama_cpp/requirements.lock $(ARGS)
@@ -226,10 +226,15 @@ clean: ## Remove environments and caches; keeps DATA_DIR
 	rm -rf clients/rust/Cargo.lock clients/rust/bin clients/rust/target tests/clients/conformance/ruby/stubs
 	find service clients proto tests -name __pycache__ -type d -exec rm -rf {} +
 
-# The editable installs fetch nothing: what they need, and what they build with, is in the lock.
-.venv/.stamp: service/requirements.lock pyproject.toml clients/python/pyproject.toml
+# What a server needs. The editable installs fetch nothing: what they need, and what they build with, is in the lock.
+.venv/.server: service/server.lock pyproject.toml clients/python/pyproject.toml
+	$(call environment,.venv,service/server.lock)
+	@$(BIN)/python $(PIP_INSTALL) --no-index --no-deps --no-build-isolation -e clients/python -e .
+	@touch $@
+
+# What tests and checks need besides.
+.venv/.stamp: .venv/.server service/requirements.lock
 	$(call environment,.venv,service/requirements.lock)
-	$(BIN)/python $(PIP_INSTALL) --no-index --no-deps --no-build-isolation -e clients/python -e .
 	@touch $@
 
 .venv-gen/.stamp: proto/requirements.lock
@@ -258,7 +263,8 @@ clients/typescript/node_modules/.stamp: clients/typescript/package-lock.json
 	cd clients/typescript && npm ci --loglevel=error --no-audit --no-fund
 	@touch $@
 
-# An environment in the folder $(1) with exactly what the lock $(2) pins. pip adds nothing to it.
+# An environment in the folder $(1) with exactly what the lock $(2) pins. pip adds nothing to it. A line every ten seconds
+# says how many packages it has.
 define environment
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	    || { echo >&2 "Muniment needs Python 3.11 or newer as $(PYTHON). Another one: make PYTHON=/path/to/python3"; exit 1; }
@@ -266,5 +272,9 @@ define environment
 	    || { echo >&2 "$(PYTHON) has no venv module. On Debian: apt-get install python3-venv"; exit 1; }
 	@test -x $(1)/bin/pip || $(PYTHON) -m venv $(1)
 	@echo 'Installing what $(2) pins into $(1): minutes the first time, seconds later.'
-	@$(1)/bin/python $(PIP_INSTALL) --require-hashes --no-deps --only-binary :all: -r $(2)
+	@while sleep 10 > /dev/null 2>&1; do \
+	    echo "  $$(grep -c -E '^(Collecting|Requirement already|Ignoring)' $(1)/pip.log) of $$(grep -c == $(2)) packages"; \
+	done & progress=$$!; \
+	$(1)/bin/python $(filter-out --quiet,$(PIP_INSTALL)) --require-hashes --no-deps --only-binary :all: -r $(2) > $(1)/pip.log; \
+	status=$$?; kill $$progress; exit $$status
 endef

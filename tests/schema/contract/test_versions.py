@@ -91,3 +91,20 @@ def test_the_command_says_it():
     )
 
     assert done.stdout == f"muniment, version {VERSION}\n"
+
+
+def test_a_server_alone_is_locked_as_the_tests_use_it():
+    """`make run` installs a part of what `make test` installs."""
+    server, everything = (
+        pinned((ROOT / "service" / f"{name}.lock").read_text("utf-8")) for name in ("server", "requirements")
+    )
+
+    assert len(server) > 30
+    assert server.items() <= everything.items()
+    assert not {"mypy", "pytest", "ruff", "langgraph-checkpoint"} & server.keys()
+
+
+def pinned(lock: str) -> dict[str, str]:
+    """The version and the hashes of each package of a lock."""
+    entries = re.findall(r"^([a-z0-9-]+)==(\S+)[^\n]*\n((?:    --hash=\S+.*\n)+)", lock, re.MULTILINE)
+    return {(f"{name}=={version}" if name == "numpy" else name): version + hashes for name, version, hashes in entries}

@@ -21,7 +21,15 @@ def recipe(target: str, *variables: str) -> list[str]:
 
     Whatever `make` and its variables started these tests, this one does not inherit.
     """
-    dry = ["make", "--dry-run", "--no-print-directory", "--old-file=.venv/.stamp", target, *variables]
+    dry = [
+        "make",
+        "--dry-run",
+        "--no-print-directory",
+        "--old-file=.venv/.stamp",
+        "--old-file=.venv/.server",
+        target,
+        *variables,
+    ]
     done = subprocess.run(dry, cwd=ROOT, env={"PATH": os.environ["PATH"]}, capture_output=True, text=True, check=True)
     return shlex.split(done.stdout)
 
