@@ -17,7 +17,7 @@ PIP_INSTALL := -m pip --disable-pip-version-check --quiet install
 
 .DEFAULT_GOAL := help
 .PHONY: help run test prove prove-alone prove-deep test-cluster test-deploy dist test-dist postgres-release unicode test-clients test-python test-go test-typescript test-java test-rust test-ruby lint check aio format bench \
-        bench-import bench-search bench-semantic load load-report noninterference timing eval diff trusted schema proto proto-check proto-baseline lock lock-rust clean build-typescript conformance-go conformance-rust conformance-ruby
+        bench-import bench-search bench-semantic load load-report noninterference timing eval eval-people diff trusted schema proto proto-check proto-baseline lock lock-rust clean build-typescript conformance-go conformance-rust conformance-ruby
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -174,6 +174,9 @@ timing: .venv/.stamp ## Measure what a low caller learns by time and overload, i
 
 eval: .venv/.stamp ## Measure how well search finds, compared with FTS5 and ILIKE (needs real texts: tests/README.md): ARGS="--help"
 	$(BIN)/python -m tests.tools.eval $(ARGS)
+
+eval-people: .venv/.stamp ## Ask as people type, in some twenty languages, and count by kind what is found: ARGS="--help"
+	$(BIN)/python -m tests.tools.eval.people $(ARGS)
 
 diff: .venv/.stamp ## Compare the answers of the working tree with those of another commit: BASE=main (by default, what landed last) ARGS="notes audit"
 	$(BIN)/python -m tests.proof.golden $(BASE:%=--base %) $(ARGS)

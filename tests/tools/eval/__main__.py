@@ -19,7 +19,6 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-import muniment
 from muniment_server.embedder.main import Model
 from muniment_server.search.embeddings import readable
 from tests.support.embedding_server import answer_with, embedding_server
@@ -29,6 +28,7 @@ from tests.tools.eval.corpora import BARE_TURNS, Corpus, corpora
 from tests.tools.eval.folder import data_option
 from tests.tools.eval.measures import NAMES, Scores, measured
 from tests.tools.eval.systems import ByAddress, Fts5, Ilike, Muniment, System, WordsAlone
+from tests.tools.eval.vectors import host_of, wait_for_vectors
 
 _CONSOLE = Console()
 _SYSTEMS = (Muniment.name, WordsAlone.name, Fts5.name, Ilike.name)
@@ -45,14 +45,7 @@ FLOORS = {
     },
 }  # fmt: skip
 """What the service must reach, with the embedder and without."""
-_SLOWEST_VECTORS = 600.0
-"""Seconds for those of one corpus: some hundred chunks, a tenth of a second each on a quiet machine."""
 _BUILT_IN = "built-in"
-_WAITING = """
-SELECT FROM muniment_internal.meaning WHERE embedder IS NULL
- UNION ALL
-SELECT FROM muniment_internal.remote_embedding WHERE signs IS NULL
- LIMIT 1"""
 _SLOWEST_QUERY = 0.030
 """Seconds in which a query gets its vector, on a quiet machine."""
 PUBLISHED = "BM25 .616/.481, multilingual-e5-small .546/.404, the best models of 9 billion parameters .780/.623"
@@ -142,7 +135,7 @@ def _built_in_by_address(folder: Path, chosen: list[Corpus]) -> Iterator[Service
 def _run(service: Service, words_alone: Service, by_address: Service | None, chosen: list[Corpus]) -> Scores:
     scores = Scores()
     seconds: dict[str, list[float]] = defaultdict(list)
-    host, other = _host_of(service), _host_of(words_alone)
+    host, other = host_of(service), host_of(words_alone)
     with psycopg.connect(service.conninfo("postgres"), autocommit=True) as admin:
         for corpus in track(chosen, "asking", console=Console(stderr=True)):
             systems: dict[str, System] = {
@@ -151,30 +144,15 @@ def _run(service: Service, words_alone: Service, by_address: Service | None, cho
                 Fts5.name: Fts5(host, corpus),
                 Ilike.name: Ilike(admin, corpus),
             }
-            _wait_for_vectors(service)
+            wait_for_vectors(service)
             if by_address is not None:
-                systems[ByAddress.name] = ByAddress(_host_of(by_address), corpus)
-                _wait_for_vectors(by_address)
+                systems[ByAddress.name] = ByAddress(host_of(by_address), corpus)
+                wait_for_vectors(by_address)
             for name, system in systems.items():
                 _ask(name, system, corpus, scores, seconds[name])
     for name in filter(seconds.get, _OURS):
         _say_how_long(f"a search of {name}", seconds[name])
     return scores
-
-
-def _host_of(service: Service) -> muniment.HostClient:
-    return muniment.connect(service.address, host_key=service.host_key, timeout=60)
-
-
-def _wait_for_vectors(service: Service) -> None:
-    deadline = time.monotonic() + _SLOWEST_VECTORS
-    with psycopg.connect(service.conninfo("postgres"), autocommit=True) as admin:
-        while admin.execute(_WAITING).rowcount:
-            if time.monotonic() > deadline:
-                raise click.ClickException(
-                    f"vectors were not made in {_SLOWEST_VECTORS:.0f} s: `make run`, save something, and see why there"
-                )
-            time.sleep(0.2)
 
 
 def _time_queries(queries: list[str]) -> None:

@@ -1,0 +1,1 @@
+"""What people type into a search box, in some twenty languages, and which memory they expect first."""
