@@ -175,7 +175,7 @@ timing: .venv/.stamp ## Measure what a low caller learns by time and overload, i
 eval: .venv/.stamp ## Measure how well search finds, compared with FTS5 and ILIKE (needs real texts: tests/README.md): ARGS="--help"
 	$(BIN)/python -m tests.tools.eval $(ARGS)
 
-eval-people: .venv/.stamp ## Ask as people type, in some twenty languages, and count by kind what is found: ARGS="--help"
+eval-people: .venv/.stamp ## Measure whether search finds what people type, by kind of query, in some twenty languages: ARGS="--help"
 	$(BIN)/python -m tests.tools.eval.people $(ARGS)
 
 diff: .venv/.stamp ## Compare the answers of the working tree with those of another commit: BASE=main (by default, what landed last) ARGS="notes audit"

@@ -89,11 +89,9 @@ def _answers(corpus: Corpus, session: SessionClient, semantic: bool) -> list[Ans
 
 
 def _search(session: SessionClient, text: str, semantic: bool) -> list[str]:
-    """The keys found. Without an embedding of the query, *semantic* ones count all the same after many tries."""
-    for _ in range(_TRIES):
-        found = session.search_memories(text, timeout=30)
-        if found.semantic == semantic:
-            break
+    """The keys found; also those by words alone if a *semantic* search has no embedding after many tries."""
+    tries = (session.search_memories(text, timeout=30) for _ in range(_TRIES))
+    found = next((one for one in tries if one.semantic == semantic), None) or session.search_memories(text, timeout=30)
     return [result.memory.key for result in found]
 
 
