@@ -16,7 +16,7 @@ from rich.table import Table
 
 from muniment import Classification, HostClient, SessionClient
 from tests.tools.bench.processes import serving
-from tests.tools.eval.people.corpora import BY_MEANING_ONLY, KINDS, NONE, Corpus, Query, corpora
+from tests.tools.eval.people.corpora import KINDS, NONE, SHARES_NO_WORD, Corpus, Query, corpora
 from tests.tools.eval.systems import Muniment, WordsAlone
 from tests.tools.eval.vectors import host_of, wait_for_vectors
 
@@ -112,7 +112,7 @@ def _table(answers: dict[str, list[Answer]]) -> Table:
 
 def _groups() -> Iterable[tuple[str, frozenset[str]]]:
     yield "all that is there", frozenset(KINDS) - {NONE}
-    yield "where words can", frozenset(KINDS) - {NONE} - BY_MEANING_ONLY
+    yield "where words can", frozenset(KINDS) - {NONE} - SHARES_NO_WORD
     for kind in KINDS:
         yield kind, frozenset({kind})
 

@@ -28,8 +28,8 @@ KINDS = {
     "translation": "words of another language",
     NONE: "what nothing in the corpus answers: greetings, other subjects, nonsense",
 }
-BY_MEANING_ONLY = frozenset({"synonym", "translation"})
-"""Kinds that words alone need not find."""
+SHARES_NO_WORD = frozenset({"synonym", "translation"})
+"""Kinds whose queries share no word with the text: words alone need not find it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.tools.eval.people.__main__ import Answer
-from tests.tools.eval.people.corpora import BY_MEANING_ONLY, FOLDER, KINDS, NONE, Query, corpora
+from tests.tools.eval.people.corpora import FOLDER, KINDS, NONE, SHARES_NO_WORD, Query, corpora
 
 ALL = corpora()
 each = pytest.mark.parametrize("corpus", ALL, ids=lambda corpus: corpus.name)
@@ -22,7 +22,7 @@ def test_there_are_as_many_as_promised():
 
 def test_every_kind_is_there_and_every_one_that_is_there_is_known():
     assert {query.kind for corpus in ALL for query in corpus.queries} == set(KINDS)
-    assert set(KINDS) > BY_MEANING_ONLY
+    assert set(KINDS) > SHARES_NO_WORD
 
 
 @each
