@@ -5,6 +5,8 @@ MunimentError
 │   ├── InvalidArgument         fields break rules
 │   ├── InvalidPageToken        damaged, or made by another method, filter or credential
 │   ├── Unauthenticated         no valid credential
+│   │   ├── SessionExpired      for its bearer
+│   │   └── HostKeyExpired      for its bearer
 │   ├── PrincipalNotAllowed     the method is not for this kind of caller
 │   ├── CeilingExceeded         above the host key's ceiling
 │   ├── AgentCeilingExceeded    the level is above the agent's ceiling
@@ -99,7 +101,15 @@ class InvalidPageToken(Refusal):
 
 
 class Unauthenticated(Refusal):
-    """The call has no valid credential. The reason is never given."""
+    """The call has no valid credential. No other reason is given than that a genuine one has expired."""
+
+
+class SessionExpired(Unauthenticated):
+    """The token is that of a session that has expired, and was not closed before."""
+
+
+class HostKeyExpired(Unauthenticated):
+    """The credential is a host key that has expired, and is neither revoked nor frozen."""
 
 
 class PrincipalNotAllowed(Refusal):

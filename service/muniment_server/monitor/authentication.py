@@ -54,20 +54,22 @@ class Credentials:
 
     def current(self, token: Token, deadline: Deadline) -> HostIdentity | SessionIdentity:
         """The holder of *token*, as the database has it now. Raises Unauthenticated."""
-        found = self.look_up({token}, deadline).get(token)
-        if found is None:
-            raise Unauthenticated
+        found = self.look_up({token}, deadline)[token]
+        if isinstance(found, Unauthenticated):
+            raise found
         return found
 
-    def look_up(self, wanted: Collection[Token], deadline: Deadline) -> dict[Token, HostIdentity | SessionIdentity]:
-        """The holders of those tokens that are valid, as the database has them now."""
+    def look_up(
+        self, wanted: Collection[Token], deadline: Deadline
+    ) -> dict[Token, HostIdentity | SessionIdentity | Unauthenticated]:
+        """The holders of those tokens, as the database has them now, or what to refuse the tokens with."""
         found = self._scopes.find_holders(wanted, deadline)
         with self._lock:
-            for token in wanted:
-                if token in found:
-                    self._holders[token] = found[token], time.monotonic()
-                else:
+            for token, holder in found.items():
+                if isinstance(holder, Unauthenticated):
                     self._holders.pop(token, None)
+                else:
+                    self._holders[token] = holder, time.monotonic()
             while len(self._holders) > _MAX_CACHED:
                 self._holders.popitem(last=False)
         return found

@@ -1,15 +1,18 @@
 -- Authentication, and the refusals of hosts, as the control role.
 
 -- name: find_host_keys
--- The valid keys of a tenant behind bearer tokens.
-SELECT host_key.key_hash AS token_hash, host_key.host_key_id, host_key.ceiling, host_key.only_service
-  FROM host_key
+-- The keys of a tenant behind bearer tokens, valid or expired. Neither revoked nor frozen ones.
+SELECT host_key.key_hash AS token_hash, (host_key.expire_time <= vault.clock()) IS TRUE AS expired, host_key.host_key_id,
+       host_key.ceiling, host_key.only_service
+  FROM vault.host_key
  WHERE host_key.tenant = %(tenant)s
-   AND host_key.key_hash = ANY(%(token_hashes)s::bytea[]);
+   AND host_key.key_hash = ANY(%(token_hashes)s::bytea[])
+   AND host_key.revoke_time IS NULL
+   AND host_key.freeze_time IS NULL;
 
 -- name: find_sessions
--- The open sessions of a tenant behind bearer tokens. Closes those that have expired: they must not come back if the clock is
--- set back. Waits for no writer.
+-- The sessions of a tenant behind bearer tokens, open or expired; none that was closed before it expired, or whose agent is
+-- deleted. Closes those that have expired: they must not come back if the clock is set back. Waits for no writer.
 WITH expired AS (
     SELECT expired.session_id
       FROM vault.session AS expired
@@ -26,13 +29,20 @@ closed AS (
      WHERE closed.tenant = %(tenant)s
        AND closed.session_id = expired.session_id
 )
-SELECT session.token_hash, session.session_id, session.agent, session.taint, agent.calls_per_second
-  FROM session
+SELECT session.token_hash, session.close_time IS NOT NULL OR session.expire_time <= vault.clock() AS expired, session.session_id,
+       session.agent, conversation.taint, agent.calls_per_second
+  FROM vault.session
+       JOIN vault.conversation
+            ON conversation.tenant = %(tenant)s
+           AND (conversation.agent, conversation.conversation_id, conversation.ceiling)
+               = (session.agent, session.conversation_id, session.ceiling)
        JOIN vault.agent
             ON agent.tenant = %(tenant)s
            AND agent.agent = session.agent
+           AND agent.delete_time IS NULL
  WHERE session.tenant = %(tenant)s
-   AND session.token_hash = ANY(%(token_hashes)s::bytea[]);
+   AND session.token_hash = ANY(%(token_hashes)s::bytea[])
+   AND (session.close_time IS NULL OR session.close_time >= session.expire_time);
 
 -- name: record_host_refusal
 -- The audit row of one refused call of a host, at the ceiling of its key, or at the level that was asked for if that is higher:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from muniment_server.domain.classification import Classification, meet
-from muniment_server.domain.errors import QuotaExceeded, StaleSession
+from muniment_server.domain.errors import HostKeyExpired, QuotaExceeded, SessionExpired, StaleSession, Unauthenticated
 from muniment_server.domain.ids import AgentNumber, HostKeyId, IdSource, SessionId, TenantNumber
 from muniment_server.domain.principals import HostIdentity, SessionIdentity
 from muniment_server.domain.tokens import Token, TokenKind
@@ -34,6 +34,7 @@ class _Closed:
 @dataclass(frozen=True, slots=True)
 class _FoundKey:
     token_hash: bytes
+    expired: bool
     host_key_id: HostKeyId
     ceiling: Classification
     only_service: str | None
@@ -42,6 +43,7 @@ class _FoundKey:
 @dataclass(frozen=True, slots=True)
 class _FoundSession:
     token_hash: bytes
+    expired: bool
     session_id: SessionId
     agent: AgentNumber
     taint: Classification
@@ -65,8 +67,8 @@ class Scopes:
 
     def find_holders(
         self, wanted: Collection[Token], deadline: Deadline
-    ) -> dict[Token, HostIdentity | SessionIdentity]:
-        """The holders of those tokens that are valid: keys that are not revoked, and open sessions. Never cached.
+    ) -> dict[Token, HostIdentity | SessionIdentity | Unauthenticated]:
+        """The holders of those tokens that are valid, and what to refuse the others with. Never cached.
 
         One query for each tenant and kind, because every query is restricted to one tenant. They share one round trip:
         tokens may be guesses, which name as many tenants as they like. All of them name tenants of one server.
@@ -76,8 +78,8 @@ class Scopes:
             groups.setdefault((token.tenant, token.kind), []).append(token.hash)
         (database,) = {self.databases.holding(token.tenant) for token in wanted}
         with database.connection(roles.CONTROL, deadline) as connection:
-            found = [_holder(*group, row) for group, rows in _find(connection, groups) for row in rows]
-        return dict(found)
+            found = dict(_holder(*group, row) for group, rows in _find(connection, groups) for row in rows)
+        return {token: found.get(token, Unauthenticated()) for token in wanted}
 
     @contextmanager
     def of_session(self, session: SessionIdentity, method: Method, deadline: Deadline) -> Iterator[SessionScope]:
@@ -164,8 +166,10 @@ def _find(connection: RoleConnection, groups: _Groups) -> list[tuple[tuple[Tenan
 
 def _holder(
     tenant: TenantNumber, kind: TokenKind, row: _FoundKey | _FoundSession
-) -> tuple[Token, HostIdentity | SessionIdentity]:
+) -> tuple[Token, HostIdentity | SessionIdentity | Unauthenticated]:
     token = Token(kind, tenant, row.token_hash)
+    if row.expired:
+        return token, HostKeyExpired() if isinstance(row, _FoundKey) else SessionExpired()
     if isinstance(row, _FoundKey):
         return token, HostIdentity(tenant, row.host_key_id, row.ceiling, row.only_service)
     return token, SessionIdentity(tenant, row.session_id, row.taint, row.agent, row.calls_per_second)

@@ -40,6 +40,12 @@ _TABLE: dict[type[errors.MunimentError], _Entry] = {
     errors.Unauthenticated: _Entry(
         StatusCode.UNAUTHENTICATED, "CREDENTIAL_INVALID", "send one valid credential as `authorization: Bearer <token>`"
     ),
+    errors.SessionExpired: _Entry(
+        StatusCode.UNAUTHENTICATED, "CREDENTIAL_EXPIRED", "the session has expired: its host opens it again"
+    ),
+    errors.HostKeyExpired: _Entry(
+        StatusCode.UNAUTHENTICATED, "CREDENTIAL_EXPIRED", "the host key has expired: ask the operator for another one"
+    ),
     errors.PrincipalNotAllowed: _Entry(
         StatusCode.PERMISSION_DENIED, "PRINCIPAL_NOT_ALLOWED", "this method is not for this kind of caller"
     ),

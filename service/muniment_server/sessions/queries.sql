@@ -235,13 +235,13 @@ WITH found AS MATERIALIZED (
                   AND agent.known_from <= %(ceiling)s
            )
 ),
-closed AS (
+closed AS ( -- those that have expired later than that: a host that sees this does not open them again
     UPDATE vault.session AS closed
-       SET close_time = vault.clock()
+       SET close_time = vault.clock() + interval '1 microsecond' * (closed.expire_time <= vault.clock())::integer
       FROM found
      WHERE closed.tenant = %(tenant)s
        AND (closed.agent, closed.conversation_id, closed.ceiling) = (found.agent, found.conversation_id, found.ceiling)
-       AND closed.close_time IS NULL
+       AND (closed.close_time IS NULL OR closed.close_time = closed.expire_time)
 ),
 lowered AS (
     UPDATE vault.conversation AS lowered

@@ -26,6 +26,7 @@ from tests.support.services import Caller, failure_of
 
 NO_SESSION = "NOT_FOUND SESSION_NOT_FOUND"
 CLOSED = "UNAUTHENTICATED CREDENTIAL_INVALID"
+EXPIRED = "UNAUTHENTICATED CREDENTIAL_EXPIRED"
 
 
 @pytest.fixture
@@ -107,7 +108,7 @@ def test_an_expired_session_is_closed(service, clock):
     opened = host.open_session(agent_id="alice", taint=PUBLIC, ttl={"seconds": 60})
     clock.advance(seconds=61)
 
-    assert refusal(caller(host, opened).get_memory, key="plan") == CLOSED
+    assert refusal(caller(host, opened).get_memory, key="plan") == EXPIRED
     assert refusal(host.raise_taint, session_id=opened.session.session_id, taint=INTERNAL) == NO_SESSION
     assert refusal(host.reset_session, session_id=opened.session.session_id) == NO_SESSION
     assert refusal(host.close_session, session_id=opened.session.session_id) == NO_SESSION
@@ -123,12 +124,12 @@ def test_an_expired_session_stays_closed_when_the_clock_is_set_back(service, clo
     caller(host, sessions[0]).get_session()
     clock.advance(seconds=61)
     for session in sessions:
-        assert refusal(caller(host, session).get_memory, key="plan") == CLOSED
+        assert refusal(caller(host, session).get_memory, key="plan") == EXPIRED
 
     clock.advance(seconds=-61)
 
     for session in sessions:
-        assert refusal(caller(host, session).get_memory, key="plan") == CLOSED
+        assert refusal(caller(host, session).get_memory, key="plan") == EXPIRED
         closed = host.get_session(session_id=session.session.session_id).session
         assert closed.close_time == closed.expire_time
 
@@ -142,7 +143,7 @@ def test_the_look_up_of_an_expired_session_does_not_wait_for_its_writer(service,
 
     with service.database.as_owner() as owner, owner.transaction():
         lock_rows(owner, "vault.session", "session_id = %s", opened.session.session_id)
-        assert refusal(caller(host, opened).get_memory, key="plan") == CLOSED
+        assert refusal(caller(host, opened).get_memory, key="plan") == EXPIRED
 
 
 def test_tokens_say_what_they_are_and_differ(host, alice):

@@ -10,6 +10,7 @@ from google.rpc import error_details_pb2
 
 from muniment_server.transport.admission.pools import Limits
 from tests.support.answers import INTERNAL, PUBLIC, RESTRICTED, detail, packed_status
+from tests.support.clock import Clock
 from tests.support.concurrency import in_background, locked, wait_until_blocked
 from tests.support.services import Outcome, failure_of, reason_of, serving
 from tests.support.statuses import CODES
@@ -45,6 +46,13 @@ def page_token_invalid(service):
 def credential_invalid(service):
     session = service.session(PUBLIC)
     session.close_session()
+    return failure_of(session.list_memories)
+
+
+@provokes
+def credential_expired(service):
+    session = service.session(PUBLIC)
+    Clock(service.database).advance(days=2)
     return failure_of(session.list_memories)
 
 

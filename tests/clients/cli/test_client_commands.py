@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from muniment.cli.agent import _of_limit
+from muniment_server.admin.connection import connect_operator
+from muniment_server.runtime import databases
+from muniment_server.runtime.configuration import DatabaseConfig
 from tests.support.answers import LEVELS
 from tests.support.commands import line_of, objects, on_a_terminal, run
 
@@ -329,6 +332,21 @@ def test_whoever_holds_the_token_of_an_ended_session_is_sent_to_its_host(munimen
         "  MUNIMENT_TOKEN is not the token of an open session here: it is incomplete, or of another server, or the "
         "session was closed or reset, or has expired, or its tenant is frozen. Ask the host for a new one: muniment "
         "session open AGENT --taint LEVEL\n"
+    )
+
+
+@pytest.mark.parametrize("command", ["memory list", "session raise --taint restricted"])
+def test_whoever_holds_the_token_of_an_expired_session_learns_how_it_goes_on(dev, muniment, token, command):
+    config = DatabaseConfig(dev.folder / ".muniment")
+    with databases.operators_database(config) as admin, connect_operator(admin) as operator:
+        operator.connection.execute("UPDATE vault.session SET expire_time = vault.clock() WHERE close_time IS NULL")
+
+    refused = muniment(*command.split(), MUNIMENT_TOKEN=token)
+
+    assert refused.returncode == 1
+    assert refused.stderr == (
+        "Error: CREDENTIAL_EXPIRED: the session has expired: its host opens it again\n"
+        "  ask the host to open it again: muniment session open AGENT --conversation ID\n"
     )
 
 

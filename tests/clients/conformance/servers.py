@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,8 @@ from tests.support.commands import WORDS_ALONE, Server, environment_in
 JSON = Any
 
 TRANSPORTS = ("tls", "plaintext", "unix")
-OTHERS_KEYS = ("internal_host", "other_host")
-"""What a scenario calls the key that reaches up to INTERNAL only, and the key of another tenant."""
+OTHERS_KEYS = ("internal_host", "other_host", "expired_host")
+"""What a scenario calls the key that reaches up to INTERNAL only, that of another tenant, and one that has expired."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,7 @@ class Ours(Target):
                 others={
                     "internal_host": _key(operator, tenant, Classification.INTERNAL),
                     "other_host": _key(operator, f"{tenant}-neighbor", Classification.RESTRICTED),
+                    "expired_host": _key(operator, tenant, Classification.RESTRICTED, lifetime=timedelta()),
                 },
             )
 
@@ -121,8 +123,8 @@ class Ours(Target):
         return {line["request_id"]: line for line in lines if "request_id" in line}
 
 
-def _key(operator: Operator, tenant: str, ceiling: Classification) -> str:
-    return create_host_key(operator, tenant=tenant, ceiling=ceiling, ids=RandomIds())[1]
+def _key(operator: Operator, tenant: str, ceiling: Classification, *, lifetime: timedelta | None = None) -> str:
+    return create_host_key(operator, tenant=tenant, ceiling=ceiling, lifetime=lifetime, ids=RandomIds())[1]
 
 
 @contextmanager

@@ -216,7 +216,7 @@ def test_a_host_key_expires(operate, dev, acme):
         operate("host-key", "create", "--tenant", "acme", "--ceiling", "public", "--expires-in", "1s", "--quiet")
     )
     time.sleep(1)
-    assert "CREDENTIAL_INVALID" in acme("agent", "list", MUNIMENT_HOST_KEY=key).stderr
+    assert "CREDENTIAL_EXPIRED" in acme("agent", "list", MUNIMENT_HOST_KEY=key).stderr
 
     key = line_of(
         operate("host-key", "create", "--tenant", "acme", "--ceiling", "public", "--expires-in", "1h", "--quiet")

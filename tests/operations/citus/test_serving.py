@@ -108,8 +108,14 @@ def test_the_python_client_sees_what_the_scenarios_say(
         ("MUNIMENT_HOST_KEY", "played", "restricted"),
         ("MUNIMENT_INTERNAL_HOST_KEY", "played", "internal"),
         ("MUNIMENT_OTHER_HOST_KEY", "neighbor", "restricted"),
+        ("MUNIMENT_EXPIRED_HOST_KEY", "expired", "restricted"),
     ):
         monkeypatch.setenv(variable, new_host_key(home, cluster, tenant, ceiling))
+    with cluster.as_owner() as owner:
+        owner.execute(
+            "UPDATE vault.host_key SET expire_time = vault.clock()"
+            " WHERE tenant = (SELECT tenant FROM vault.tenant WHERE name = 'expired')"
+        )
     client = next(client for client in CLIENTS if client.language == "python")
 
     played = Suite(scenarios.load()).play(client, Elsewhere(served.address, None))

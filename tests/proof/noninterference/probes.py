@@ -39,7 +39,7 @@ from tests.proof.noninterference.values import METHODS
 from tests.proof.noninterference.worlds import PATHS, World
 from tests.rpcs import RPCS
 from tests.support.methods import POLICIES
-from tests.support.services import Caller, Outcome
+from tests.support.services import Caller, Outcome, reason_of
 
 _numbers = itertools.count(1)
 
@@ -385,6 +385,22 @@ def closed_is_closed(world: World) -> None:
         assert probed.call(token, rpc, session_id=other_id).code.name == "UNAUTHENTICATED"
 
 
+def expired_is_not_closed(world: World) -> None:
+    """A bearer learns that a session has expired, also after a reset of its conversation; not that one was closed."""
+    probed = Probed(world)
+    host = Called(probed, probed.host)
+    expired, closed = (host.session(host.open_session(agent_id="alice", conversation_id=each)) for each in "ab")
+    host.close_session(session_id=closed.session_id)
+    probed.now += timedelta(days=2)
+    for _ in range(2):
+        outcomes = [probed.call(each.token, "GetMemory", key="plan") for each in (expired, closed)]
+        assert list(map(reason_of, outcomes)) == ["CREDENTIAL_EXPIRED", "CREDENTIAL_INVALID"]
+        again = host.open_session(agent_id="alice", conversation_id="a")
+        host.reset_session(session_id=again.session.session_id)
+    shown = host.get_session(session_id=expired.session_id).session
+    assert shown.close_time.ToDatetime() > shown.expire_time.ToDatetime()
+
+
 def a_quota_is_of_one_agent(world: World) -> None:
     """One agent stores as much as it may; another may still store. For servers whose agents may store six items."""
     probed = Probed(world)
@@ -464,6 +480,7 @@ PROBES = (
     a_vector_holds_the_turn_before_it_only,
     revoked_is_revoked,
     closed_is_closed,
+    expired_is_not_closed,
     what_is_newer_above_hides_nothing,
     an_overtaken_server_is_not_used,
     no_policy_no_start,

@@ -31,6 +31,7 @@ BY_REASON: dict[str, type[errors.MunimentError]] = {
     "FIELD_INVALID": errors.InvalidArgument,
     "PAGE_TOKEN_INVALID": errors.InvalidPageToken,
     "CREDENTIAL_INVALID": errors.Unauthenticated,
+    "CREDENTIAL_EXPIRED": errors.CredentialExpired,
     "PRINCIPAL_NOT_ALLOWED": errors.PrincipalNotAllowed,
     "CEILING_EXCEEDED": errors.CeilingExceeded,
     "AGENT_CEILING_EXCEEDED": errors.AgentCeilingExceeded,

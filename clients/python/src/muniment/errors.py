@@ -3,7 +3,8 @@
 MunimentError                   the base class, and any status that is none of these
 ├── InvalidArgument             fields break rules: see `violations`
 │   └── InvalidPageToken        damaged, or made by another method, filter or credential
-├── Unauthenticated             the credential is unknown, revoked, closed or expired
+├── Unauthenticated             the credential is unknown, revoked, frozen or closed
+│   └── CredentialExpired       it was valid: open the session again
 ├── PermissionDenied
 │   ├── PrincipalNotAllowed     the method is not for this kind of caller
 │   ├── CeilingExceeded         above the host key's ceiling
@@ -179,7 +180,11 @@ class InvalidPageToken(InvalidArgument):
 
 
 class Unauthenticated(MunimentError):
-    """The credential is unknown, revoked, closed or expired. The server never says which."""
+    """The credential is unknown, revoked, frozen or closed. The server never says which."""
+
+
+class CredentialExpired(Unauthenticated):
+    """The session has expired, and was not closed before, or the host key has. The call was not executed."""
 
 
 class PermissionDenied(MunimentError):

@@ -2791,7 +2791,7 @@ pub enum ErrorReason {
     ///
     /// Example, INVALID_ARGUMENT: ListMemories with a page token of another session.
     PageTokenInvalid = 2,
-    /// The call does not carry exactly one credential, or the credential is unknown, revoked, closed or expired.
+    /// The call does not carry exactly one credential, or the credential is unknown, revoked, frozen or closed.
     ///
     /// Example, UNAUTHENTICATED: any call after CloseSession.
     CredentialInvalid = 3,
@@ -2952,6 +2952,11 @@ pub enum ErrorReason {
     ///
     /// Example, PERMISSION_DENIED: RaiseTaint to INTERNAL, of a conversation that a key with the ceiling PUBLIC has begun.
     ConversationCeilingExceeded = 41,
+    /// The credential is genuine, but its time has passed: the host opens the session again, without a taint or at the one
+    /// that it had; or the operator makes another host key. The call was not executed.
+    ///
+    /// Example, UNAUTHENTICATED: ListMemories with the token of a session that expired a minute ago.
+    CredentialExpired = 42,
 }
 impl ErrorReason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -3004,6 +3009,7 @@ impl ErrorReason {
             Self::ConversationCeilingExceeded => {
                 "ERROR_REASON_CONVERSATION_CEILING_EXCEEDED"
             }
+            Self::CredentialExpired => "ERROR_REASON_CREDENTIAL_EXPIRED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -3053,6 +3059,7 @@ impl ErrorReason {
             "ERROR_REASON_CONVERSATION_CEILING_EXCEEDED" => {
                 Some(Self::ConversationCeilingExceeded)
             }
+            "ERROR_REASON_CREDENTIAL_EXPIRED" => Some(Self::CredentialExpired),
             _ => None,
         }
     }
@@ -6270,8 +6277,8 @@ pub struct Session {
     /// When the session expires.
     #[prost(message, optional, tag = "6")]
     pub expire_time: ::core::option::Option<::prost_types::Timestamp>,
-    /// When the session was closed, or expired: an expired session counts as closed once its token was used again. Absent
-    /// if it was not closed.
+    /// When the session was closed, or expired: an expired session counts as closed once its token was used again, and from
+    /// a reset of its conversation on, which is later than `expire_time`. Absent if it was not closed.
     #[prost(message, optional, tag = "7")]
     pub close_time: ::core::option::Option<::prost_types::Timestamp>,
     /// The highest level that the conversation may reach: the lower one of the agent's ceiling and of that of the key that

@@ -19,7 +19,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeAlias
 
-from muniment_server.domain.errors import MunimentError, Overloaded, Unauthenticated, Unavailable
+from muniment_server.domain.errors import (
+    HostKeyExpired,
+    MunimentError,
+    Overloaded,
+    SessionExpired,
+    Unauthenticated,
+    Unavailable,
+)
 from muniment_server.domain.ids import TenantNumber
 from muniment_server.domain.principals import HostIdentity, SessionIdentity
 from muniment_server.domain.tokens import Token
@@ -140,7 +147,7 @@ class Verification:
     def _look_up(self, together: Sequence[_Waiting]) -> None:
         tokens = {call.token for call, _ in together if call.token is not None}
         try:
-            principals = self._credentials.look_up(tokens, Deadline(_QUERY_SECONDS))
+            holders = self._credentials.look_up(tokens, Deadline(_QUERY_SECONDS))
         except Exception as error:  # noqa: BLE001 - whatever it is, the thread must go on
             if not isinstance(error, MunimentError):
                 _LOG.error("tokens could not be looked up: %s\n%s", type(error).__name__, location_of(error))
@@ -149,14 +156,16 @@ class Verification:
                 call.guarded(partial(call.refuse, rejection))
             return
         with self._wake:
-            for principal in principals.values():
-                self._lane.has_callers(principal.tenant)
+            for token, holder in holders.items():
+                if not isinstance(holder, Unauthenticated):
+                    self._lane.has_callers(token.tenant)
         for call, admit in together:
-            found = principals.get(call.token) if call.token is not None else None
-            if found is None:
-                call.guarded(partial(call.refuse, _UNAUTHENTICATED))
+            assert call.token is not None
+            holder = holders[call.token]
+            if isinstance(holder, Unauthenticated):
+                call.guarded(partial(call.refuse, _REFUSALS[type(holder)]))
             else:
-                call.guarded(partial(admit, call, found))
+                call.guarded(partial(admit, call, holder))
 
 
 class Verifications:
@@ -183,8 +192,8 @@ class Verifications:
             self.of(token.tenant).verify(call, token, admit)
 
     def refuse(self, call: Incoming) -> None:
-        """Refuse a call without a valid credential. All of them look alike."""
-        call.refuse(_UNAUTHENTICATED)
+        """Refuse a call without a well-formed credential."""
+        call.refuse(_REFUSALS[Unauthenticated])
 
     def start(self) -> None:
         """Start to look tokens up."""
@@ -198,5 +207,5 @@ class Verifications:
 
 
 _OVERLOADED = Rejection(Overloaded())
-_UNAUTHENTICATED = Rejection(Unauthenticated())
+_REFUSALS = {kind: Rejection(kind()) for kind in (Unauthenticated, SessionExpired, HostKeyExpired)}
 _UNAVAILABLE = Rejection(Unavailable())

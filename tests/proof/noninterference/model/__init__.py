@@ -84,7 +84,7 @@ class Model(Memories, Passages, Prompts, Versions, Sharing, Sessions, Agents):
 
     def _admit(self, token: str, rpc: str) -> None:
         if token not in self.hosts and self.level(token) is None:
-            raise Refused("CREDENTIAL_INVALID")
+            raise Refused("CREDENTIAL_EXPIRED" if self.has_expired(token) else "CREDENTIAL_INVALID")
         if rpc not in METHODS:
             raise Refused("METHOD_UNKNOWN")
         if rpc not in FOR_BOTH and (rpc in FOR_SESSIONS) == (token in self.hosts):

@@ -77,6 +77,11 @@ class Ground:
             return None
         return session.conversation.taint
 
+    def has_expired(self, token: str) -> bool:
+        """Whether the session that held *token* has expired, and was not closed before. A reset closes it later."""
+        session = self.sessions.get(self.tokens.get(token, ""))
+        return session is not None and session.expires <= (session.closed or self.now)
+
     def outlived(self, token: str, page_token: str) -> bool:
         """Whether the session of *token* was raised since it was given *page_token*."""
         level = self.level(token)

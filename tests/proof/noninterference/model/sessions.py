@@ -78,7 +78,7 @@ class Sessions(Ground):
         old = self._open(tenant, ceiling, request.session_id)
         for session in self.sessions.values():
             if session.conversation is old.conversation and session.closed is None:
-                session.closed = self.now
+                session.closed = self.now + timedelta(microseconds=session.expires <= self.now)
         old.conversation.taint = 1
         new = Session(
             tenant, old.agent, old.conversation_id, old.ceiling, self.now, self.now + (old.expires - old.created)

@@ -13,8 +13,9 @@ from muniment_server.agents import undeleting
 from muniment_server.domain import text
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import Unauthenticated
+from muniment_server.domain.tokens import TokenKind
 from muniment_server.items import paging as item_paging
-from muniment_server.monitor import egress, host_scope, interceptors, paging, policy, retry, session_scope
+from muniment_server.monitor import egress, host_scope, interceptors, paging, policy, retry, scopes, session_scope
 from muniment_server.monitor.authentication import Credentials
 from muniment_server.postgres import epochs, pool
 from tests.proof.noninterference import probes
@@ -25,7 +26,7 @@ from tests.proof.noninterference.mutants.damage import (
     NO_EXPIRY,
     NO_TAINT,
 )
-from tests.proof.noninterference.mutants.scheme import HOSTS, ITEMS, Mutant, cut, edit, remembering, setting
+from tests.proof.noninterference.mutants.scheme import HOSTS, ITEMS, Mutant, cut, edit, remembering, replacing, setting
 
 _current = Credentials.current
 
@@ -100,6 +101,10 @@ def _undelete_at_public(context: Any, agent_id: str, kind: Any, name: str, _: An
 _BELOW = "AND agent.known_from <= %(ceiling)s"
 _REACHED = "AND agent.ceiling <= %(ceiling)s"
 _OF_CONVERSATION = "AND session.ceiling <= %(ceiling)s"
+_WITH_CLOSED = HOSTS["find_sessions"].replace(
+    "AND (session.close_time IS NULL OR session.close_time >= session.expire_time)", ""
+)
+assert HOSTS["find_sessions"] != _WITH_CLOSED
 _CEILING_OF_KEY = (
     r"AND (?:coalesce\()?%\(taint\)s::smallint(?:, 1\))? <= \( "
     r"SELECT host_key\.ceiling FROM host_key WHERE .*?host_key_id\)s \)"
@@ -284,6 +289,21 @@ _STATE = (
         damage=NO_TAINT,
     ),
     Mutant("M70 the view shows closed sessions", "model", damage=NO_CLOSE),
+    Mutant(
+        "M98 a reset leaves the sessions that have expired",
+        "expired is not closed",
+        (
+            edit(
+                HOSTS, "reset_session", "(closed.close_time IS NULL OR closed.close_time = closed.expire_time)", "FALSE"
+            ),
+        ),
+        probe=probes.expired_is_not_closed,
+    ),
+    Mutant(
+        "M98 a closed session has expired",
+        "model",
+        (replacing(scopes._LOOKUPS, TokenKind.SESSION, (_WITH_CLOSED, scopes._FoundSession)),),
+    ),
     Mutant("M96 a session is in any conversation of its name", "fault", damage=ANY_CONVERSATION),
     Mutant("M70 the view shows expired sessions", "model", damage=NO_EXPIRY),
 )

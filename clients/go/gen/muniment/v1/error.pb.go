@@ -38,7 +38,7 @@ const (
 	//
 	// Example, INVALID_ARGUMENT: ListMemories with a page token of another session.
 	ErrorReason_ERROR_REASON_PAGE_TOKEN_INVALID ErrorReason = 2
-	// The call does not carry exactly one credential, or the credential is unknown, revoked, closed or expired.
+	// The call does not carry exactly one credential, or the credential is unknown, revoked, frozen or closed.
 	//
 	// Example, UNAUTHENTICATED: any call after CloseSession.
 	ErrorReason_ERROR_REASON_CREDENTIAL_INVALID ErrorReason = 3
@@ -199,6 +199,11 @@ const (
 	//
 	// Example, PERMISSION_DENIED: RaiseTaint to INTERNAL, of a conversation that a key with the ceiling PUBLIC has begun.
 	ErrorReason_ERROR_REASON_CONVERSATION_CEILING_EXCEEDED ErrorReason = 41
+	// The credential is genuine, but its time has passed: the host opens the session again, without a taint or at the one
+	// that it had; or the operator makes another host key. The call was not executed.
+	//
+	// Example, UNAUTHENTICATED: ListMemories with the token of a session that expired a minute ago.
+	ErrorReason_ERROR_REASON_CREDENTIAL_EXPIRED ErrorReason = 42
 )
 
 // Enum value maps for ErrorReason.
@@ -246,6 +251,7 @@ var (
 		39: "ERROR_REASON_MEMORY_EXISTS",
 		40: "ERROR_REASON_AGENT_ABOVE_CEILING",
 		41: "ERROR_REASON_CONVERSATION_CEILING_EXCEEDED",
+		42: "ERROR_REASON_CREDENTIAL_EXPIRED",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":                   0,
@@ -290,6 +296,7 @@ var (
 		"ERROR_REASON_MEMORY_EXISTS":                 39,
 		"ERROR_REASON_AGENT_ABOVE_CEILING":           40,
 		"ERROR_REASON_CONVERSATION_CEILING_EXCEEDED": 41,
+		"ERROR_REASON_CREDENTIAL_EXPIRED":            42,
 	}
 )
 
@@ -324,7 +331,7 @@ var File_muniment_v1_error_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_error_proto_rawDesc = "" +
 	"\n" +
-	"\x17muniment/v1/error.proto\x12\vmuniment.v1*\xab\v\n" +
+	"\x17muniment/v1/error.proto\x12\vmuniment.v1*\xd0\v\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aERROR_REASON_FIELD_INVALID\x10\x01\x12#\n" +
@@ -368,7 +375,8 @@ const file_muniment_v1_error_proto_rawDesc = "" +
 	"\x18ERROR_REASON_ITEM_EXISTS\x10&\x12\x1e\n" +
 	"\x1aERROR_REASON_MEMORY_EXISTS\x10'\x12$\n" +
 	" ERROR_REASON_AGENT_ABOVE_CEILING\x10(\x12.\n" +
-	"*ERROR_REASON_CONVERSATION_CEILING_EXCEEDED\x10)BG\n" +
+	"*ERROR_REASON_CONVERSATION_CEILING_EXCEEDED\x10)\x12#\n" +
+	"\x1fERROR_REASON_CREDENTIAL_EXPIRED\x10*BG\n" +
 	"\vmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (

@@ -22,7 +22,7 @@ from muniment import Classification, HostClient, SessionClient
 from muniment._channel import NotAnAddress, NotLocal
 from muniment._shown import shown
 from muniment.cli.failures import Failure, report_file_errors
-from muniment.cli.hints import CREATE_HOST_KEY, OPEN_SESSION, SESSION_ENDED, hint_for, message
+from muniment.cli.hints import CREATE_HOST_KEY, OPEN_SESSION, SESSION_ENDED, SESSION_EXPIRED, hint_for, message
 from muniment.cli.parameters import LEVEL, TEXT
 from muniment.settings import DEVELOPMENT_FILE, in_development_file, named_development_file
 
@@ -209,7 +209,7 @@ def _kept(endpoint: Endpoint, options: ServerOptions, words: str) -> Iterator[Se
             f"give {words}, or set MUNIMENT_TOKEN: {OPEN_SESSION}",
         )
     with (
-        with_hint(SESSION_ENDED, muniment.Unauthenticated),
+        with_hints_for_ended_session(),
         muniment.connect(endpoint.address, token=endpoint.token, tls=options.tls) as session,
     ):
         session._calls.connect_timeout = _CONNECT_SECONDS
@@ -283,6 +283,16 @@ def with_hint(hint: str, *kinds: type[muniment.MunimentError]) -> Iterator[None]
         yield
     except kinds as error:
         raise Failure(shown(error), hint) from None
+
+
+@contextmanager
+def with_hints_for_ended_session() -> Iterator[None]:
+    """Say what to do if the session of a token has ended."""
+    with (
+        with_hint(SESSION_ENDED, muniment.Unauthenticated),
+        with_hint(SESSION_EXPIRED, muniment.CredentialExpired),
+    ):
+        yield
 
 
 def broken_rules(error: muniment.InvalidArgument) -> str:

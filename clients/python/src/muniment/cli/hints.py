@@ -39,7 +39,10 @@ SESSION_ENDED = (
     f"was closed or reset, or has expired, or its tenant is frozen. Ask the host for a new one: {OPEN_SESSION}"
 )
 """What to do if a session's token is refused. The server does not say why."""
+SESSION_EXPIRED = "ask the host to open it again: muniment session open AGENT --conversation ID"
+"""What to do if the session of a token has expired."""
 _HINTS: dict[type[muniment.MunimentError], str] = {
+    muniment.CredentialExpired: f"ask the operator for another, or create one: {CREATE_HOST_KEY}",
     muniment.Unauthenticated: "the host key is not valid, or its tenant is frozen: ask the operator, or create "
     f"another: {CREATE_HOST_KEY}",
     muniment.PrincipalNotAllowed: "agents, sessions and sharing need MUNIMENT_HOST_KEY, a host key that was created "

@@ -7,13 +7,11 @@ from datetime import timedelta
 
 import click
 
-import muniment
 from muniment import Classification, HostClient, SessionClient
-from muniment.cli.connect import Caller, with_hint, with_host
+from muniment.cli.connect import Caller, with_hints_for_ended_session, with_host
 from muniment.cli.content import LIMIT, first
 from muniment.cli.failures import Failure
 from muniment.cli.groups import Group
-from muniment.cli.hints import SESSION_ENDED
 from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.parameters import DURATION, LEVEL, TEXT
 
@@ -158,7 +156,7 @@ def _own_id(host: HostClient) -> str:
     token = Caller.of_environment().token
     if token is None:
         raise Failure("no session is named", "give its id (muniment session list AGENT), or set MUNIMENT_TOKEN")
-    with with_hint(SESSION_ENDED, muniment.Unauthenticated):
+    with with_hints_for_ended_session():
         return host.session(token).session_id
 
 

@@ -35,7 +35,7 @@ class _ErrorReasonEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_ErrorReaso
     Example, INVALID_ARGUMENT: ListMemories with a page token of another session.
     """
     ERROR_REASON_CREDENTIAL_INVALID: _ErrorReason.ValueType  # 3
-    """The call does not carry exactly one credential, or the credential is unknown, revoked, closed or expired.
+    """The call does not carry exactly one credential, or the credential is unknown, revoked, frozen or closed.
 
     Example, UNAUTHENTICATED: any call after CloseSession.
     """
@@ -234,6 +234,12 @@ class _ErrorReasonEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_ErrorReaso
 
     Example, PERMISSION_DENIED: RaiseTaint to INTERNAL, of a conversation that a key with the ceiling PUBLIC has begun.
     """
+    ERROR_REASON_CREDENTIAL_EXPIRED: _ErrorReason.ValueType  # 42
+    """The credential is genuine, but its time has passed: the host opens the session again, without a taint or at the one
+    that it had; or the operator makes another host key. The call was not executed.
+
+    Example, UNAUTHENTICATED: ListMemories with the token of a session that expired a minute ago.
+    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed.
@@ -255,7 +261,7 @@ ERROR_REASON_PAGE_TOKEN_INVALID: ErrorReason.ValueType  # 2
 Example, INVALID_ARGUMENT: ListMemories with a page token of another session.
 """
 ERROR_REASON_CREDENTIAL_INVALID: ErrorReason.ValueType  # 3
-"""The call does not carry exactly one credential, or the credential is unknown, revoked, closed or expired.
+"""The call does not carry exactly one credential, or the credential is unknown, revoked, frozen or closed.
 
 Example, UNAUTHENTICATED: any call after CloseSession.
 """
@@ -453,4 +459,10 @@ ERROR_REASON_CONVERSATION_CEILING_EXCEEDED: ErrorReason.ValueType  # 41
 """The level is above the ceiling of the conversation.
 
 Example, PERMISSION_DENIED: RaiseTaint to INTERNAL, of a conversation that a key with the ceiling PUBLIC has begun.
+"""
+ERROR_REASON_CREDENTIAL_EXPIRED: ErrorReason.ValueType  # 42
+"""The credential is genuine, but its time has passed: the host opens the session again, without a taint or at the one
+that it had; or the operator makes another host key. The call was not executed.
+
+Example, UNAUTHENTICATED: ListMemories with the token of a session that expired a minute ago.
 """

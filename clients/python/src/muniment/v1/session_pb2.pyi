@@ -54,8 +54,8 @@ class Session(message.Message):
 
     @builtins.property
     def close_time(self) -> timestamp_pb2.Timestamp:
-        """When the session was closed, or expired: an expired session counts as closed once its token was used again. Absent
-        if it was not closed.
+        """When the session was closed, or expired: an expired session counts as closed once its token was used again, and from
+        a reset of its conversation on, which is later than `expire_time`. Absent if it was not closed.
         """
 
     def __init__(
