@@ -17,13 +17,39 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "src" / "muniment"
-GENERATED = ("_blocks", "_connect", "_memories", "_notes", "_passages", "_prompts", "_versions", "host", "session")
+GENERATED = (
+    "_blocks",
+    "_connect",
+    "_conversation",
+    "_memories",
+    "_notes",
+    "_passages",
+    "_prompts",
+    "_versions",
+    "host",
+    "session",
+)
 WRITTEN = ("_calls", "_channel", "_listing")
 """The modules of `muniment.aio` that are written by hand, because they make the calls."""
 MODULES = {f"muniment.{each}" for each in (*GENERATED, *WRITTEN)}
 """Those whose names come from `muniment.aio` instead."""
 
-WAITS = frozenset({"self._calls", "self._calls.stream", "self._calls.close"})
+WAITS = frozenset(
+    {
+        "self._calls",
+        "self._calls.stream",
+        "self._calls.close",
+        "self._calls.renew_if_due",
+        "self._conversation._renew",
+        "self._earlier",
+        "self._host.get_session",
+        "self._host.open_session",
+        "self._host.close_session",
+        "session.keep_open",
+        "super().__call__",
+        "super().stream",
+    }
+)
 RENAMED = {"__enter__": "__aenter__", "__exit__": "__aexit__"}
 """Methods that Python itself waits for."""
 
@@ -39,6 +65,15 @@ PHRASES = {
         "Safe to use from several threads": "It belongs to one event loop",
         "As a context manager": "In `async with`",
     },
+    "_conversation": {
+        "Safe to use from several threads": "It belongs to one event loop",
+        "As a context manager, it": "`async with`",
+        "from threading import Lock": "from asyncio import Lock",
+        "with self._lock:": "async with self._lock:",
+        "grpc.UnaryUnaryMultiCallable[Request, Response]": "Unary[Request, Response]",
+        "grpc.StreamUnaryMultiCallable": "aio.StreamUnaryMultiCallable",
+        "requests: Iterable[Request]": "requests: AsyncIterable[Request]",
+    },
     "_passages": {
         "passages: Iterable[NewPassage]": "passages: AsyncIterable[NewPassage] | Iterable[NewPassage]",
         "for each in passages)": "async for each in each_of(passages))",
@@ -48,7 +83,8 @@ PHRASES = {
 """What is said otherwise, by module. Each must occur."""
 IMPORTS = """\
 from collections.abc import AsyncIterable
-from muniment.aio._calls import each_of, known
+from grpc import aio
+from muniment.aio._calls import Unary, each_of, known
 """
 """What the phrases need. Unused names are removed."""
 

@@ -22,7 +22,8 @@ class Blocking:
 
     def _waiting(self, method: Any) -> Any:
         def call(*arguments: Any, **named: Any) -> Any:
-            return made_blocking(method(*arguments, **named), self._runner)
+            given = [each._client if isinstance(each, Blocking) else each for each in arguments]
+            return made_blocking(method(*given, **named), self._runner)
 
         return call
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from muniment._channel import TLS
     from muniment._connect import connect, connect_host, connect_session
+    from muniment._conversation import Conversation
     from muniment._listing import Listing
     from muniment.errors import (
         Aborted,
@@ -145,6 +146,7 @@ __all__ = [
     "BudgetExceeded",
     "CeilingExceeded",
     "Classification",
+    "Conversation",
     "ConversationCeilingExceeded",
     "ConversationTainted",
     "CredentialExpired",
@@ -229,7 +231,7 @@ __all__ = [
     "connect_session",
 ]
 
-_HOMES = ("values", "errors", "_channel", "_connect", "_listing", "host", "session")
+_HOMES = ("values", "errors", "_channel", "_connect", "_conversation", "_listing", "host", "session")
 """The modules that define the names of `__all__`. The first needs no gRPC."""
 _MODULES = {"aio", "errors", "host", "retries", "session", "settings", "values"}
 

@@ -9,8 +9,9 @@ If the task that awaits a call is canceled, the call is too.
 from __future__ import annotations
 
 from muniment.aio._connect import connect, connect_host, connect_session
+from muniment.aio._conversation import Conversation
 from muniment.aio._listing import Listing
 from muniment.aio.host import HostClient
 from muniment.aio.session import SessionClient
 
-__all__ = ["HostClient", "Listing", "SessionClient", "connect", "connect_host", "connect_session"]
+__all__ = ["Conversation", "HostClient", "Listing", "SessionClient", "connect", "connect_host", "connect_session"]

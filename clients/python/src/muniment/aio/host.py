@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from types import TracebackType
@@ -11,6 +12,7 @@ from typing import Self
 from muniment import _convert
 from muniment.aio._blocks import SharedBlocks
 from muniment.aio._calls import Calls
+from muniment.aio._conversation import Conversation
 from muniment.aio._listing import Listing
 from muniment.aio.session import SessionClient
 from muniment.v1 import agent_service_pb2, audit_service_pb2, session_service_pb2
@@ -194,6 +196,20 @@ class HostClient(SharedBlocks):
         )
         return self._opened(await self._calls(self._sessions.OpenSession, request, timeout))
 
+    async def conversation(
+        self,
+        agent_id: str,
+        conversation_id: str | None = None,
+        taint: Classification | None = None,
+        ttl: timedelta | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> Conversation:
+        """Open a session as `open_session` does, and open it again before it expires, for as long as it is used."""
+        since = time.monotonic()
+        opened = await self.open_session(agent_id, taint, conversation_id=conversation_id, ttl=ttl, timeout=timeout)
+        return Conversation(self, opened, ttl=ttl, since=since)
+
     async def get_session(self, session: AnySession, *, timeout: float | None = None) -> Session:
         """One session of an agent up to the key's ceiling, including closed ones."""
         request = _convert.message(session_service_pb2.GetSessionRequest, session_id=_id_of(session))
@@ -224,6 +240,8 @@ class HostClient(SharedBlocks):
         Show the model more sensitive information only after this has returned. *reason* is for the audit: up to
         200 code points, never content. SessionNotFound: the session is not open.
         """
+        if isinstance(session, Conversation):
+            await session.keep_open(timeout=timeout)
         request = _convert.message(
             session_service_pb2.RaiseTaintRequest,
             session_id=_id_of(session),
@@ -237,10 +255,17 @@ class HostClient(SharedBlocks):
     ) -> SessionClient:
         """Restart the conversation: close all its sessions, and open one at PUBLIC.
 
-        With this call, the host states that it has cleared the model's context.
+        With this call, the host states that it has cleared the model's context. What it returns is a conversation if
+        *session* is one, which ends: whoever still uses it has the old context.
         """
+        if isinstance(session, Conversation):
+            await session.keep_open(timeout=timeout)
+        since = time.monotonic()
         request = _convert.message(session_service_pb2.ResetSessionRequest, session_id=_id_of(session), reason=reason)
-        return self._opened(await self._calls(self._sessions.ResetSession, request, timeout))
+        opened = self._opened(await self._calls(self._sessions.ResetSession, request, timeout))
+        if isinstance(session, Conversation):
+            return Conversation(self, opened, ttl=session.ttl, since=since)
+        return opened
 
     async def close_session(self, session: AnySession, *, timeout: float | None = None) -> None:
         """Close a session. Its token is invalid from then on."""

@@ -1,0 +1,196 @@
+# Generated from ../_conversation.py: make aio.
+"""A conversation: a session that its host opens again before it expires."""
+
+from __future__ import annotations
+
+import time
+from asyncio import Lock
+from contextlib import suppress
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from muniment import _convert
+from muniment.aio._calls import Calls, Request, Response
+from muniment.aio.session import SessionClient
+from muniment.errors import (
+    ConversationTainted,
+    CredentialExpired,
+    InvalidPageToken,
+    MunimentError,
+    SessionNotFound,
+    Unauthenticated,
+)
+from muniment.v1.session_service_pb2 import GetSessionRequest
+from muniment.values import Classification, Session
+
+if TYPE_CHECKING:
+    from muniment.aio.host import HostClient
+from collections.abc import AsyncIterable
+
+from grpc import aio
+
+from muniment._conversation import _EARLY, left
+from muniment.aio._calls import Unary
+
+"A session is opened again once less than this part of its time is left."
+"The timeout of a call for which no time is left."
+
+
+class Conversation(SessionClient):
+    """A session that its host opens again before it expires. It belongs to one event loop.
+
+    It is opened again by the call that finds that less than a quarter of its time is left, or that it has expired; at
+    the taint that its conversation has then, and never below what the session could have read. Nothing runs in the
+    background. `async with` closes its session at the end.
+
+    Once the session was closed or reset, by whomever, calls raise Unauthenticated, and it is not opened again: clear
+    the model's context, and begin with `HostClient.conversation`.
+    """
+
+    _calls: ConversationCalls
+
+    def __init__(self, host: HostClient, opened: SessionClient, *, ttl: timedelta | None, since: float) -> None:
+        super().__init__(ConversationCalls(opened._calls, self), opened.session)
+        self._host = host
+        self.ttl = ttl
+        "How long each of its sessions lasts. None: as long as the server's default."
+        self._previous = ""
+        "The id of the session before this one. It is left open for calls under way."
+        self._due = 0.0
+        self._lock = Lock()
+        "Held while the session is opened again or closed."
+        self._schedule(since)
+
+    async def get_session(self, *, timeout: float | None = None) -> Session:
+        """The current state of the session."""
+        response = await self._calls(self._sessions.GetSession, GetSessionRequest(), timeout)
+        seen = _convert.session(response.session)
+        async with self._lock:
+            if seen.session_id == self.session_id:
+                self._session = seen
+        return seen
+
+    async def close(self, *, timeout: float | None = None) -> None:
+        """Close the session. Its token is invalid from then on. If it has ended already, nothing happens."""
+        async with self._lock:
+            if not self._closed:
+                for each in filter(None, (self._previous, self.session_id)):
+                    with suppress(SessionNotFound):
+                        await self._host.close_session(each, timeout=timeout)
+                self._closed = True
+
+    async def keep_open(self, *, timeout: float | None = None) -> None:
+        """Open the session again, if that is due. Every call does so by itself; use it before you hand the token on."""
+        await self._calls.renew_if_due(timeout)
+
+    @property
+    def _is_due(self) -> bool:
+        """Whether the session should be opened again, and no call does so now."""
+        return time.monotonic() >= self._due and (not self._lock.locked())
+
+    async def _renew(self, token: str, deadline: float) -> bool:
+        """Open the session again, unless *token* is no longer its token. False: it was closed, reset or purged.
+
+        Raises whatever keeps the host from opening it.
+        """
+        async with self._lock:
+            if token != self.token:
+                return True
+            return not self._closed and await self._open_again(deadline)
+
+    async def _open_again(self, deadline: float) -> bool:
+        try:
+            before = await self._host.get_session(self.session_id, timeout=left(deadline))
+        except SessionNotFound:
+            return False
+        if before.close_time not in (None, before.expire_time):
+            return False
+        since = time.monotonic()
+        opened = await self._open_at(before.taint, before, deadline)
+        self._previous, self._session = (before.session_id, opened.session)
+        self._calls.use(opened.token)
+        self._schedule(since)
+        return True
+
+    async def _open_at(self, taint: Classification, before: Session, deadline: float) -> SessionClient:
+        """A session at *taint*, or at the higher one to which the conversation was raised meanwhile.
+
+        Always at one that is given: without, a reset meanwhile would lower it.
+        """
+        try:
+            return await self._host.open_session(
+                before.agent_id, taint, conversation_id=before.conversation_id, ttl=self.ttl, timeout=left(deadline)
+            )
+        except ConversationTainted as error:
+            if error.taint is None or error.taint <= taint:
+                raise
+            return await self._open_at(error.taint, before, deadline)
+
+    def _schedule(self, since: float) -> None:
+        """Have the session opened again in time. It was opened after *since*, by the monotonic clock."""
+        lifetime = self.session.expire_time - self.session.create_time
+        self._due = since + lifetime.total_seconds() * (1 - _EARLY)
+
+
+class ConversationCalls(Calls):
+    """Calls with the token of a session that is opened again before a call, or when it has expired."""
+
+    def __init__(self, calls: Calls, conversation: Conversation) -> None:
+        super().__init__(
+            calls.channel, calls.credential, timeout=calls._timeout, retries=calls.retries, owns_channel=False
+        )
+        self._conversation = conversation
+        self._earlier: Calls | None = None
+        "With the token before this one."
+
+    def use(self, token: str) -> None:
+        """Make calls with *token* from now on."""
+        self._earlier = self.with_credential(self.credential)
+        self.credential = token
+
+    async def renew_if_due(self, timeout: float | None) -> float:
+        """Open the session again, if that is due, and return the deadline by the monotonic clock.
+
+        A failure is left to the next call: the token is valid for a while yet.
+        """
+        token, deadline = (self.credential, time.monotonic() + self._seconds(timeout))
+        if self._conversation._is_due:
+            with suppress(MunimentError):
+                await self._conversation._renew(token, deadline)
+        return deadline
+
+    async def __call__(
+        self, method: Unary[Request, Response], request: Request, timeout: float | None = None
+    ) -> Response:
+        """The response of *method*, or a MunimentError. *timeout* spans all attempts, and opening the session."""
+        deadline = await self.renew_if_due(timeout)
+        token = self.credential
+        try:
+            return await super().__call__(method, request, left(deadline))
+        except CredentialExpired:
+            if not await self._conversation._renew(token, deadline):
+                raise
+        except InvalidPageToken as refused:
+            return await self._continued(method, request, deadline, refused)
+        return await super().__call__(method, request, left(deadline))
+
+    async def _continued(
+        self, method: Unary[Request, Response], request: Request, deadline: float, refused: InvalidPageToken
+    ) -> Response:
+        """The next page of a list that was begun with the token before this one."""
+        if self._earlier is None or not getattr(request, "page_token", ""):
+            raise refused
+        try:
+            return await self._earlier(method, request, left(deadline))
+        except Unauthenticated:
+            raise refused from None
+
+    async def stream(
+        self,
+        method: aio.StreamUnaryMultiCallable[Request, Response],
+        requests: AsyncIterable[Request],
+        timeout: float | None = None,
+    ) -> Response:
+        """The response of *method*, or a MunimentError, or whatever *requests* raises. Made once, with one token."""
+        deadline = await self.renew_if_due(timeout)
+        return await super().stream(method, requests, left(deadline))
