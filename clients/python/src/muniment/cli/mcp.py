@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import click
 
-from muniment.mcp import ONLY_WITH_HTTP, run, run_http
+from muniment.cli.parameters import LEVEL, TEXT
+from muniment.mcp import ONLY_WITH_HTTP, Wanted, run, run_http
+from muniment.values import Classification
 
 
 @click.command
+@click.option("--agent", metavar="NAME", type=TEXT, help="Open a conversation of this agent, and keep it open.")
+@click.option("--taint", type=LEVEL, help="With --agent: its level, if not that of the conversation.")
+@click.option(
+    "--conversation", metavar="ID", type=TEXT, help="With --agent: the one to go on with. Otherwise a new one."
+)
 @click.option("--http", metavar="HOST:PORT", help="Serve over HTTP here: on loopback, or with TLS.")
 @click.option("--tls-cert", metavar="FILE", help="With --http: the certificate chain to serve with, in PEM.")
 @click.option("--tls-key", metavar="FILE", help="With --http: its private key, in PEM.")
@@ -18,10 +25,21 @@ from muniment.mcp import ONLY_WITH_HTTP, run, run_http
     multiple=True,
     help="With --http: another name by which clients reach it. May be repeated.",
 )
-def mcp(http: str | None, tls_cert: str | None, tls_key: str | None, names: tuple[str, ...]) -> None:
+def mcp(
+    agent: str | None,
+    taint: Classification | None,
+    conversation: str | None,
+    http: str | None,
+    tls_cert: str | None,
+    tls_key: str | None,
+    names: tuple[str, ...],
+) -> None:
     """Serve one session to a model: an MCP server on standard input and output, until the input ends.
 
     MUNIMENT_ADDRESS names the server, MUNIMENT_TOKEN the session, MUNIMENT_TLS_CA the authority to trust over TLS.
+
+    With --agent, it opens a conversation with MUNIMENT_HOST_KEY, and opens it again before it expires. The key reaches
+    everything up to its ceiling: use one of the lowest ceiling, made with --only sessions.
 
     With --http, it serves many sessions, until it is stopped: each request carries the token of its session as bearer.
 
@@ -31,11 +49,16 @@ def mcp(http: str | None, tls_cert: str | None, tls_key: str | None, names: tupl
     Examples:
       export MUNIMENT_TOKEN=$(muniment session open alice --taint internal --quiet)
       muniment mcp
+      muniment mcp --agent alice --conversation chat-42
       muniment mcp --http 127.0.0.1:8080
     """
+    try:
+        wanted = Wanted.of(agent, taint, conversation, http=http is not None)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
     if http is None:
         if tls_cert or tls_key or names:
             raise click.UsageError(ONLY_WITH_HTTP)
-        run()
+        run(wanted)
     else:
         run_http(http, certificate=tls_cert, key=tls_key, names=names)
