@@ -182,10 +182,10 @@ func why(err error) string {
 		return ""
 	}
 	failed, ok := err.(*muniment.Error)
-	if !ok || failed.Reason == "" {
+	if !ok || failed.ReasonName == "" {
 		return status.Code(err).String()
 	}
-	return failed.Reason
+	return failed.ReasonName
 }
 
 func equal[T comparable](t *testing.T, got, want T) {

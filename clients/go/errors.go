@@ -22,13 +22,16 @@ const (
 	requestID = "request-id"
 )
 
-// An Error is a call that failed. [ReasonOf] says why, [Detail] what the server says beside it.
+// An Error is a call that failed. Its reason says why, [Detail] what the server says beside it.
 type Error struct {
 	// Code is the status of gRPC.
 	Code codes.Code
-	// Reason is that of the contract without its prefix, such as ETAG_STALE. It is empty when the answer does not
-	// come from Muniment itself.
-	Reason string
+	// Reason is that of the contract, by which to act. It is ERROR_REASON_UNSPECIFIED when the answer does not come from
+	// Muniment itself, and for a reason that is newer than this client.
+	Reason munimentv1.ErrorReason
+	// ReasonName is the reason as the server names it, such as ETAG_STALE, also if it is newer than this client. It is
+	// empty when the answer does not come from Muniment itself.
+	ReasonName string
 	// Message is for people and may change.
 	Message string
 	// RequestID identifies the call in the server's log; after retries, the last attempt. It is empty when no server
@@ -41,7 +44,7 @@ type Error struct {
 // Error is the reason, or else the code, and the message, with the fields that break a rule, the numbers of a budget,
 // the taint of a conversation, the name of a quota, what an import has stored, the time to retry, and the request id.
 func (e *Error) Error() string {
-	what := e.Reason
+	what := e.ReasonName
 	if what == "" {
 		what = e.Code.String()
 	}
@@ -94,16 +97,13 @@ func (e *Error) GRPCStatus() *status.Status {
 	return e.status
 }
 
-// ReasonOf is the reason of the contract for which a call failed.
-//
-// It is ERROR_REASON_UNSPECIFIED for nil, for what does not come from Muniment itself, and for a reason that is newer
-// than this client: then [Error.Reason] has it as a text.
+// ReasonOf is the [Error.Reason] of a call that failed. It is ERROR_REASON_UNSPECIFIED for nil and other errors.
 func ReasonOf(err error) munimentv1.ErrorReason {
 	var failure *Error
 	if !errors.As(err, &failure) {
 		return munimentv1.ErrorReason_ERROR_REASON_UNSPECIFIED
 	}
-	return munimentv1.ErrorReason(munimentv1.ErrorReason_value["ERROR_REASON_"+failure.Reason])
+	return failure.Reason
 }
 
 // credentialExpired is the reason of calls that were refused because the credential's time has passed.
@@ -115,7 +115,7 @@ func reasonName(err error) string {
 	if !errors.As(err, &failure) {
 		return ""
 	}
-	return failure.Reason
+	return failure.ReasonName
 }
 
 // Detail is the first detail of one kind that came with an error, if there is one.
@@ -162,7 +162,8 @@ func errorOf(err error, trailers metadata.MD) error {
 	}
 	failure := &Error{Code: failed.Code(), Message: withoutWrapping(failed.Message()), status: failed}
 	if info, found := Detail[*errdetails.ErrorInfo](failure); found && info.GetDomain() == domain {
-		failure.Reason = info.GetReason()
+		failure.ReasonName = info.GetReason()
+		failure.Reason = munimentv1.ErrorReason(munimentv1.ErrorReason_value["ERROR_REASON_"+failure.ReasonName])
 		// A server of version 0.1.0 names faults alone.
 		failure.RequestID = info.GetMetadata()["incident"]
 	}

@@ -36,7 +36,7 @@ func TestAnErrorSaysWhy(t *testing.T) {
 	if !errors.As(err, &failure) {
 		t.Fatalf("%T", err)
 	}
-	if failure.Code != codes.NotFound || failure.Reason != "NOTE_NOT_FOUND" || failure.Message != "no such note" {
+	if failure.Code != codes.NotFound || failure.ReasonName != "NOTE_NOT_FOUND" || failure.Message != "no such note" {
 		t.Errorf("%+v", failure)
 	}
 	if err.Error() != "muniment: NOTE_NOT_FOUND: no such note" {
@@ -140,7 +140,7 @@ func TestAReasonThatIsNewerComesThrough(t *testing.T) {
 	err := failed(t, failure(codes.NotFound, "no", reason("OF_TOMORROW")))
 
 	var failure *muniment.Error
-	if !errors.As(err, &failure) || failure.Reason != "OF_TOMORROW" || muniment.ReasonOf(err) != 0 {
+	if !errors.As(err, &failure) || failure.ReasonName != "OF_TOMORROW" || muniment.ReasonOf(err) != 0 {
 		t.Error(err)
 	}
 }

@@ -134,12 +134,12 @@ function outcomeOf(failure: unknown, mayBeLost = false): JsonObject {
     return { status: "UNRESOLVED" };
   }
   const error = failure instanceof ConnectError ? errorOf(failure) : failure;
-  const lost = error instanceof MunimentError && error.code === Code.Unavailable && error.reason === "";
+  const lost = error instanceof MunimentError && error.code === Code.Unavailable && error.reasonName === "";
   if (!(error instanceof MunimentError) || (lost && !mayBeLost)) {
     throw error;
   }
   const details = error.details.filter((detail) => !anyIs(detail, ErrorInfoSchema)).map(detailToJson);
-  const { status, reason, rawMessage, requestId } = error;
+  const { status, reasonName: reason, rawMessage, requestId } = error;
   return { status, reason, message: rawMessage, details, request_id: requestId };
 }
 

@@ -74,7 +74,7 @@ export class Calls implements Transport {
             throw failure;
           }
           const error = this.#error(failure);
-          hasBegun = !neverBegan(failure) && error.reason !== "CREDENTIAL_EXPIRED";
+          hasBegun = !neverBegan(failure) && error.reasonName !== "CREDENTIAL_EXPIRED";
           throw error;
         }
       };

@@ -6,7 +6,7 @@ import { Code, type ConnectError } from "@connectrpc/connect";
 import { facts, find, retryAfterMs, type Violation, violationsIn } from "./details.js";
 import { ErrorInfoSchema } from "./gen/google/rpc/error_details_pb.js";
 import type { Classification } from "./gen/muniment/v1/classification_pb.js";
-import type { ErrorReason } from "./gen/muniment/v1/error_pb.js";
+import { ErrorReason } from "./gen/muniment/v1/error_pb.js";
 import { type BudgetExceeded, BudgetExceededSchema } from "./gen/muniment/v1/note_pb.js";
 import { type ImportProgress, ImportProgressSchema } from "./gen/muniment/v1/passage_pb.js";
 import { ConversationTaintedSchema } from "./gen/muniment/v1/session_pb.js";
@@ -17,8 +17,8 @@ const DOMAIN = "muniment.v1";
 /** The trailer with the id of the call. */
 const REQUEST_ID = "request-id";
 
-/** The reasons of the contract, such as `"ETAG_STALE"`: those of {@link ErrorReason}, and whatever a newer server adds. */
-export type Reason = Exclude<keyof typeof ErrorReason, "UNSPECIFIED"> | (string & {});
+/** The reasons of the contract, such as `"ETAG_STALE"`. A misspelled one does not compile. */
+export type Reason = Exclude<keyof typeof ErrorReason, "UNSPECIFIED"> | "";
 
 /** What is known of an error besides its status. */
 export interface MunimentErrorOptions extends ErrorOptions {
@@ -36,8 +36,10 @@ export class MunimentError extends Error {
   readonly code: Code;
   /** The status by its name. */
   readonly status: Status;
-  /** Why, as the contract names it. Empty when the answer does not come from Muniment itself. */
+  /** Why, by which to act. Empty when the answer does not come from Muniment itself, and for a newer reason. */
   readonly reason: Reason;
+  /** Why, as the server names it: also a reason that is newer than this client. */
+  readonly reasonName: string;
   /** The text of the status alone. It is for people and may change. */
   readonly rawMessage: string;
 
@@ -47,15 +49,16 @@ export class MunimentError extends Error {
 
   constructor(code: Code, rawMessage: string, details: readonly Any[] = [], options?: MunimentErrorOptions) {
     const info = find(details, ErrorInfoSchema);
-    const reason = info?.domain === DOMAIN ? info.reason : "";
+    const reasonName = info?.domain === DOMAIN ? info.reason : "";
     const incident = info?.metadata.incident ?? "";
     const requestId = options?.requestId ?? incident; // a server of version 0.1.0 names faults alone
     const status = statusName(code);
     const behind = [facts(details), requestId && `request ${requestId}`].filter(Boolean).map((text) => ` (${text})`);
-    super(`${reason || status}: ${rawMessage}${behind.join("")}`, options);
+    super(`${reasonName || status}: ${rawMessage}${behind.join("")}`, options);
     this.code = code;
     this.status = status;
-    this.reason = reason;
+    this.reason = isKnown(reasonName) ? reasonName : "";
+    this.reasonName = reasonName;
     this.rawMessage = rawMessage;
     this.#details = details;
     this.#incident = incident;
@@ -101,6 +104,10 @@ export class MunimentError extends Error {
   get incident(): string {
     return this.#incident;
   }
+}
+
+function isKnown(name: string): name is Exclude<Reason, ""> {
+  return name in ErrorReason && name !== "UNSPECIFIED";
 }
 
 /** The error of a failed call. An explanation says why it found no server. */

@@ -69,11 +69,11 @@ export class Renewals implements Credential {
     return this.current;
   }
 
-  async instead(sent: string, { reason }: MunimentError, patience: Patience): Promise<string | undefined> {
+  async instead(sent: string, { reason, reasonName }: MunimentError, patience: Patience): Promise<string | undefined> {
     if (reason === "PAGE_TOKEN_INVALID") {
       return this.#previous?.token; // the page token may belong to it
     }
-    if (reason !== "CREDENTIAL_EXPIRED") {
+    if (reasonName !== "CREDENTIAL_EXPIRED") {
       return undefined;
     }
     const isRenewed = sent !== this.current || (await within(this.#renewed(), patience));

@@ -110,3 +110,12 @@ test("a code that the server sends stays, whatever the same code of a lost conne
     assert.equal((await received(status(code, "INTERNAL"))).code, code);
   }
 });
+
+test("a reason that is newer than the client has its name, and a misspelled one does not compile", async () => {
+  const newer = { desc: ErrorInfoSchema, value: { reason: "OF_TOMORROW", domain: "muniment.v1" } };
+  const error = await received(new ConnectError("no", Code.Aborted, undefined, [newer]));
+
+  // @ts-expect-error: the contract has no such reason
+  assert.ok(error.reason !== "ETAG_STAL");
+  assert.deepEqual([error.reason, error.reasonName, error.message], ["", "OF_TOMORROW", "OF_TOMORROW: no"]);
+});

@@ -119,7 +119,7 @@ func playStep(conn *muniment.Conn, resolved any, variables map[string]any, came 
 	}
 	response, err := call(conn, s)
 	var failure *muniment.Error
-	if errors.As(err, &failure) && (s.MayBeLost || failure.Code != codes.Unavailable || failure.Reason != "") {
+	if errors.As(err, &failure) && (s.MayBeLost || failure.Code != codes.Unavailable || failure.ReasonName != "") {
 		return tell(failure, came)
 	} else if err != nil {
 		return err // A lost connection, too: it is not the service that says so.
@@ -219,7 +219,7 @@ func tell(failure *muniment.Error, came line) error {
 		details = append(details, decoded(printed))
 	}
 	came["status"] = code.Code(failure.Code).String()
-	came["reason"], came["message"], came["details"] = failure.Reason, failure.Message, details
+	came["reason"], came["message"], came["details"] = failure.ReasonName, failure.Message, details
 	came["request_id"] = failure.RequestID
 	return nil
 }
