@@ -46,6 +46,13 @@ func (s *Session) AllPassages(
 	return each(ctx, s.ListPassages, request, (*munimentv1.ListPassagesResponse).GetPassages, options)
 }
 
+// AllVersions returns the versions of ListVersions, in the way of [Session.AllMemories].
+func (s *Session) AllVersions(
+	ctx context.Context, request *munimentv1.ListVersionsRequest, options ...grpc.CallOption,
+) iter.Seq2[*munimentv1.ItemVersion, error] {
+	return each(ctx, s.ListVersions, request, (*munimentv1.ListVersionsResponse).GetVersions, options)
+}
+
 // AllAgents returns the agents of ListAgents, from its first page to its last. Pages are requested as the loop goes on.
 // After an error the loop ends.
 func (h *Host) AllAgents(

@@ -60,6 +60,22 @@ async def test_a_correction_below_is_mentioned_and_can_be_read(opened):
     assert versions["classification"] == "CONFIDENTIAL"
 
 
+async def test_what_a_version_has_replaced_is_listed_on_request_and_goes_on(session):
+    for number in range(25):
+        session.save_memory("phone", f"{number}")
+
+    async with talking(session) as model:
+        live = await model.does("versions", kind="memory", name="phone")
+        first = await model.does("versions", kind="memory", name="phone", revisions=True)
+        rest = await model.does("versions", kind="memory", name="phone", revisions=True, after=first["next"])
+
+    assert [(each["content"], each["replaced"]) for each in live["versions"]] == [("24", False)]
+    assert [each["replaced"] for each in first["versions"]] == [False] + 19 * [True]
+    listed = [*first["versions"], *rest["versions"]]
+    assert [int(each["content"]) for each in listed] == [*reversed(range(25))]
+    assert (live["more"], first["more"], rest["more"]) == (False, True, False)
+
+
 async def test_a_list_is_of_all_pages(session):
     keys = [f"key-{number:03}" for number in range(260)]
     for key in keys:

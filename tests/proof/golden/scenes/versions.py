@@ -36,6 +36,15 @@ def _write(session: Actor, content: str) -> None:
 def _list(session: Actor) -> None:
     for kind, name in ((MEMORY, "plan"), (NOTE, ID), (BLOCK, "plan"), (PASSAGE, ID)):
         session.list_versions(kind=kind, name=name)
+        session.list_versions(kind=kind, name=name, with_revisions=True)
+    _list_pages(session)
+
+
+def _list_pages(session: Actor) -> None:
+    token = ""
+    for _ in range(3):
+        page = session.list_versions(kind=MEMORY, name="plan", with_revisions=True, page_size=1, page_token=token)
+        token = getattr(page, "next_page_token", "")
 
 
 def _refused(session: Actor) -> None:
@@ -46,3 +55,5 @@ def _refused(session: Actor) -> None:
     session.list_versions(kind=MEMORY)
     session.list_versions(name="plan")
     session.list_versions(kind=7, name="plan")
+    session.list_versions(kind=MEMORY, name="plan", page_size=-1)
+    session.list_versions(kind=MEMORY, name="plan", page_token="none")

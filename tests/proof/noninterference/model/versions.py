@@ -26,8 +26,8 @@ class Versions(Blocks):
         name = _NAME_OF[request.kind](request.name)
         filters = (request.kind, name, request.owner_agent_id, request.with_revisions)
         last = self._last("ListVersions", request.page_token, filters, taint)
-        after: dict[int, int]
-        asked, after = last or (request.owner_agent_id, {})
+        nothing: dict[int, int] = {}
+        asked, after = last or (request.owner_agent_id, nothing)
         owner, seen = self._versions_of(session, taint, request.kind, name, asked)
         wanted = [
             _Listed(level, version, replaced=version is not live)

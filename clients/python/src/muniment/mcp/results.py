@@ -61,14 +61,16 @@ class Listed(_Sparse):
 
 
 class Version(Labeled):
-    """The version of an item at one level."""
+    """The version of an item at one level, or what it has replaced there."""
 
     content: str
     tags: list[str]
     update_time: datetime
+    replaced: bool
+    """Whether a newer one has replaced it."""
 
 
-class Versions(Labeled):
+class Versions(Listed):
     """The versions of an item, newest first."""
 
     versions: list[Version]
@@ -313,7 +315,11 @@ def passage_entry(of: muniment.Passage, part: str, most: int = WHOLE) -> Passage
 
 def version(of: muniment.ItemVersion) -> Version:
     return Version(
-        classification=LEVELS[of.classification], content=of.content, tags=list(of.tags), update_time=of.update_time
+        classification=LEVELS[of.classification],
+        content=of.content,
+        tags=list(of.tags),
+        update_time=of.update_time,
+        replaced=of.replaced,
     )
 
 

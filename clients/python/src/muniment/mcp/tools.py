@@ -21,6 +21,8 @@ from muniment.mcp.arguments import unreserved
 from muniment.mcp.results import LEVELS
 
 MAX_PAGE_SIZE = 250
+MAX_VERSIONS = 20
+"""How many versions a list contains: each with its whole content."""
 MAX_PAGES = 2
 """How many pages a list contains. All of them could be larger than the context of a model."""
 
@@ -38,7 +40,7 @@ Tags = Annotated[
     Field(max_length=32, description="Words to group by, such as preference, rule, person or project."),
 ]
 Tag = Annotated[str, Field(description="Only those with this tag. Empty: all.")]
-After = Annotated[str, Field(description="The `next` of the list before. Empty: from the beginning.")]
+After = Annotated[str, Field(description="The `next` of the list before.")]
 Target = Annotated[
     results.Target,
     Field(description="memory: your own notes, on projects, tools, lessons. user: who the user is."),
@@ -274,15 +276,24 @@ class VersionTools(Tools):
         kind: Annotated[results.Kind, Field(description="What it is.")],
         name: Annotated[
             str,
-            Field(min_length=1, max_length=256, description="The key of a memory, the label of a block, or the id."),
+            Field(min_length=1, max_length=256, description="The key, label or id."),
         ],
+        revisions: Annotated[bool, Field(description="Also what they replaced.")] = False,
+        after: After = "",
     ) -> results.Versions:
-        """Read the versions of one item, newest first. Use it if a result has `newer_below`: a version there is newer.
+        """Read the versions of one item, newest first. Use it if a result has `newer_below`: one is newer.
 
-        Compare them before you rely on either. To settle it, write what is right under the same key, label or id.
+        Compare them before you rely on one. To settle it, write what is right under its name.
         """
-        found = undisturbed(lambda: list(self._session.list_versions(ItemKind[kind.upper()], name)))
-        return results.Versions(classification=self._level(found), versions=list(map(results.version, found)))
+        page = self._session.list_versions_page(
+            ItemKind[kind.upper()], name, with_revisions=revisions, page_size=MAX_VERSIONS, page_token=after
+        )
+        return results.Versions(
+            classification=self._level(page),
+            versions=list(map(results.version, page)),
+            more=bool(page.next_page_token),
+            next=page.next_page_token or None,
+        )
 
 
 def first_pages(fetch: Callable[[str], Page], after: str) -> list[Page]:
