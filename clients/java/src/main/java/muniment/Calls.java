@@ -8,6 +8,7 @@ import io.grpc.ClientInterceptor;
 import io.grpc.ClientInterceptors;
 import io.grpc.Context;
 import io.grpc.Deadline;
+import io.grpc.ForwardingClientCall.SimpleForwardingClientCall;
 import io.grpc.Metadata;
 import io.grpc.MethodDescriptor;
 import io.grpc.Status;
@@ -15,50 +16,54 @@ import io.grpc.StatusException;
 import io.grpc.StatusRuntimeException;
 import io.grpc.stub.BlockingClientCall;
 import io.grpc.stub.ClientCalls;
-import io.grpc.stub.MetadataUtils;
 import java.time.Duration;
 import java.util.Iterator;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
-import java.util.regex.Pattern;
 
 /** Makes calls over a pool of connections with one credential: deadlines, retries, errors. */
 final class Calls {
   private static final Metadata.Key<String> AUTHORIZATION =
       Metadata.Key.of("authorization", Metadata.ASCII_STRING_MARSHALLER);
-  private static final Pattern VISIBLE_ASCII = Pattern.compile("[!-~]+");
+
+  /** What a call sends. Without it, what is fresh. */
+  private static final CallOptions.Key<String> SENT = CallOptions.Key.create("credential");
 
   private final Pool connection;
-  private final Metadata headers;
+  private final Credential credential;
   private final Options options;
   private final Channel channel;
 
-  Calls(Pool connection, Metadata headers, Options options) {
+  Calls(Pool connection, Credential credential, Options options) {
     this.connection = connection;
-    this.headers = headers;
+    this.credential = credential;
     this.options = options;
     this.channel =
         ClientInterceptors.intercept(
             connection,
-            MetadataUtils.newAttachHeadersInterceptor(headers),
+            new Authorization(credential),
             new DefaultDeadline(options.timeout()),
             new WholeTexts());
   }
 
   /** Connects when the first call is made. */
   static Calls connect(String address, String credential, Options options) {
-    Metadata headers = bearer(credential);
-    return new Calls(Connection.open(address, options), headers, options);
+    Credential checked = Credential.of(credential);
+    return new Calls(Connection.open(address, options), checked, options);
   }
 
   /** The same connection with another credential. */
   Calls as(String credential) {
-    return new Calls(connection, bearer(credential), options);
+    return as(Credential.of(credential));
+  }
+
+  Calls as(Credential credential) {
+    return new Calls(connection, credential, options);
   }
 
   /** The same connection with another deadline for each call. */
   Calls within(Duration timeout) {
-    return new Calls(connection, headers, options.withTimeout(timeout));
+    return new Calls(connection, credential, options.withTimeout(timeout));
   }
 
   /** For generated stubs: adds the credential, and the deadline where a call has none. */
@@ -68,21 +73,70 @@ final class Calls {
 
   /** The response, or an error of ours. The deadline spans all attempts. */
   <Q extends Message, R> R call(MethodDescriptor<Q, R> method, Q request) {
+    return call(method, request, deadline());
+  }
+
+  <Q extends Message, R> R call(MethodDescriptor<Q, R> method, Q request, Deadline deadline) {
     boolean safe = Repetition.isSafe(method, request);
-    Deadline deadline = deadline();
     for (int attempt = 1; ; attempt++) {
+      Attempt<Q, R> sent = new Attempt<>(method, request, deadline);
+      try {
+        return authorized(sent, deadline);
+      } catch (MunimentException error) {
+        if (!mayRetry(error, safe || !sent.mayHaveBegun)) {
+          throw error;
+        }
+        pause(Repetition.pauseAfter(attempt), deadline, error);
+      }
+    }
+  }
+
+  /** Sends with the credential, and once more with another if that helps. */
+  private <R> R authorized(Attempt<?, R> attempt, Deadline deadline) {
+    String sent = credential.fresh(deadline);
+    try {
+      return attempt.send(sent);
+    } catch (MunimentException refusal) {
+      String other = credential.instead(sent, refusal, deadline).orElseThrow(() -> refusal);
+      try {
+        return attempt.send(other);
+      } catch (MunimentException error) {
+        throw isUnauthenticated(error) && !isUnauthenticated(refusal) ? refusal : error;
+      }
+    }
+  }
+
+  private static boolean isUnauthenticated(MunimentException error) {
+    return error.code() == Status.Code.UNAUTHENTICATED;
+  }
+
+  /** One attempt of a call, and whether the server may have begun it. */
+  private final class Attempt<Q, R> {
+    private final MethodDescriptor<Q, R> method;
+    private final Q request;
+    private final Deadline deadline;
+    private boolean mayHaveBegun;
+
+    Attempt(MethodDescriptor<Q, R> method, Q request, Deadline deadline) {
+      this.method = method;
+      this.request = request;
+      this.deadline = deadline;
+    }
+
+    R send(String credential) {
       Departure departure = new Departure();
       CallOptions callOptions =
-          CallOptions.DEFAULT.withDeadline(deadline).withStreamTracerFactory(departure);
+          CallOptions.DEFAULT
+              .withDeadline(deadline)
+              .withOption(SENT, credential)
+              .withStreamTracerFactory(departure);
       try {
         return ClientCalls.blockingUnaryCall(channel, method, callOptions, request);
       } catch (StatusRuntimeException failure) {
         MunimentException error =
             MunimentException.of(departure.sent() ? brokenOff(failure) : failure);
-        if (!mayRetry(error, safe || !departure.sent())) {
-          throw error;
-        }
-        pause(Repetition.pauseAfter(attempt), deadline, error);
+        mayHaveBegun = departure.sent() && !error.reasonName().equals(Credential.EXPIRED);
+        throw error;
       }
     }
   }
@@ -166,7 +220,7 @@ final class Calls {
     connection.shutdown();
   }
 
-  private Deadline deadline() {
+  Deadline deadline() {
     return Deadline.after(options.timeout().toNanos(), TimeUnit.NANOSECONDS);
   }
 
@@ -186,7 +240,7 @@ final class Calls {
   }
 
   /** As gRPC does where it waits itself. */
-  private static MunimentException canceled(InterruptedException interrupted) {
+  static MunimentException canceled(InterruptedException interrupted) {
     return MunimentException.of(
         Status.CANCELLED
             .withDescription("Thread interrupted")
@@ -194,15 +248,37 @@ final class Calls {
             .asRuntimeException());
   }
 
-  /** A credential that no header can carry is refused without being shown. */
-  private static Metadata bearer(String credential) {
-    if (!VISIBLE_ASCII.matcher(credential).matches()) {
-      throw new IllegalArgumentException(
-          "a credential is visible ASCII characters: is there a line end in it?");
+  /** As gRPC does, where a call waited for something else until its deadline. */
+  static MunimentException late() {
+    return MunimentException.of(
+        Status.DEADLINE_EXCEEDED
+            .withDescription("the deadline passed while the session was renewed")
+            .asRuntimeException());
+  }
+
+  /** No record, which would be printed with its credential. */
+  private static final class Authorization implements ClientInterceptor {
+    private final Credential credential;
+
+    Authorization(Credential credential) {
+      this.credential = credential;
     }
-    Metadata headers = new Metadata();
-    headers.put(AUTHORIZATION, "Bearer " + credential);
-    return headers;
+
+    @Override
+    public <Q, R> ClientCall<Q, R> interceptCall(
+        MethodDescriptor<Q, R> method, CallOptions options, Channel next) {
+      return new SimpleForwardingClientCall<>(next.newCall(method, options)) {
+        @Override
+        public void start(Listener<R> responses, Metadata headers) {
+          String given = options.getOption(SENT);
+          String sent = given == null ? credential.fresh(options.getDeadline()) : given;
+          if (!sent.isEmpty()) {
+            headers.put(AUTHORIZATION, "Bearer " + sent);
+          }
+          super.start(responses, headers);
+        }
+      };
+    }
   }
 
   private record DefaultDeadline(Duration timeout) implements ClientInterceptor {

@@ -184,6 +184,23 @@ public final class HostClient implements AutoCloseable {
   }
 
   /**
+   * Opens a session that goes on for as long as its conversation does. With an empty conversation
+   * id, the conversation is new.
+   */
+  public Conversation conversation(String agentId, String conversationId) {
+    return conversation(r -> r.setAgentId(agentId).setConversationId(conversationId));
+  }
+
+  /**
+   * Opens a session that goes on for as long as its conversation does. The {@code ttl}, if one is
+   * given, is that of each of its sessions.
+   */
+  public Conversation conversation(Consumer<OpenSessionRequest.Builder> request) {
+    OpenSessionRequest opening = filled(OpenSessionRequest.newBuilder(), request).build();
+    return new Conversation(calls, Renewals.open(calls, opening));
+  }
+
+  /**
    * Starts a conversation anew: closes all its sessions, and opens one at PUBLIC.
    *
    * <p>By this call the host states that it has wiped the model's context. Closing the client that

@@ -86,9 +86,9 @@ import muniment.v1.VersionServiceGrpc;
  *
  * <p>Every call fills in a request, and throws {@link MunimentException} if it fails.
  */
-public final class SessionClient implements AutoCloseable {
+public sealed class SessionClient implements AutoCloseable permits Conversation {
   /** Whose the session is, and whose the connection: it says what closing means. */
-  private enum Origin {
+  enum Origin {
     /** Of a host client, which opened the session for this one: the session is closed. */
     OPENED,
     /** Of a host client, for a token: nothing is closed. */
@@ -109,6 +109,11 @@ public final class SessionClient implements AutoCloseable {
     this.origin = origin;
     this.opened = opened;
     this.sessionId = opened.map(Session::getSessionId).orElse("");
+  }
+
+  /** For a subclass, which has the rest. */
+  SessionClient(Calls calls, Origin origin) {
+    this(calls, "", origin, Optional.empty());
   }
 
   static SessionClient opened(Calls host, String token, Session session) {

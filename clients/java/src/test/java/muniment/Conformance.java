@@ -16,7 +16,6 @@ import com.google.protobuf.util.JsonFormat;
 import com.google.protobuf.util.JsonFormat.TypeRegistry;
 import com.google.rpc.ErrorDetailsProto;
 import com.google.rpc.ErrorInfo;
-import io.grpc.Metadata;
 import io.grpc.MethodDescriptor;
 import io.grpc.MethodDescriptor.MethodType;
 import io.grpc.Status.Code;
@@ -67,7 +66,7 @@ final class Conformance {
 
   private Conformance(Pool connection, String hostKey, Options options) {
     this.connection = connection;
-    this.host = new Calls(connection, new Metadata(), options).as(hostKey);
+    this.host = new Calls(connection, Credential.NONE, options).as(hostKey);
     this.options = options;
   }
 
@@ -155,7 +154,7 @@ final class Conformance {
     Calls calls =
         switch (as) {
           case "host" -> host;
-          case "none" -> new Calls(connection, new Metadata(), options);
+          case "none" -> new Calls(connection, Credential.NONE, options);
           default -> host.as(as);
         };
     return step.has("deadline_ms")

@@ -4,6 +4,7 @@ import static muniment.Failures.failure;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.google.protobuf.Timestamp;
 import io.grpc.Status.Code;
 import java.io.IOException;
 import java.net.URL;
@@ -26,6 +27,7 @@ import muniment.v1.Memory;
 import muniment.v1.MemoryResult;
 import muniment.v1.OpenSessionRequest;
 import muniment.v1.OpenSessionResponse;
+import muniment.v1.RaiseTaintRequest;
 import muniment.v1.SaveMemoryRequest;
 import muniment.v1.SearchMemoriesResponse;
 import muniment.v1.Session;
@@ -90,9 +92,20 @@ class ReadmeTest {
   }
 
   @Test
-  void pagesAndImportsRun() throws Exception {
+  void aConversationIsRaisedAndClosed() throws Exception {
+    scriptTour();
+
     run(2);
+
+    var raised = (RaiseTaintRequest) server.calls("RaiseTaint").get(0).requests().get(0);
+    assertEquals("s-1", raised.getSessionId());
+    assertEquals(1, server.calls("CloseSession").size());
+  }
+
+  @Test
+  void pagesAndImportsRun() throws Exception {
     run(3);
+    run(4);
 
     assertEquals(1, server.calls("ListMemories").size());
     assertEquals(2, server.calls("ImportPassages").get(0).requests().size());
@@ -105,7 +118,7 @@ class ReadmeTest {
         ListMemoriesResponse.newBuilder().setNextPageToken("2").build(),
         failure(Code.ABORTED, "TAINT_CHANGED"));
 
-    run(4);
+    run(5);
 
     assertEquals(1, server.calls("RaiseTaint").size());
     assertEquals(3, server.calls("ListMemories").size());
@@ -116,7 +129,7 @@ class ReadmeTest {
     var progress = ImportProgress.newBuilder().setStoredCount(1).setExistingCount(1).build();
     server.script("ImportPassages", failure(Code.ABORTED, "TAINT_CHANGED", progress));
 
-    run(5);
+    run(6);
 
     assertEquals(3, server.calls("ImportPassages").get(0).requests().size());
     assertEquals(1, server.calls("ImportPassages").get(1).requests().size());
@@ -126,7 +139,7 @@ class ReadmeTest {
   void theErrorsRun() throws Exception {
     server.script("SaveMemory", failure(Code.ABORTED, "ETAG_STALE"));
 
-    run(6);
+    run(7);
 
     assertEquals(1, server.calls("SaveMemory").size());
   }
@@ -140,7 +153,7 @@ class ReadmeTest {
     server.script(
         "AddNote", failure(Code.FAILED_PRECONDITION, "BUDGET_EXCEEDED", exceeded.build()));
 
-    run(7);
+    run(8);
 
     var request = (EditNotesRequest) server.calls("EditNotes").get(0).requests().get(0);
     assertEquals("own", request.getEdits(0).getDelete().getNoteId());
@@ -149,8 +162,8 @@ class ReadmeTest {
 
   @Test
   void optionsAndTlsCompile() throws Exception {
-    compile(8);
     compile(9);
+    compile(10);
   }
 
   @Test
@@ -158,7 +171,7 @@ class ReadmeTest {
     var none = failure(Code.NOT_FOUND, "MEMORY_NOT_FOUND");
     server.script("GetMemory", none, none);
 
-    run(10);
+    run(11);
 
     var saved = (SaveMemoryRequest) server.calls("SaveMemory").get(0).requests().get(0);
     assertEquals("muniment:spring-ai/tea", saved.getKey());
@@ -167,15 +180,16 @@ class ReadmeTest {
 
   @Test
   void aMemoryServiceRuns() throws Exception {
-    run(11);
+    run(12);
 
     assertEquals(1, server.calls("SearchPassages").size());
-    assertEquals(12, blocks("java").size());
+    assertEquals(13, blocks("java").size());
   }
 
   private void scriptTour() {
     var agent = Agent.newBuilder().setAgentId("a-1");
-    var session = Session.newBuilder().setSessionId("s-1");
+    var hour = Timestamp.newBuilder().setSeconds(3600);
+    var session = Session.newBuilder().setSessionId("s-1").setExpireTime(hour);
     var tea = Memory.newBuilder().setClassification(Classification.CLASSIFICATION_PUBLIC);
     var result = MemoryResult.newBuilder().setMemory(tea).setSnippet("Assam, no sugar");
     server.script("CreateAgent", CreateAgentResponse.newBuilder().setAgent(agent).build());
