@@ -1,16 +1,13 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::{Instant, sleep, timeout_at};
-use tonic::{
-    Request, Response, Status,
-    codegen::tokio_stream::Stream,
-    metadata::{Ascii, MetadataValue},
-    transport::Channel,
-};
+use tonic::{Code, Request, Response, Status, codegen::tokio_stream::Stream, transport::Channel};
 
 use crate::{
-    Error, InvalidSettings, Session,
+    Conversation, Error, InvalidSettings, Session,
+    credential::{Credential, Held},
     pool::Pool,
+    renewals::Renewals,
     retries::{UnaryRequest, may_repeat, pauses},
     v1,
 };
@@ -27,14 +24,14 @@ const LONGEST_TIMEOUT: Duration = Duration::from_secs(86400);
 #[derive(Debug, Clone)]
 pub struct Client {
     pool: Arc<Pool>,
-    authorization: Option<MetadataValue<Ascii>>,
+    credential: Option<Credential>,
     timeout: Duration,
     retries: bool,
 }
 
 impl Client {
     pub(crate) fn new(pool: Pool) -> Self {
-        Self { pool: Arc::new(pool), authorization: None, timeout: DEFAULT_TIMEOUT, retries: true }
+        Self { pool: Arc::new(pool), credential: None, timeout: DEFAULT_TIMEOUT, retries: true }
     }
 
     /// This client with another credential: a host key or a session's token.
@@ -43,7 +40,38 @@ impl Client {
     ///
     /// It is empty, or has anything but visible ASCII characters.
     pub fn with_credential(&self, credential: impl AsRef<str>) -> Result<Self, InvalidSettings> {
-        Ok(Self { authorization: Some(bearer(credential.as_ref())?), ..self.clone() })
+        Ok(self.holding(Arc::new(Held::new(credential.as_ref())?)))
+    }
+
+    fn holding(&self, held: Arc<Held>) -> Self {
+        Self { credential: Some(Credential::Fixed(held)), ..self.clone() }
+    }
+
+    pub(crate) fn renewed_by(&self, renewals: Arc<Renewals>) -> Self {
+        Self { credential: Some(Credential::Renewed(renewals)), ..self.clone() }
+    }
+
+    /// Open a session that goes on for as long as its conversation does. With an empty id, the conversation is new.
+    ///
+    /// # Errors
+    ///
+    /// The call failed: see [`Client::open_session`].
+    pub async fn conversation(
+        &self,
+        agent_id: impl Into<String>,
+        conversation_id: impl Into<String>,
+    ) -> Result<Conversation, Error> {
+        let (agent_id, conversation_id) = (agent_id.into(), conversation_id.into());
+        self.conversation_of(v1::OpenSessionRequest { agent_id, conversation_id, ..Default::default() }).await
+    }
+
+    /// The same with all that a session is opened with. The *ttl* is that of each session of the conversation.
+    ///
+    /// # Errors
+    ///
+    /// The call failed: see [`Client::open_session`].
+    pub async fn conversation_of(&self, request: v1::OpenSessionRequest) -> Result<Conversation, Error> {
+        Ok(Conversation::new(self, Renewals::open(self, request).await?))
     }
 
     /// This client with another deadline: how long a call may take, all its attempts together.
@@ -69,8 +97,8 @@ impl Client {
 
     /// The session that a call has opened.
     pub(crate) fn opened(&self, token: String, session: Option<v1::Session>) -> Result<Session, Error> {
-        match self.with_credential(&token) {
-            Ok(client) => Ok(Session::new(client, token, session.unwrap_or_default())),
+        match Held::new(&token).map(Arc::new) {
+            Ok(held) => Ok(Session::new(self.holding(held.clone()), held, session.unwrap_or_default())),
             Err(_) => {
                 Err(Error::new(Status::internal("the server sent a token that no header carries"), None))
             }
@@ -92,14 +120,12 @@ impl Client {
         let mut pauses = pauses();
         let attempts = async {
             loop {
-                let request = self.request(message.clone(), deadline);
-                let taken = self.pool.take();
-                let error = match self.pool.result(call(taken.channel(), request).await) {
+                let Failed { error, may_have_begun } = match self.authorized(&message, &call, deadline).await
+                {
                     Ok(response) => return Ok(response),
-                    Err(error) => error,
+                    Err(failed) => failed,
                 };
-                drop(taken);
-                let again = self.retries && (error.never_began() || repeatable && error.may_pass());
+                let again = self.retries && error.may_pass() && (repeatable || !may_have_begun);
                 let pause = pauses.next().unwrap_or_default();
                 let pause = pause.saturating_add(error.retry_delay().unwrap_or_default());
                 if !again || pause >= deadline - Instant::now() {
@@ -109,6 +135,54 @@ impl Client {
             }
         };
         timeout_at(deadline, attempts).await.unwrap_or_else(|_| Err(Error::deadline_exceeded()))
+    }
+
+    /// Send with the credential, and once more with another if that helps.
+    async fn authorized<M, R, F>(
+        &self,
+        message: &M,
+        call: &impl Fn(Channel, Request<M>) -> F,
+        deadline: Instant,
+    ) -> Result<R, Failed>
+    where
+        M: UnaryRequest,
+        F: Future<Output = Result<Response<R>, Status>>,
+    {
+        let Some(credential) = &self.credential else {
+            return self.send(message, call, deadline, None).await;
+        };
+        let sent = credential.fresh().await;
+        let refusal = match self.send(message, call, deadline, Some(&sent)).await {
+            Ok(response) => return Ok(response),
+            Err(refusal) => refusal,
+        };
+        match credential.instead(&sent, &refusal.error).await {
+            Ok(Some(other)) => {
+                let came = self.send(message, call, deadline, Some(&other)).await;
+                came.map_err(|failed| failed.unless_unauthenticated(refusal))
+            }
+            Ok(None) => Err(refusal),
+            Err(error) => Err(Failed { error, may_have_begun: false }),
+        }
+    }
+
+    async fn send<M, R, F>(
+        &self,
+        message: &M,
+        call: &impl Fn(Channel, Request<M>) -> F,
+        deadline: Instant,
+        held: Option<&Held>,
+    ) -> Result<R, Failed>
+    where
+        M: UnaryRequest,
+        F: Future<Output = Result<Response<R>, Status>>,
+    {
+        let taken = self.pool.take();
+        let came = call(taken.channel(), request(message.clone(), deadline, held)).await;
+        self.pool.result(came).map_err(|error| Failed {
+            may_have_begun: !error.never_began() && error.reason_name().as_deref() != Some(Error::EXPIRED),
+            error,
+        })
     }
 
     /// Make a call once: nobody but the caller has what was streamed.
@@ -122,32 +196,38 @@ impl Client {
         F: Future<Output = Result<Response<R>, Status>>,
     {
         let deadline = Instant::now() + self.timeout;
-        let taken = self.pool.take();
-        let attempt = call(taken.channel(), self.request(messages, deadline));
-        match timeout_at(deadline, attempt).await {
-            Ok(came) => self.pool.result(came),
-            Err(_) => Err(Error::deadline_exceeded()),
-        }
-    }
-
-    fn request<T>(&self, message: T, deadline: Instant) -> Request<T> {
-        let mut request = Request::new(message);
-        request.set_timeout(deadline - Instant::now());
-        if let Some(authorization) = &self.authorization {
-            let metadata = request.metadata_mut();
-            metadata.insert("authorization", authorization.clone());
-        }
-        request
+        let attempt = async {
+            let held = match &self.credential {
+                Some(credential) => Some(credential.fresh().await),
+                None => None,
+            };
+            let taken = self.pool.take();
+            let came = call(taken.channel(), request(messages, deadline, held.as_deref())).await;
+            self.pool.result(came)
+        };
+        timeout_at(deadline, attempt).await.unwrap_or_else(|_| Err(Error::deadline_exceeded()))
     }
 }
 
-/// The header. Marked sensitive, so that it is neither printed nor kept in HTTP/2's table.
-fn bearer(credential: &str) -> Result<MetadataValue<Ascii>, InvalidSettings> {
-    let visible = !credential.is_empty() && credential.bytes().all(|byte| byte.is_ascii_graphic());
-    let header = visible.then(|| format!("Bearer {credential}").parse().ok());
-    let mut header: MetadataValue<Ascii> = header.flatten().ok_or(InvalidSettings(
-        "a credential is visible ASCII characters: is there a line end in it?".into(),
-    ))?;
-    header.set_sensitive(true);
-    Ok(header)
+/// How an attempt failed, and whether the server may have begun the call.
+struct Failed {
+    error: Error,
+    may_have_begun: bool,
+}
+
+impl Failed {
+    /// A refusal stands if the other credential is refused too, though for itself.
+    fn unless_unauthenticated(self, refusal: Self) -> Self {
+        let unauthenticated = |failed: &Self| failed.error.code() == Code::Unauthenticated;
+        if unauthenticated(&self) && !unauthenticated(&refusal) { refusal } else { self }
+    }
+}
+
+fn request<T>(message: T, deadline: Instant, held: Option<&Held>) -> Request<T> {
+    let mut request = Request::new(message);
+    request.set_timeout(deadline - Instant::now());
+    if let Some(held) = held {
+        request.metadata_mut().insert("authorization", held.authorization());
+    }
+    request
 }

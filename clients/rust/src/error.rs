@@ -23,6 +23,9 @@ pub struct Error {
 }
 
 impl Error {
+    /// Why a call was refused whose credential's time has passed.
+    pub(crate) const EXPIRED: &str = "CREDENTIAL_EXPIRED";
+
     /// The canonical code.
     ///
     /// A connection that failed is [`Code::Unavailable`], whatever it was that failed, and so is a call that the

@@ -3,15 +3,19 @@
 
 mod client;
 mod connect;
+mod conversation;
+mod credential;
 mod error;
 mod mistakes;
 mod pages;
 mod pool;
+mod renewals;
 mod retries;
 mod session;
 
 pub use client::Client;
 pub use connect::{ClientBuilder, InvalidSettings};
+pub use conversation::Conversation;
 pub use error::Error;
 pub use pages::List;
 pub use session::Session;

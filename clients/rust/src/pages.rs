@@ -13,7 +13,7 @@ use tonic::codegen::tokio_stream::Stream;
 use crate::{Error, v1::ErrorReason};
 
 /// How often the taint can rise: there are four levels, and it never falls.
-const MOST_RAISES: usize = 3;
+pub(crate) const MOST_RAISES: usize = 3;
 
 type Page<T> = Result<(Vec<T>, String), Error>;
 type Fetched<T> = Pin<Box<dyn Future<Output = Page<T>> + Send>>;

@@ -1,7 +1,8 @@
-use std::{fmt, ops::Deref};
+use std::{fmt, ops::Deref, sync::Arc};
 
 use crate::{
     Client, Error,
+    credential::Held,
     v1::{self, Classification, CloseSessionRequest},
 };
 
@@ -12,19 +13,23 @@ use crate::{
 #[derive(Clone)]
 pub struct Session {
     client: Client,
-    token: String,
+    held: Arc<Held>,
     opened: v1::Session,
 }
 
 impl Session {
-    pub(crate) fn new(client: Client, token: String, opened: v1::Session) -> Self {
-        Self { client, token, opened }
+    pub(crate) fn new(client: Client, held: Arc<Held>, opened: v1::Session) -> Self {
+        Self { client, held, opened }
+    }
+
+    pub(crate) fn held(&self) -> Arc<Held> {
+        self.held.clone()
     }
 
     /// The credential. Whoever has it is this session: [`Client::with_credential`] makes a client of it.
     #[must_use]
     pub fn token(&self) -> &str {
-        &self.token
+        self.held.token()
     }
 
     /// The id, by which a host raises the taint.

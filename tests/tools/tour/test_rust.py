@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.proof, pytest.mark.sampled]  # it compiles tonic, whic
     ("example", "printed"),
     [
         ("quickstart", "tea Public Assam, no sugar\n"),
+        ("conversation", "chat-42 Confidential\n"),
         ("taint", "read errands\nthe list ends here\nread all 2\n"),
     ],
 )

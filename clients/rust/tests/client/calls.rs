@@ -45,7 +45,7 @@ fn away_once(response: impl Message + Clone + 'static) -> impl Fn(&Call, usize) 
 }
 
 /// A status as the server makes it: ErrorInfo, and then *detail*.
-fn status<D: Message + Name>(code: Code, reason: &str, detail: &D) -> Status {
+pub fn status<D: Message + Name>(code: Code, reason: &str, detail: &D) -> Status {
     let info = pb::ErrorInfo { reason: reason.into(), domain: "muniment.v1".into(), ..Default::default() };
     let details = vec![
         Any { type_url: "type.googleapis.com/google.rpc.ErrorInfo".into(), value: info.encode_to_vec() },

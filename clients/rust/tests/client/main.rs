@@ -1,6 +1,7 @@
 //! The client against a server in this process.
 
 mod calls;
+mod conversations;
 mod fake;
 mod mistakes;
 mod pages;

@@ -7,12 +7,14 @@ use crate::{
     pages::PagedList,
 };
 use muniment::v1::{
-    Agent, CloseSessionResponse, CreateAgentResponse, Memory, MemoryResult, OpenSessionResponse,
-    RaiseTaintResponse, SaveMemoryResponse, SearchMemoriesResponse, Session,
+    Agent, Classification, CloseSessionResponse, CreateAgentResponse, Memory, MemoryResult,
+    OpenSessionResponse, RaiseTaintResponse, SaveMemoryResponse, SearchMemoriesResponse, Session,
 };
+use prost_types::Timestamp;
 
 const README: &str = include_str!("../../README.md");
 const QUICKSTART: &str = include_str!("../../examples/quickstart.rs");
+const CONVERSATION: &str = include_str!("../../examples/conversation.rs");
 const TAINT: &str = include_str!("../../examples/taint.rs");
 
 /// As a server would with an empty store.
@@ -22,10 +24,12 @@ fn answer(call: &Call, paged: &PagedList) -> Answer {
         "SessionService/CloseSession" => message(CloseSessionResponse::default()),
         "AgentService/CreateAgent" => message(CreateAgentResponse { agent: Some(Agent::default()) }),
         "SessionService/OpenSession" => {
-            let session = Session { session_id: "s1".into(), ..Default::default() };
-            message(OpenSessionResponse { token: "ms_1".into(), session: Some(session) })
+            message(OpenSessionResponse { token: "ms_1".into(), session: Some(session()) })
         }
-        "SessionService/RaiseTaint" => message(RaiseTaintResponse::default()),
+        "SessionService/RaiseTaint" => {
+            let taint = Classification::Confidential.into();
+            message(RaiseTaintResponse { session: Some(Session { taint, ..session() }) })
+        }
         "MemoryService/SaveMemory" => message(SaveMemoryResponse::default()),
         "MemoryService/SearchMemories" => {
             let memory = Memory { key: "tea".into(), classification: 1, ..Default::default() };
@@ -34,6 +38,17 @@ fn answer(call: &Call, paged: &PagedList) -> Answer {
             message(SearchMemoriesResponse { results: vec![result], ..Default::default() })
         }
         other => panic!("{other}"),
+    }
+}
+
+fn session() -> Session {
+    let expire_time = Some(Timestamp { seconds: 3600, nanos: 0 });
+    Session {
+        session_id: "s1".into(),
+        conversation_id: "chat-42".into(),
+        create_time: Some(Timestamp::default()),
+        expire_time,
+        ..Default::default()
     }
 }
 
@@ -71,9 +86,20 @@ async fn the_first_example_prints_what_the_readme_says() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_example_of_a_raise_prints_what_the_readme_says() {
-    let (printed, _) = printed("taint").await;
+    assert_shown(TAINT, &printed("taint").await.0);
+}
 
-    let (shown, _) = TAINT.split_once("\n\n#[tokio::main]").unwrap();
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_example_of_a_conversation_prints_what_the_readme_says() {
+    let (printed, server) = printed("conversation").await;
+
+    assert_shown(CONVERSATION, &printed);
+    assert_eq!(server.calls().last().unwrap().method, "SessionService/CloseSession");
+}
+
+/// The README has what is before the program, and what that prints.
+fn assert_shown(example: &str, printed: &str) {
+    let (shown, _) = example.split_once("\n\n#[tokio::main]").unwrap();
     let said = format!("```rust,no_run\n{shown}\n```\n```text\n{printed}```\n");
     assert!(README.contains(&said), "{printed}");
 }
