@@ -49,7 +49,7 @@ def model(prompt: str, message: str, tools: Tools) -> str:
 
 def main(customer: str, conversation: str) -> None:
     """Answer each message. An answer that is too sensitive for the website is held for a person to read."""
-    with muniment.connect_host() as host, host.open_session(customer, conversation_id=conversation) as session:
+    with muniment.connect_host() as host, host.conversation(customer, conversation) as session:
         tools = Tools(host, session)
         for message in sys.stdin:
             answer = model(session.render_prompt().text, message, tools)

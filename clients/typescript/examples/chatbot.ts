@@ -4,32 +4,28 @@
  * Its key reaches PUBLIC only. Each line of the standard input is a message in the conversation.
  */
 import { createInterface } from "node:readline/promises";
-import { Classification, connect, type HostClient, MunimentError, type OpenedSession } from "muniment";
+import { Classification, type Conversation, connect, MunimentError } from "muniment";
 
 const LEDGER = "240 euros since May";
 
 /** What the model can do. It names no level: the host raises the taint before it shows the model more. */
 class Tools {
-  constructor(
-    private readonly host: HostClient,
-    private readonly session: OpenedSession,
-  ) {}
+  constructor(private readonly conversation: Conversation) {}
 
   /** What the service remembers, best match first. */
   async recall(query: string): Promise<string> {
-    const { results } = await this.session.memories.searchMemories({ query, maxResults: 1 });
+    const { results } = await this.conversation.memories.searchMemories({ query, maxResults: 1 });
     return results[0]?.memory?.content ?? "I do not know.";
   }
 
   /** Save a memory, at the taint of the conversation. */
   async remember(key: string, content: string): Promise<void> {
-    await this.session.memories.saveMemory({ key, content });
+    await this.conversation.memories.saveMemory({ key, content });
   }
 
   /** What the customer owes. A chatbot should not have this tool; its key sees to it that nothing comes of it. */
   async readLedger(): Promise<string> {
-    const { sessionId } = this.session.info;
-    await this.host.sessions.raiseTaint({ sessionId, taint: Classification.CONFIDENTIAL, reason: "read the ledger" });
+    await this.conversation.raiseTaint(Classification.CONFIDENTIAL, "read the ledger");
     return LEDGER;
   }
 }
@@ -50,10 +46,10 @@ async function model(_prompt: string, message: string, tools: Tools): Promise<st
 async function main(agentId: string, conversationId: string): Promise<void> {
   const { MUNIMENT_ADDRESS: address = "", MUNIMENT_HOST_KEY: hostKey = "" } = process.env;
   const host = connect({ address, hostKey });
-  await using session = await host.openSession({ agentId, conversationId });
-  const tools = new Tools(host, session);
+  await using conversation = await host.conversation(agentId, conversationId);
+  const tools = new Tools(conversation);
   for await (const message of createInterface({ input: process.stdin })) {
-    const { text } = await session.prompts.renderPrompt({});
+    const { text } = await conversation.prompts.renderPrompt({});
     try {
       console.log("chatbot:", await model(text, message, tools));
     } catch (error) {

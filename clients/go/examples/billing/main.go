@@ -21,13 +21,12 @@ const ledger = "240 euros since May"
 
 // Tools are what the model can do. It names no level: the host raises the taint before it shows the model more.
 type tools struct {
-	host    *muniment.Host
-	session *muniment.Session
+	conversation *muniment.Conversation
 }
 
 // Recall returns what the service remembers, best match first.
 func (t tools) recall(ctx context.Context, query string) (string, error) {
-	found, err := t.session.SearchMemories(ctx, &munimentv1.SearchMemoriesRequest{Query: query, MaxResults: 1})
+	found, err := t.conversation.SearchMemories(ctx, &munimentv1.SearchMemoriesRequest{Query: query, MaxResults: 1})
 	if err != nil || len(found.GetResults()) == 0 {
 		return "I do not know.", err
 	}
@@ -36,14 +35,11 @@ func (t tools) recall(ctx context.Context, query string) (string, error) {
 
 // ReadLedger returns what the customer owes, and remembers it at the taint of the conversation.
 func (t tools) readLedger(ctx context.Context) (string, error) {
-	if _, err := t.host.RaiseTaint(ctx, &munimentv1.RaiseTaintRequest{
-		SessionId: t.session.Opened.GetSessionId(),
-		Taint:     munimentv1.Classification_CLASSIFICATION_CONFIDENTIAL,
-		Reason:    "read the ledger",
-	}); err != nil {
+	taint := munimentv1.Classification_CLASSIFICATION_CONFIDENTIAL
+	if err := t.conversation.RaiseTaint(ctx, taint, "read the ledger"); err != nil {
 		return "", err
 	}
-	_, err := t.session.SaveMemory(ctx, &munimentv1.SaveMemoryRequest{Key: "debt", Content: ledger})
+	_, err := t.conversation.SaveMemory(ctx, &munimentv1.SaveMemoryRequest{Key: "debt", Content: ledger})
 	return ledger, err
 }
 
@@ -66,7 +62,7 @@ func main() {
 	}
 }
 
-func serve(ctx context.Context, customer, conversation string) error {
+func serve(ctx context.Context, customer, id string) error {
 	host, err := muniment.HostFromEnv()
 	if err != nil {
 		return err
@@ -77,13 +73,13 @@ func serve(ctx context.Context, customer, conversation string) error {
 	if err != nil && muniment.ReasonOf(err) != munimentv1.ErrorReason_ERROR_REASON_AGENT_EXISTS {
 		return err
 	}
-	session, err := host.OpenSession(ctx, &munimentv1.OpenSessionRequest{AgentId: customer, ConversationId: conversation})
+	conversation, err := host.Conversation(ctx, customer, id)
 	if err != nil {
 		return err
 	}
-	defer session.CloseSession(ctx, &munimentv1.CloseSessionRequest{})
+	defer conversation.Close(ctx)
 	for messages := bufio.NewScanner(os.Stdin); messages.Scan(); {
-		if err := answer(ctx, messages.Text(), tools{host, session}); err != nil {
+		if err := answer(ctx, messages.Text(), tools{conversation}); err != nil {
 			return err
 		}
 	}
@@ -91,7 +87,7 @@ func serve(ctx context.Context, customer, conversation string) error {
 }
 
 func answer(ctx context.Context, message string, tools tools) error {
-	prompt, err := tools.session.RenderPrompt(ctx, &munimentv1.RenderPromptRequest{})
+	prompt, err := tools.conversation.RenderPrompt(ctx, &munimentv1.RenderPromptRequest{})
 	if err != nil {
 		return err
 	}
@@ -99,7 +95,7 @@ func answer(ctx context.Context, message string, tools tools) error {
 	if err != nil {
 		return err
 	}
-	now, err := tools.session.GetSession(ctx, &munimentv1.GetSessionRequest{})
+	now, err := tools.conversation.GetSession(ctx, &munimentv1.GetSessionRequest{})
 	if err != nil {
 		return err
 	}
