@@ -222,7 +222,7 @@ func textOf(content *genai.Content) string {
 	}
 	var texts []string
 	for _, part := range content.Parts {
-		if part.Text != "" {
+		if part.Text != "" && !part.Thought {
 			texts = append(texts, part.Text)
 		}
 	}

@@ -156,6 +156,17 @@ func TestACharacterThatCannotBeStoredStopsNothing(t *testing.T) {
 	equal(t, found(t, service, "nine \x00\xff", "tea", "ada"), found(t, service, "nine", "tea", "ada"))
 }
 
+func TestTheThoughtsOfAModelAreNoSpeech(t *testing.T) {
+	service := adk.NewMemoryService(someone(t)(public))
+	added := conversation("one", "ada", "Assam?", "")
+	thought := &genai.Part{Text: "Assam is too strong for her.", Thought: true}
+	for event := range added.Events().All() {
+		event.Content.Parts = append([]*genai.Part{thought}, event.Content.Parts...)
+	}
+	add(t, service, added)
+	equal(t, found(t, service, "Assam", "tea", "ada"), []string{"Assam?"})
+}
+
 func TestAnEventThatIsTooLongStopsNoOther(t *testing.T) {
 	service := adk.NewMemoryService(someone(t)(public))
 	added := conversation("one", "ada", "Assam", strings.Repeat("é", 128*1024+1), strings.Repeat("é", 128*1024), "Assam at nine.")

@@ -256,7 +256,8 @@ def _level_of(uri: str) -> Classification:
 
 
 def _text_of(content: Content | None) -> str:
-    return _storable(" ".join(part.text for part in (content and content.parts) or () if part.text))
+    parts = (content and content.parts) or ()
+    return _storable(" ".join(part.text for part in parts if part.text and not part.thought))
 
 
 def _storable(text: str) -> str:

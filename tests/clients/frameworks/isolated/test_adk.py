@@ -118,6 +118,16 @@ async def test_a_character_that_cannot_be_stored_stops_nothing(opened):
     assert await found(service, "nine \ud83d\0") == await found(service, "nine")
 
 
+async def test_the_thoughts_of_a_model_are_no_speech(opened):
+    service = MunimentMemoryService(opened(PUBLIC))
+    added = conversation("", "")
+    thought = Part(text="Assam is too strong for her.", thought=True)
+    added.events[0].content = Content(parts=[thought, Part(text="Assam?")])
+    added.events[1].content = Content(parts=[thought])
+    await service.add_session_to_memory(added)
+    assert await found(service, "Assam") == ["Assam?"]
+
+
 async def test_an_event_that_is_too_long_stops_no_other(opened):
     service = MunimentMemoryService(opened(PUBLIC))
     with pytest.raises(ValueError, match="not stored: 1"):

@@ -170,6 +170,7 @@ abstract class AdkMemory implements BaseMemoryService {
     return storable(
         content.flatMap(Content::parts).stream()
             .flatMap(List::stream)
+            .filter(part -> !part.thought().orElse(false))
             .flatMap(part -> part.text().stream())
             .filter(text -> !text.isEmpty())
             .collect(Collectors.joining(" ")));

@@ -56,6 +56,7 @@ final class AdkMemories {
       new AdkMemories(host).aMemoryIsTheEvent();
       new AdkMemories(host).whatWasSaidBesideAMatchIsFoundToo();
       new AdkMemories(host).aCharacterThatCannotBeStoredStopsNothing();
+      new AdkMemories(host).theThoughtsOfAModelAreNoSpeech();
       new AdkMemories(host).anEventThatIsTooLongStopsNoOther();
       new AdkMemories(host).noUserIsAnother();
       new AdkMemories(host).atTwoTaints();
@@ -143,6 +144,19 @@ final class AdkMemories {
         found(service, "Assam", "tea", "ada"));
     assertEquals(
         found(service, "nine", "tea", "ada"), found(service, "nine \0\ud83d", "tea", "ada"));
+  }
+
+  private void theThoughtsOfAModelAreNoSpeech() {
+    var service = new MunimentMemoryService(opened.apply(PUBLIC));
+    var thought = Part.builder().text("Assam is too strong for her.").thought(true).build();
+    var events = new ArrayList<Event>();
+    for (var content : List.of(Content.fromParts(thought, Part.fromText("Assam?")), Content.fromParts(thought))) {
+      events.add(Event.builder().id("event " + events.size()).author("tea").content(content).build());
+    }
+    service
+        .addSessionToMemory(Session.builder("one").appName("tea").userId("ada").events(events).build())
+        .blockingAwait();
+    assertEquals(List.of("Assam?"), found(service, "Assam", "tea", "ada"));
   }
 
   private void anEventThatIsTooLongStopsNoOther() {
