@@ -7,6 +7,9 @@ from enum import IntEnum
 
 from muniment_server.domain.classification import Classification
 
+SEPARATOR = "\n§\n"
+"""Joins the notes of a tier, and counts toward the budget."""
+
 
 class Tier(IntEnum):
     """One of an agent's two sets of notes. The numbers are those of the contract and of the tables."""
@@ -34,7 +37,7 @@ DEFAULT_MEMORY_SETTINGS = MemorySettings(
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """How much of a tier's budget the notes that a session sees take up, in Unicode code points."""
+    """How much of a tier's budget the notes that a session sees take up, in code points of the prompt."""
 
     tier: Tier
     used_chars: int

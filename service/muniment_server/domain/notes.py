@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeAlias
 
-from muniment_server.domain.budgets import BudgetEntry, MemorySettings, Tier, Usage
+from muniment_server.domain.budgets import SEPARATOR, BudgetEntry, MemorySettings, Tier, Usage
 from muniment_server.domain.classification import Classification, strictly_below, unshadowed
 from muniment_server.domain.errors import (
     BudgetExceeded,
@@ -24,9 +24,8 @@ from muniment_server.domain.errors import (
     WriteLevelMismatch,
 )
 from muniment_server.domain.items import NewerBelow, Version, newer_below
+from muniment_server.domain.prompt import escape
 
-SEPARATOR = "\n§\n"
-"""Joins the notes of a tier, and counts toward the budget."""
 _MAX_ENTRIES = 10
 _PREVIEW_CHARS = 40
 """Code points of a note that a refusal shows. Only a session that may read the note receives it."""
@@ -133,11 +132,11 @@ class NoteSet:
 
     def usage(self, tier: Tier) -> Usage:
         """The usage of *tier*."""
-        return self.usage_of(tier, [len(note.content) for note in self.notes(tier)])
+        return self.usage_of(tier, [note.content for note in self.notes(tier)])
 
-    def usage_of(self, tier: Tier, lengths: Sequence[int]) -> Usage:
-        """The usage of *tier* if it held notes of these lengths, in code points."""
-        used = sum(lengths) + len(SEPARATOR) * max(0, len(lengths) - 1)
+    def usage_of(self, tier: Tier, contents: Sequence[str]) -> Usage:
+        """The usage of *tier* if it held notes of these *contents*, as the prompt has them."""
+        used = sum(map(_rendered_chars, contents)) + len(SEPARATOR) * max(0, len(contents) - 1)
         settings = self._settings
         limit = settings.memory_char_limit if tier is Tier.MEMORY else settings.user_char_limit
         assert limit is not None
@@ -207,7 +206,7 @@ class _Draft:
 
     def usage(self) -> Usage:
         seen = map(unshadowed, self._texts.values())
-        return self._notes.usage_of(self._tier, [len(text.content) for text in seen if text.tier is self._tier])
+        return self._notes.usage_of(self._tier, [text.content for text in seen if text.tier is self._tier])
 
     def apply(self, edit: NoteEdit, position: int) -> Step:
         match edit:
@@ -292,14 +291,19 @@ def _require_budget(notes: NoteSet, before: Usage, after: Usage) -> None:
 
 def _largest(notes: NoteSet, tier: Tier) -> tuple[BudgetEntry, ...]:
     """The largest notes, so that the session can make room."""
-    largest = sorted(notes.notes(tier), key=lambda note: -len(note.content))[:_MAX_ENTRIES]
+    largest = sorted(notes.notes(tier), key=lambda note: -_rendered_chars(note.content))[:_MAX_ENTRIES]
     return tuple(
         BudgetEntry(
             note_id=note.note_id,
-            length_chars=len(note.content),
+            length_chars=_rendered_chars(note.content),
             preview=note.content[:_PREVIEW_CHARS],
             own_level=note.classification is notes.taint,
             classification=note.classification,
         )
         for note in largest
     )
+
+
+def _rendered_chars(content: str) -> int:
+    """The size of a note in the prompt, in code points. An invisible character is up to ten of them there."""
+    return len(escape(content))

@@ -15,8 +15,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from muniment_server.domain.budgets import Tier, Usage
-from muniment_server.domain.notes import SEPARATOR
+from muniment_server.domain.budgets import SEPARATOR, Tier, Usage
 
 PROMPT_BYTES = 2 * 1024 * 1024
 """The size limit of a prompt, in UTF-8. Rendering never truncates."""

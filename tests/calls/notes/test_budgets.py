@@ -9,6 +9,7 @@ import grpc
 import pytest
 
 from muniment.v1 import classification_pb2, note_pb2
+from muniment_server.domain.prompt import RULER
 from tests.support.answers import (
     CONFIDENTIAL,
     INTERNAL,
@@ -88,7 +89,10 @@ def test_a_tier_takes_exactly_its_limit_and_not_one_more(at, level, tier, most):
         ("é", 1),
         ("👩\u200d💻", 3),
         ("\r\n", 2),
-        ("\n§\n", 3),
+        ("\n§\n", 4),  # escaped, as in the prompt
+        ("\u202e", 8),
+        ("\x01", 5),
+        ("\n# a", 5),
     ],
 )
 def test_code_points_are_counted_and_neither_bytes_nor_what_looks_like_one(at, limit, content, length):
@@ -97,6 +101,16 @@ def test_code_points_are_counted_and_neither_bytes_nor_what_looks_like_one(at, l
     assert used(at(PUBLIC).add_note(content=content * 10)) == (10 * length, 10 * length, 100)
     limit(memory=10 * length - 1)
     assert refusal(at(PUBLIC).add_note, content=content + "x") == OVER
+
+
+def test_a_tier_takes_no_more_of_the_prompt_than_its_budget(at):
+    """One of 2,200 invisible characters would take 17,600."""
+    assert refused(at(PUBLIC).add_note, content="\u202e" * 2200).would_be_chars == 17_600
+    usage = at(PUBLIC).add_note(content="§\n" * 100 + "\u202e" * 200).usage
+    at(PUBLIC).add_note(content="x" * (2200 - usage.used_chars - 3))
+
+    *_, notes = at(PUBLIC).render_prompt(omit_usage=True).text.partition(f"{RULER}\nMEMORY (agent notes)\n{RULER}\n")
+    assert len(notes) == 2200
 
 
 @pytest.mark.parametrize("rpc", ["AddNote", "UpdateNote", "EditNotes"])
@@ -395,7 +409,7 @@ def test_a_whole_status_stays_under_4_kib(at, limit):
     """Ten entries of the widest characters, with the ids that clients choose: above 8 KiB clients see another error."""
     limit(memory=1_000_000)
     for _ in range(12):
-        at(RESTRICTED).add_note(content="\U0010ffff" * 16_000 + str(uuid.uuid4()))
+        at(RESTRICTED).add_note(content="\U0010fffd" * 16_000 + str(uuid.uuid4()))
     limit(memory=0)
 
     outcome = failure_of(at(RESTRICTED).add_note, content="x")

@@ -6,6 +6,7 @@ import uuid
 
 import pytest
 
+from muniment_server.domain import prompt
 from muniment_server.prompts import repository, servicer
 from tests.support import prompt_parser
 from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, UP, events, invalid, refusal
@@ -121,7 +122,7 @@ def test_every_attack_reads_back_as_the_item_it_is(bare, host):
         bare.update_block(label=f"b{number:02}", content=attack)
     for tier in (MEMORY, USER):
         bare.edit_notes(edits=[{"add": {"content": attack}} for attack in ATTACKS.values()], tier=tier)
-    used = len("\n§\n".join(ATTACKS.values()))
+    used = len("\n§\n".join(map(prompt.escape, ATTACKS.values())))
 
     assert prompt_parser.parse(render(bare).text) == ParsedPrompt(
         blocks=[(f"b{number:02}", attack) for number, attack in enumerate(ATTACKS.values())],

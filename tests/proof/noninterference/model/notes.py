@@ -27,6 +27,7 @@ from tests.proof.noninterference.values import (
 )
 
 SEPARATOR = "\n§\n"
+LINE_SEPARATOR = "\u2028"
 Listed = list[tuple[str, int, Version]]
 """Name, level and version of notes, in the order of a list."""
 
@@ -195,9 +196,14 @@ def usage_of(agent: Agent, tier: int, notes: Listed) -> note_pb2.Usage:
     """What *notes* take of their budget, in code points."""
     settings = agent.shown.memory_settings
     limit = settings.memory_char_limit if tier == 1 else settings.user_char_limit
-    used = len(SEPARATOR.join(version.content for _, _, version in notes))
+    used = len(SEPARATOR.join(rendered(version.content) for _, _, version in notes))
     tier_number: Any = tier
     return note_pb2.Usage(tier=tier_number, used_chars=used, limit_chars=limit, percent=percent(used, limit))
+
+
+def rendered(content: str) -> str:
+    """A text as the prompt has it. Of what is escaped, the alphabet has one character."""
+    return content.replace(LINE_SEPARATOR, r"\u{2028}")
 
 
 def percent(used: int, limit: int) -> int:

@@ -11,12 +11,11 @@ from muniment.v1 import note_pb2, prompt_pb2, version_pb2
 from muniment.v1 import prompt_service_pb2 as pb
 from tests.proof.noninterference.model.blocks import Blocks
 from tests.proof.noninterference.model.ground import newer_below
-from tests.proof.noninterference.model.notes import SEPARATOR, Notes, usage_of
+from tests.proof.noninterference.model.notes import SEPARATOR, Notes, rendered, usage_of
 from tests.proof.noninterference.values import Session, join
 
 _RULER = "═" * 48
 _TITLES = {1: "MEMORY (agent notes)", 2: "USER PROFILE (who the user is)"}
-LINE_SEPARATOR = "\u2028"
 """The one hostile character that programs write."""
 Part = tuple[prompt_pb2.PromptSection, str]
 
@@ -53,7 +52,7 @@ class Prompts(Blocks, Notes):
             section = prompt_pb2.PromptSection(
                 label=block.label, owner_agent_id=block.owner, newer_below=block.newer_below, **numbers
             )
-            yield section, "\n".join(filter(None, (f"### {block.label}", _shown(block.version.content))))
+            yield section, "\n".join(filter(None, (f"### {block.label}", rendered(block.version.content))))
 
     def _tier_parts(self, session: Session, taint: int, usage: note_pb2.Usage, *, with_usage: bool) -> Iterator[Part]:
         notes = self.notes_of(session.agent.notes, taint, usage.tier)
@@ -71,7 +70,3 @@ class Prompts(Blocks, Notes):
 
 def _newness(newer: version_pb2.NewerBelow) -> tuple[int, int]:
     return newer.update_time.ToNanoseconds(), newer.classification
-
-
-def _shown(content: str) -> str:
-    return content.replace(LINE_SEPARATOR, r"\u{2028}")
