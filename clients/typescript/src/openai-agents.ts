@@ -111,9 +111,8 @@ export class MunimentSession<Item extends object = object> {
     if (items.some((item) => item.classification < taint)) {
       throw new LowerItems("The conversation has items of a lower classification, so it cannot be cleared.");
     }
-    for (const item of items) {
-      await this.#delete(item);
-    }
+    // At most 1,000 a call. What else is stored in the thread stays.
+    while ((await this.#session.passages.deletePassages({ tag: TAG, thread: this.#sessionId })).more);
   }
 
   /** The newest items. A passage with anything but a JSON object is none: another program wrote it. */

@@ -49,11 +49,11 @@ def filter_from_proto(request: _Filtered) -> ItemFilter:
 
 
 def selection_from_proto(request: passage_service_pb2.DeletePassagesRequest) -> tuple[str | None, str | None]:
-    """The tag or the thread of the passages to delete. Raises InvalidArgument unless exactly one is set."""
+    """The tag and the thread of the passages to delete. Raises InvalidArgument if neither is set."""
     tag = text.tag(request.tag, field="tag") if request.tag else None
     thread = text.key(request.thread, field="thread") if request.thread else None
-    if (tag is None) == (thread is None):
-        raise InvalidArgument(FieldViolation("tag", "set exactly one of tag and thread"))
+    if tag is None and thread is None:
+        raise InvalidArgument(FieldViolation("tag", "set a tag, a thread, or both"))
     return tag, thread
 
 

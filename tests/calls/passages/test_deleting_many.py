@@ -66,8 +66,15 @@ def test_more_than_one_call_deletes(at):
     assert (second.deleted_count, second.more) == (1, False)
 
 
-def test_exactly_one_selection(at):
+def test_a_tag_in_a_thread(at):
+    for tags, thread in ((["a"], "chat"), (["a"], "other"), (["b"], "chat"), (["a"], "")):
+        at(PUBLIC).store_passage(content=f"{tags[0]} {thread}", tags=tags, thread=thread)
+
+    assert at(PUBLIC).delete_passages(tag="a", thread="chat").deleted_count == 1
+    assert contents(at(PUBLIC)) == ["a ", "a other", "b chat"]
+
+
+def test_a_selection_at_least(at):
     assert invalid(at(PUBLIC).delete_passages) == ["tag"]
-    assert invalid(at(PUBLIC).delete_passages, tag="a", thread="b") == ["tag"]
     assert invalid(at(PUBLIC).delete_passages, thread=" b") == ["thread"]
     assert invalid(at(PUBLIC).delete_passages, tag="\n\n") == ["tag"]

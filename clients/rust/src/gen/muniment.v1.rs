@@ -4119,7 +4119,7 @@ impl ::prost::Name for Note {
 }
 /// How much of a tier's budget is taken by the notes that the session sees.
 ///
-/// Sizes are in Unicode code points, counted over the notes joined by `\n§\n`.
+/// Sizes are in Unicode code points, counted over the notes as RenderPrompt writes them: escaped, joined by `\n§\n`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Usage {
     /// The tier.
@@ -5488,10 +5488,10 @@ impl ::prost::Name for DeletePassageResponse {
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 #[prost(skip_debug)]
 pub struct DeletePassagesRequest {
-    /// Deletes the passages with this tag. Exactly one of `tag` and `thread` is set.
+    /// Deletes the passages with this tag, of all threads or of `thread`. One of the two is set at least.
     #[prost(string, tag = "1")]
     pub tag: ::prost::alloc::string::String,
-    /// Deletes the passages of this thread.
+    /// Deletes the passages of this thread, with any tags or with `tag`.
     #[prost(string, tag = "2")]
     pub thread: ::prost::alloc::string::String,
 }
@@ -5511,7 +5511,7 @@ pub struct DeletePassagesResponse {
     /// How many passages were deleted.
     #[prost(int32, tag = "1")]
     pub deleted_count: i32,
-    /// Whether there are more passages of the session's own level with this tag, or in this thread. If so, call again.
+    /// Whether there are more passages of the session's own level that are meant. If so, call again.
     #[prost(bool, tag = "2")]
     pub more: bool,
 }
@@ -5664,8 +5664,8 @@ impl crate::Client {
             .await?;
         Ok(response)
     }
-    /// Delete the passages of the session's own level that have a tag or belong to a thread. Deleted passages are kept for
-    /// audit.
+    /// Delete the passages of the session's own level that have a tag, belong to a thread, or both. Deleted passages are
+    /// kept for audit.
     ///
     /// A call deletes at most 1,000 passages, in the order of their ids; fewer if they are long. Versions at other levels
     /// stay as they are and are not counted. If no passage is meant, the call succeeds and deletes nothing.
@@ -5950,8 +5950,8 @@ pub mod passage_service_client {
                 .insert(GrpcMethod::new("muniment.v1.PassageService", "DeletePassage"));
             self.inner.unary(req, path, codec).await
         }
-        /// Delete the passages of the session's own level that have a tag or belong to a thread. Deleted passages are kept for
-        /// audit.
+        /// Delete the passages of the session's own level that have a tag, belong to a thread, or both. Deleted passages are
+        /// kept for audit.
         ///
         /// A call deletes at most 1,000 passages, in the order of their ids; fewer if they are long. Versions at other levels
         /// stay as they are and are not counted. If no passage is meant, the call succeeds and deletes nothing.

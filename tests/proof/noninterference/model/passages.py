@@ -93,7 +93,7 @@ class Passages(Ground):
         return pb.DeletePassageResponse(revealed=revealed)
 
     def _DeletePassages(self, session: Session, taint: int, request: pb.DeletePassagesRequest) -> Message:
-        if bool(request.tag) == bool(request.thread):
+        if not (request.tag or request.thread):
             raise Refused("FIELD_INVALID")
         tags, thread = tags_of([request.tag] if request.tag else []), _thread(request.thread)
         count = self._delete_all(

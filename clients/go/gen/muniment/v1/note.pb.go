@@ -186,7 +186,7 @@ func (x *Note) GetNewerBelow() *NewerBelow {
 
 // How much of a tier's budget is taken by the notes that the session sees.
 //
-// Sizes are in Unicode code points, counted over the notes joined by `\n§\n`.
+// Sizes are in Unicode code points, counted over the notes as RenderPrompt writes them: escaped, joined by `\n§\n`.
 type Usage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The tier.

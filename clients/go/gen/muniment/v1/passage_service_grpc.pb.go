@@ -59,8 +59,8 @@ type PassageServiceClient interface {
 	// Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
 	// is.
 	DeletePassage(ctx context.Context, in *DeletePassageRequest, opts ...grpc.CallOption) (*DeletePassageResponse, error)
-	// Delete the passages of the session's own level that have a tag or belong to a thread. Deleted passages are kept for
-	// audit.
+	// Delete the passages of the session's own level that have a tag, belong to a thread, or both. Deleted passages are
+	// kept for audit.
 	//
 	// A call deletes at most 1,000 passages, in the order of their ids; fewer if they are long. Versions at other levels
 	// stay as they are and are not counted. If no passage is meant, the call succeeds and deletes nothing.
@@ -179,8 +179,8 @@ type PassageServiceServer interface {
 	// Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
 	// is.
 	DeletePassage(context.Context, *DeletePassageRequest) (*DeletePassageResponse, error)
-	// Delete the passages of the session's own level that have a tag or belong to a thread. Deleted passages are kept for
-	// audit.
+	// Delete the passages of the session's own level that have a tag, belong to a thread, or both. Deleted passages are
+	// kept for audit.
 	//
 	// A call deletes at most 1,000 passages, in the order of their ids; fewer if they are long. Versions at other levels
 	// stay as they are and are not counted. If no passage is meant, the call succeeds and deletes nothing.

@@ -187,7 +187,7 @@ class Passages:
     async def delete_passages(
         self, *, tag: str | None = None, thread: str | None = None, timeout: float | None = None
     ) -> DeletedCount:
-        """Delete the passages of the session's own level with a *tag*, or of a *thread*: exactly one of the two.
+        """Delete the passages of the session's own level with a *tag*, of a *thread*, or with both.
 
         At most 1,000 a call, and fewer of long ones.
         """

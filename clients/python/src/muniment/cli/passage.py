@@ -160,20 +160,21 @@ def search(session: SessionClient, output: Output, query: str, max_results: int,
 @passage.command(cls=Discreet)
 @click.argument("passage_id", type=TEXT, required=False)
 @click.option("--tag", type=TEXT, help="Delete all passages with this tag instead.")
-@click.option("--thread", type=TEXT, help="Delete all passages of this thread instead.")
+@click.option("--thread", type=TEXT, help="Delete all passages of this thread instead; with --tag, those with the tag.")
 @with_session
 def delete(session: SessionClient, passage_id: str | None, tag: str | None, thread: str | None) -> None:
     """Delete a passage of the session's own level. It is kept for `muniment history`.
 
-    With --tag or --thread, delete all passages of the session's own level that have the tag, or belong to the thread.
+    With --tag, --thread or both, delete all passages of the session's own level that have the tag and belong to the
+    thread.
 
     \b
     Examples:
       muniment passage delete 7c1d2a5e-0b7c-4f0e-9a55-6a8f0a1f7f10 --agent alice --taint internal
       muniment passage delete --thread chat-42 --agent alice --taint internal
     """
-    if [passage_id, tag, thread].count(None) != 2:
-        raise click.UsageError("name one PASSAGE_ID, or --tag, or --thread")
+    if (passage_id is None) == (tag is None and thread is None):
+        raise click.UsageError("name one PASSAGE_ID, or --tag, --thread or both")
     if passage_id is not None:
         print_deleted(session.delete_passage(passage_id))
     else:

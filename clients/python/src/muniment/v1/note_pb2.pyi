@@ -103,7 +103,7 @@ class Note(message.Message):
 class Usage(message.Message):
     """How much of a tier's budget is taken by the notes that the session sees.
 
-    Sizes are in Unicode code points, counted over the notes joined by `\\n§\\n`.
+    Sizes are in Unicode code points, counted over the notes as RenderPrompt writes them: escaped, joined by `\\n§\\n`.
     """
 
     DESCRIPTOR: descriptor.Descriptor

@@ -132,8 +132,8 @@ class PassageServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def DeletePassages(self, request, context):
-        """Delete the passages of the session's own level that have a tag or belong to a thread. Deleted passages are kept for
-        audit.
+        """Delete the passages of the session's own level that have a tag, belong to a thread, or both. Deleted passages are
+        kept for audit.
 
         A call deletes at most 1,000 passages, in the order of their ids; fewer if they are long. Versions at other levels
         stay as they are and are not counted. If no passage is meant, the call succeeds and deletes nothing.

@@ -63,8 +63,8 @@ class PassageServiceStub:
     is.
     """
     DeletePassages: _grpc.UnaryUnaryMultiCallable[_passage_service_pb2.DeletePassagesRequest, _passage_service_pb2.DeletePassagesResponse]
-    """Delete the passages of the session's own level that have a tag or belong to a thread. Deleted passages are kept for
-    audit.
+    """Delete the passages of the session's own level that have a tag, belong to a thread, or both. Deleted passages are
+    kept for audit.
 
     A call deletes at most 1,000 passages, in the order of their ids; fewer if they are long. Versions at other levels
     stay as they are and are not counted. If no passage is meant, the call succeeds and deletes nothing.
@@ -105,8 +105,8 @@ class PassageServiceAsyncStub(PassageServiceStub):
     is.
     """
     DeletePassages: _aio.UnaryUnaryMultiCallable[_passage_service_pb2.DeletePassagesRequest, _passage_service_pb2.DeletePassagesResponse]  # type: ignore[assignment]
-    """Delete the passages of the session's own level that have a tag or belong to a thread. Deleted passages are kept for
-    audit.
+    """Delete the passages of the session's own level that have a tag, belong to a thread, or both. Deleted passages are
+    kept for audit.
 
     A call deletes at most 1,000 passages, in the order of their ids; fewer if they are long. Versions at other levels
     stay as they are and are not counted. If no passage is meant, the call succeeds and deletes nothing.
@@ -186,8 +186,8 @@ class PassageServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _passage_service_pb2.DeletePassagesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_passage_service_pb2.DeletePassagesResponse, _abc.Awaitable[_passage_service_pb2.DeletePassagesResponse]]:
-        """Delete the passages of the session's own level that have a tag or belong to a thread. Deleted passages are kept for
-        audit.
+        """Delete the passages of the session's own level that have a tag, belong to a thread, or both. Deleted passages are
+        kept for audit.
 
         A call deletes at most 1,000 passages, in the order of their ids; fewer if they are long. Versions at other levels
         stay as they are and are not counted. If no passage is meant, the call succeeds and deletes nothing.

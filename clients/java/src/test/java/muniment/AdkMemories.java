@@ -150,11 +150,14 @@ final class AdkMemories {
     var service = new MunimentMemoryService(opened.apply(PUBLIC));
     var thought = Part.builder().text("Assam is too strong for her.").thought(true).build();
     var events = new ArrayList<Event>();
-    for (var content : List.of(Content.fromParts(thought, Part.fromText("Assam?")), Content.fromParts(thought))) {
-      events.add(Event.builder().id("event " + events.size()).author("tea").content(content).build());
+    for (var content :
+        List.of(Content.fromParts(thought, Part.fromText("Assam?")), Content.fromParts(thought))) {
+      events.add(
+          Event.builder().id("event " + events.size()).author("tea").content(content).build());
     }
     service
-        .addSessionToMemory(Session.builder("one").appName("tea").userId("ada").events(events).build())
+        .addSessionToMemory(
+            Session.builder("one").appName("tea").userId("ada").events(events).build())
         .blockingAwait();
     assertEquals(List.of("Assam?"), found(service, "Assam", "tea", "ada"));
   }

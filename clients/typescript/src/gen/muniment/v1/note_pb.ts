@@ -91,7 +91,7 @@ export const NoteSchema: GenMessage<Note> = /*@__PURE__*/
 /**
  * How much of a tier's budget is taken by the notes that the session sees.
  *
- * Sizes are in Unicode code points, counted over the notes joined by `\n§\n`.
+ * Sizes are in Unicode code points, counted over the notes as RenderPrompt writes them: escaped, joined by `\n§\n`.
  *
  * @generated from message muniment.v1.Usage
  */

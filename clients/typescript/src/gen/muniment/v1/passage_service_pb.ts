@@ -521,14 +521,14 @@ export const DeletePassageResponseSchema: GenMessage<DeletePassageResponse> = /*
  */
 export type DeletePassagesRequest = Message<"muniment.v1.DeletePassagesRequest"> & {
   /**
-   * Deletes the passages with this tag. Exactly one of `tag` and `thread` is set.
+   * Deletes the passages with this tag, of all threads or of `thread`. One of the two is set at least.
    *
    * @generated from field: string tag = 1;
    */
   tag: string;
 
   /**
-   * Deletes the passages of this thread.
+   * Deletes the passages of this thread, with any tags or with `tag`.
    *
    * @generated from field: string thread = 2;
    */
@@ -556,7 +556,7 @@ export type DeletePassagesResponse = Message<"muniment.v1.DeletePassagesResponse
   deletedCount: number;
 
   /**
-   * Whether there are more passages of the session's own level with this tag, or in this thread. If so, call again.
+   * Whether there are more passages of the session's own level that are meant. If so, call again.
    *
    * @generated from field: bool more = 2;
    */
@@ -650,8 +650,8 @@ export const PassageService: GenService<{
     output: typeof DeletePassageResponseSchema;
   },
   /**
-   * Delete the passages of the session's own level that have a tag or belong to a thread. Deleted passages are kept for
-   * audit.
+   * Delete the passages of the session's own level that have a tag, belong to a thread, or both. Deleted passages are
+   * kept for audit.
    *
    * A call deletes at most 1,000 passages, in the order of their ids; fewer if they are long. Versions at other levels
    * stay as they are and are not counted. If no passage is meant, the call succeeds and deletes nothing.
