@@ -89,12 +89,13 @@ export class FileView {
   readonly #prefix: string;
   readonly #shown: string;
 
-  constructor(session: SessionClient, { root = "", shown = "" }: FileViewOptions = {}) {
+  constructor(session: SessionClient, { root, shown = "" }: FileViewOptions = {}) {
     this.#session = session;
-    if (root.includes("/")) {
-      throw new TypeError("a root must not have a slash"); // Its files would be among those of another root.
+    if (root === "" || root?.includes("/")) {
+      // Its files would be among those of another root.
+      throw new TypeError("a root must have a name without a slash; without a root, it has the files of all adapters");
     }
-    this.#prefix = root === "" ? `${RESERVED}files/` : `${RESERVED}files:${root}/`;
+    this.#prefix = root === undefined ? `${RESERVED}files/` : `${RESERVED}files:${root}/`;
     this.#shown = shown;
   }
 

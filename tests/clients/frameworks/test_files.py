@@ -404,9 +404,10 @@ def test_other_memories_are_neither_seen_nor_changed(opened):
     assert (session.get_memory("muniment:files:team/plan").content, view.walk()) == ("z", [])
 
 
-def test_a_root_is_not_below_another_one(opened):
-    with pytest.raises(ValueError, match="slash"):
-        FileView(opened(PUBLIC), root="team/notes")
+@pytest.mark.parametrize("root", ["team/notes", ""])
+def test_a_root_is_not_below_another_one_and_has_a_name(opened, root):
+    with pytest.raises(ValueError, match="a name without a slash"):
+        FileView(opened(PUBLIC), root=root)
 
 
 @pytest.mark.parametrize("path", ["../x", "a/../../x", "/..", "", "/", "a/.."])

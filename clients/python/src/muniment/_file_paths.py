@@ -15,14 +15,16 @@ _PARTS = re.compile(r"\*\*/|\*\*|.", re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def key_prefix(kind: str, root: str) -> str:
+def key_prefix(kind: str, root: str | None) -> str:
     """The beginning of the keys of a *kind* of memories: a kind or a root never reads as another one.
 
-    ValueError: the root has a slash, and so its memories would be among those of another root.
+    ValueError: the root is empty, or has a slash, and so its memories would be among those of another root.
     """
-    if "/" in root:
-        raise ValueError("a root must not have a slash")
-    return f"{RESERVED}{kind}:{root}/" if root else f"{RESERVED}{kind}/"
+    if root is None:
+        return f"{RESERVED}{kind}/"
+    if not root or "/" in root:
+        raise ValueError("a root must have a name without a slash; without a root, it has the files of all adapters")
+    return f"{RESERVED}{kind}:{root}/"
 
 
 def normalized(path: str, *, is_file: bool = False) -> str:

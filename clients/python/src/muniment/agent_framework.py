@@ -30,7 +30,7 @@ class MunimentFileStore(AgentFileStore):
     It does not close the session. Calls run in threads, so it may be used from any event loop.
     """
 
-    def __init__(self, session: SessionClient, *, root: str = "") -> None:
+    def __init__(self, session: SessionClient, *, root: str | None = None) -> None:
         self._session = session
         self._root = root
         self._files = FileView(session, root=root)

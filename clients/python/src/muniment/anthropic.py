@@ -64,7 +64,7 @@ class MunimentMemoryTool(BetaAbstractMemoryTool):
         self,
         session: SessionClient,
         *,
-        root: str = "",
+        root: str | None = None,
         cache_control: BetaCacheControlEphemeralParam | None = None,
     ) -> None:
         super().__init__(cache_control=cache_control)
@@ -178,7 +178,7 @@ class MunimentAsyncMemoryTool(BetaAsyncAbstractMemoryTool):
         self,
         session: SessionClient,
         *,
-        root: str = "",
+        root: str | None = None,
         cache_control: BetaCacheControlEphemeralParam | None = None,
     ) -> None:
         super().__init__(cache_control=cache_control)

@@ -134,7 +134,7 @@ class FileView:
     example if the session is closed or a quota is exceeded.
     """
 
-    def __init__(self, session: SessionClient, *, root: str = "", shown: str = "") -> None:
+    def __init__(self, session: SessionClient, *, root: str | None = None, shown: str = "") -> None:
         require_blocking(session)
         self._session = session
         self._prefix = key_prefix("files", root)

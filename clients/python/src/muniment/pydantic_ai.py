@@ -64,7 +64,7 @@ class MunimentMemoryStore:
     It does not close the session. Calls run in threads, so it may be used from any event loop.
     """
 
-    def __init__(self, session: SessionClient, *, root: str = "") -> None:
+    def __init__(self, session: SessionClient, *, root: str | None = None) -> None:
         self._session = session
         self._files = FileView(session, root=root)
         self._prefix = key_prefix("files", root)

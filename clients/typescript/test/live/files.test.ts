@@ -269,5 +269,7 @@ test("a root is apart from others, and not below one", async () => {
 
   assert.equal((await session.memories.getMemory({ key: "muniment:files:team/plan" })).memory?.content, "x");
   assert.deepEqual(await new FileView(session).walk(), []);
-  assert.throws(() => new FileView(session, { root: "team/notes" }), /slash/);
+  for (const root of ["team/notes", ""]) {
+    assert.throws(() => new FileView(session, { root }), /a name without a slash/);
+  }
 });
