@@ -13,6 +13,7 @@ from mcp import Client, StdioServerParameters, stdio_client
 from muniment import Classification
 from muniment_server.domain import tokens
 from tests.clients.mcp.conftest import COMMAND, Model, talking
+from tests.support import answers
 from tests.support.services import new_host_key
 
 PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
@@ -24,7 +25,7 @@ WAYS = [(COMMAND,), (MUNIMENT, "mcp")]
 def key(service, owner):
     """A key that reaches up to CONFIDENTIAL, and may do nothing but open sessions. It knows `alice`."""
     owner.update_agent("alice", known_from=PUBLIC)
-    made = new_host_key(service.database, "acme", CONFIDENTIAL)
+    made = new_host_key(service.database, "acme", answers.CONFIDENTIAL)
     with service.database.as_owner() as database:
         only = "UPDATE vault.host_key SET only_service = 'SessionService' WHERE key_hash = %s"
         database.execute(only, [tokens.digest(made)])
@@ -97,7 +98,7 @@ def test_a_key_that_reaches_more_than_it_needs_is_named(service, owner, key, way
     assert "the conversation is at PUBLIC, but MUNIMENT_HOST_KEY reaches CONFIDENTIAL" in said
     assert key not in said
 
-    low = new_host_key(service.database, "acme", PUBLIC)
+    low = new_host_key(service.database, "acme", answers.PUBLIC)
     assert refused(service, way, "--agent", "alice", MUNIMENT_HOST_KEY=low) == (0, "")
 
 

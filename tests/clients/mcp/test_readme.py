@@ -9,23 +9,33 @@ from pathlib import Path
 import pytest
 
 from muniment import Classification
-from tests.clients.mcp.conftest import COMMAND, talking_over_stdio
+from tests.clients.mcp.conftest import COMMAND
+from tests.clients.mcp.test_agent import serving
 from tests.clients.mcp.tools import TOOLS
+from tests.support.answers import PUBLIC
+from tests.support.services import new_host_key
 
 README = Path(__file__).parents[3] / "clients/python/README.md"
 TEXT = README.read_text(encoding="utf-8").partition("\n## For models: MCP\n")[2].partition("\n## ")[0]
 
 
-@pytest.mark.anyio
-async def test_the_configuration_works(service, opened):
-    (block,) = re.findall(r"^```json\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
-    (entry,) = json.loads(block)["mcpServers"].values()
-    session = opened(Classification.PUBLIC)
+HOSTS = ("Claude Code", "Cursor", "VS Code", "Claude Desktop", "Zed")
+BLOCKS = re.findall(r"^```json\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
 
-    assert set(entry) == {"command", "env"}
-    assert set(entry["env"]) == {"MUNIMENT_ADDRESS", "MUNIMENT_TOKEN"}
-    assert entry["command"] == Path(COMMAND).name
-    async with talking_over_stdio(service.address, session.token) as model:
+
+@pytest.mark.parametrize("number", range(len(HOSTS)), ids=HOSTS)
+@pytest.mark.anyio
+async def test_a_configuration_works(service, owner, number):
+    """With its command and arguments, once the host has put the key in."""
+    owner.create_agent("ada", known_from=Classification.PUBLIC)
+    (entry,) = next(value for value in json.loads(BLOCKS[number]).values() if isinstance(value, dict)).values()
+    key = new_host_key(service.database, "acme", PUBLIC)
+
+    assert HOSTS[number] in TEXT.split("```json")[number]
+    assert entry.keys() - {"type"} == {"command", "args", "env"}
+    assert entry["env"].keys() == {"MUNIMENT_ADDRESS", "MUNIMENT_HOST_KEY"}
+    command = str(Path(COMMAND).with_name(entry["command"]))
+    async with serving(service, key, command, *entry["args"]) as model:
         assert (await model.does("memory_save", key="tea", content="Assam"))["key"] == "tea"
 
 

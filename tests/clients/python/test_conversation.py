@@ -15,6 +15,8 @@ import pytest
 
 import muniment
 from muniment import Classification, NewPassage, aio
+from muniment.files import FileView
+from muniment.langgraph import MunimentStore
 from tests.support.answers import refusal
 from tests.support.services import Caller
 
@@ -145,7 +147,8 @@ def test_a_raise_by_another_is_followed(opened, passes, other, seconds):
 def test_a_raise_by_another_while_the_session_is_opened_again_is_followed(opened, passes, other, monkeypatch):
     passes(ALL_OF_IT)
     theirs = other.open_session(agent_id="alice", conversation_id="chat").session
-    after_get_session(opened, monkeypatch, lambda: other.raise_taint(session_id=theirs.session_id, taint=INTERNAL))
+    levels = iter((INTERNAL, CONFIDENTIAL))
+    after_get_session(opened, monkeypatch, lambda: other.raise_taint(session_id=theirs.session_id, taint=next(levels)))
 
     assert opened.save_memory("tea", "Assam").classification == INTERNAL
 
@@ -366,6 +369,22 @@ def test_a_task_that_is_canceled_meanwhile_leaves_it_usable(service, passes):
 
     service.agent()
     assert asyncio.run(run()).classification == PUBLIC
+
+
+def test_what_an_adapter_stores_after_the_session_has_expired_is_stored(service, passes):
+    service.agent()
+    with (
+        muniment.connect(service.address, host_key=service.host().token) as host,
+        host.conversation("alice", "chat", ttl=TTL) as opened,
+    ):
+        files, store = FileView(opened), MunimentStore(opened)
+        for number in range(2):
+            passes(ALL_OF_IT)
+            files.create(f"/memories/{number}.txt", "text")
+            passes(MOST)
+            store.put(("users",), str(number), {"text": "She likes it dark."})
+        assert len(store.search(("users",))) == 2
+        assert files.exists("/memories/1.txt")
 
 
 def test_a_key_of_a_low_ceiling_keeps_its_conversation_open(service, connect, passes, other):

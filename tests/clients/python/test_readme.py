@@ -33,7 +33,9 @@ def test_a_program_runs_by_itself_and_prints_what_it_says(running, monkeypatch, 
     assert blocks("text")[number] == capsys.readouterr().out
 
 
-@pytest.mark.parametrize("number", [1, 3, 4], ids=["asyncio", "the taint changes", "many memories"])
+@pytest.mark.parametrize(
+    "number", [1, 3, 4, 5], ids=["asyncio", "the taint changes", "long conversations", "many memories"]
+)
 def test_a_program_runs_over_a_real_server_and_prints_what_it_says(service, monkeypatch, capsys, number):
     monkeypatch.setenv("MUNIMENT_ADDRESS", service.address)
     monkeypatch.setenv("MUNIMENT_HOST_KEY", service.host().token)
@@ -44,7 +46,7 @@ def test_a_program_runs_over_a_real_server_and_prints_what_it_says(service, monk
 
 
 def test_the_errors_run(server, session):
-    run(blocks("python")[5], session=session, muniment=muniment)
+    run(blocks("python")[6], session=session, muniment=muniment)
 
     assert len(server.requests("SaveMemory")) == 1
 
@@ -52,7 +54,7 @@ def test_the_errors_run(server, session):
 def test_a_refused_note_makes_room_for_itself(server, session):
     server.script("AddNote", over_budget())
 
-    run(blocks("python")[6], session=session, muniment=muniment)
+    run(blocks("python")[7], session=session, muniment=muniment)
 
     (request,) = server.requests("EditNotes")
     assert [edit.WhichOneof("edit") for edit in request.edits] == ["delete", "add"]
@@ -66,4 +68,4 @@ def test_the_tls_runs(tmp_path, monkeypatch):
         (tmp_path / name).touch()
     monkeypatch.chdir(tmp_path)
 
-    run(blocks("python")[7], key=HOST_KEY, muniment=muniment)
+    run(blocks("python")[8], key=HOST_KEY, muniment=muniment)
