@@ -23,6 +23,7 @@ import { isPath, MAX_KEY_CHARS, matches, normalized, requireName, requireShort }
 import { Classification } from "./gen/muniment/v1/classification_pb.js";
 import type { Memory } from "./gen/muniment/v1/memory_pb.js";
 import { pages } from "./pages.js";
+import { requireSession } from "./require-session.js";
 import { RESERVED } from "./reserved.js";
 import type { SessionClient } from "./session.js";
 
@@ -90,6 +91,7 @@ export class FileView {
   readonly #shown: string;
 
   constructor(session: SessionClient, { root, shown = "" }: FileViewOptions = {}) {
+    requireSession(session);
     this.#session = session;
     if (root === "" || root?.includes("/")) {
       // Its files would be among those of another root.

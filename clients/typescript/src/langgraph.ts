@@ -52,6 +52,7 @@ import type { Memory } from "./gen/muniment/v1/memory_pb.js";
 import { jsonOf } from "./json.js";
 import { keyOf, pathOf, prefixOf, TAG, tagOf, tagsOf } from "./langgraph-names.js";
 import { pages } from "./pages.js";
+import { requireSession } from "./require-session.js";
 import type { SessionClient } from "./session.js";
 
 const MAX_PAGE_SIZE = 250;
@@ -65,6 +66,7 @@ export class MunimentStore extends BaseStore {
 
   constructor(session: SessionClient) {
     super();
+    requireSession(session);
     this.#session = session;
   }
 

@@ -18,6 +18,7 @@ import { Classification } from "./gen/muniment/v1/classification_pb.js";
 import type { Passage } from "./gen/muniment/v1/passage_pb.js";
 import { isPlain } from "./json.js";
 import { pages, undisturbed } from "./pages.js";
+import { requireSession } from "./require-session.js";
 import { RESERVED } from "./reserved.js";
 import type { SessionClient } from "./session.js";
 
@@ -49,6 +50,7 @@ export class MunimentSession<Item extends object = object> {
    * Normalization Form C.
    */
   constructor(sessionId: string, session: SessionClient) {
+    requireSession(session);
     // An empty thread is no filter: the history would be that of every conversation, and could be cleared.
     if (sessionId === "") {
       throw new TypeError("sessionId must not be empty");

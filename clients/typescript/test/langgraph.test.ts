@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type BaseStore, InMemoryStore, type Operation } from "@langchain/langgraph-checkpoint";
+import { FileView } from "../src/files.js";
 import { connect, MemoryService } from "../src/index.js";
 import { MunimentStore } from "../src/langgraph.js";
+import { MunimentSession } from "../src/openai-agents.js";
 import { Fake } from "./fake.js";
 
 /** A server that holds memories, and lists them all. */
@@ -189,4 +191,17 @@ withStore("a page without a limit has ten items, or all namespaces", async (stor
 withStore("a condition on namespaces that is neither prefix nor suffix is refused", async (store) => {
   const list = { matchConditions: [{ matchType: "infix", path: ["a"] }], limit: 10, offset: 0 };
   await assert.rejects(store.batch([list as Operation]), /prefix or suffix/);
+});
+
+test("an adapter refuses what is no open session when it is made", async () => {
+  const host = connect({ address: "127.0.0.1:1", hostKey: "k" });
+  for (const wrong of [host, Promise.resolve(), undefined] as never[]) {
+    for (const make of [
+      () => new MunimentStore(wrong),
+      () => new FileView(wrong),
+      () => new MunimentSession("one", wrong),
+    ]) {
+      assert.throws(make, /await host\.openSession/);
+    }
+  }
 });
