@@ -47,14 +47,14 @@ def piped(monkeypatch, begin: bytes, repeated: bytes) -> Endless:
     return endless
 
 
-@pytest.mark.parametrize("given", [None, "letta", "mem0"])
+@pytest.mark.parametrize("given", [None, "letta", "mem0", "mcp"])
 def test_a_device_without_an_end_is_read_up_to_the_size_of_a_document(monkeypatch, given):
     monkeypatch.setattr(formats, "_MAX_DOCUMENT_BYTES", 8 * 1024**2)
 
     assert refused("/dev/zero", format=given, level=Classification.PUBLIC) == "the file is larger than 8 MiB"
 
 
-@pytest.mark.parametrize("given", ["muniment", "mcp", "langgraph"])
+@pytest.mark.parametrize("given", ["muniment", "langgraph"])
 def test_a_first_line_without_an_end_is_read_up_to_the_size_of_a_line(monkeypatch, given):
     endless = piped(monkeypatch, b"", b"0")
 
