@@ -123,8 +123,11 @@ class Caller:
 
 
 def _import_request(passage: dict[str, Any]) -> bytes:
-    """One message of the stream, as it is on the wire."""
-    request = passage_service_pb2.ImportPassagesRequest(passage=passage_service_pb2.StorePassageRequest(**passage))
+    """One message of the stream, as it is on the wire: the fields of its passage, and its own `validate_only`."""
+    fields = {name: value for name, value in passage.items() if name != "validate_only"}
+    request = passage_service_pb2.ImportPassagesRequest(
+        passage=passage_service_pb2.StorePassageRequest(**fields), validate_only=passage.get("validate_only", False)
+    )
     return request.SerializeToString()
 
 

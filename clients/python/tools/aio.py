@@ -76,7 +76,7 @@ PHRASES = {
     },
     "_passages": {
         "passages: Iterable[NewPassage]": "passages: AsyncIterable[NewPassage] | Iterable[NewPassage]",
-        "for each in passages)": "async for each in each_of(passages))",
+        "for each in passages\n": "async for each in each_of(passages)\n",
         "is read in the caller's thread, as": "is read as",
     },
 }

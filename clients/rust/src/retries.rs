@@ -74,7 +74,7 @@ mod tests {
         assert!(may_repeat(&v1::SaveMemoryRequest::default()));
         assert!(may_repeat(&v1::RaiseTaintRequest::default()));
         let stale = v1::SaveMemoryRequest { etag, ..Default::default() };
-        let many = |memories: &[_]| SaveMemoriesRequest { memories: memories.to_vec() };
+        let many = |memories: &[_]| SaveMemoriesRequest { memories: memories.to_vec(), ..Default::default() };
         assert!(may_repeat(&many(&[v1::SaveMemoryRequest::default()])));
         assert!(!may_repeat(&many(&[v1::SaveMemoryRequest::default(), stale.clone()])));
         assert!(!may_repeat(&stale));

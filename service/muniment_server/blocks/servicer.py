@@ -8,6 +8,7 @@ from muniment_server.blocks import repository, sharing, wire
 from muniment_server.domain import text
 from muniment_server.domain.errors import FieldViolation, InvalidArgument
 from muniment_server.items import paging
+from muniment_server.items.checking import check_session
 from muniment_server.items.wire import joined, level_to_proto
 from muniment_server.monitor.call import CallContext
 
@@ -38,6 +39,9 @@ class BlockServicer(block_service_pb2_grpc.BlockServiceServicer):
         label = text.label(request.label, is_new=True)
         content = text.content(request.content)
         etag = paging.version_of(request.etag)
+        if request.validate_only:
+            check_session(context)
+            return pb.UpdateBlockResponse()
         with context.session_scope() as scope:
             block = repository.update(scope, label, content, etag=etag)
         return pb.UpdateBlockResponse(block=wire.block_to_proto(block))

@@ -8,6 +8,7 @@ from muniment_server.domain import text
 from muniment_server.domain.errors import FieldViolation, InvalidArgument
 from muniment_server.domain.items import ItemFilter, ItemKind
 from muniment_server.items import item_store, paging
+from muniment_server.items.checking import check_session
 from muniment_server.items.deleting import delete_all
 from muniment_server.items.renaming import rename_memory
 from muniment_server.items.wire import joined, level_to_proto
@@ -33,6 +34,9 @@ class MemoryServicer(memory_service_pb2_grpc.MemoryServiceServicer):
         new = [new_version(memory, within=f"memories[{index}].") for index, memory in enumerate(request.memories)]
         repository.require_different_keys(new)
         repository.require_bounded_content(new)
+        if request.validate_only:
+            check_session(context)
+            return pb.SaveMemoriesResponse(classification=joined(()))
         with context.session_scope() as scope:
             memories = repository.save_all(scope, new)
         return pb.SaveMemoriesResponse(

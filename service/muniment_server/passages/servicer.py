@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 
 from muniment.v1 import passage_service_pb2 as pb
 from muniment.v1 import passage_service_pb2_grpc
@@ -10,6 +11,7 @@ from muniment_server.domain import text
 from muniment_server.domain.errors import MunimentError, StaleSession, TaintChanged
 from muniment_server.domain.items import ItemKind
 from muniment_server.items import item_store, paging
+from muniment_server.items.checking import check_session
 from muniment_server.items.deleting import delete_all
 from muniment_server.items.wire import id_from_proto, joined, level_to_proto
 from muniment_server.monitor.call import CallContext
@@ -34,12 +36,15 @@ class PassageServicer(passage_service_pb2_grpc.PassageServiceServicer):
     def ImportPassages(
         self, requests: Iterator[pb.ImportPassagesRequest], context: CallContext
     ) -> pb.ImportPassagesResponse:
-        with context.session_scope() as scope:
-            scope.session()  # the last check of the taint: the stream is stored at this level, or not at all
+        check_session(context)  # the last check of the taint: the stream is stored at this level, or not at all
         progress = ImportProgress()
         try:
-            for batch in batches(wire.new_passage(request.passage, within="passage.") for request in requests):
-                progress = _store(context, batch, progress)
+            for validate_only, group in groupby(requests, key=lambda request: request.validate_only):
+                for batch in batches(wire.new_passage(request.passage, within="passage.") for request in group):
+                    if validate_only:
+                        progress = progress.after(["OK"] * len(batch.passages))
+                    else:
+                        progress = _store(context, batch, progress)
         except StaleSession:
             raise _with_progress(TaintChanged(), progress) from None
         except ImportRefused as refused:

@@ -53,13 +53,19 @@ class Memories:
         request = _memory_to_proto(NewMemory(key, content, tags, expire_time, etag))
         return _memory(self._calls(self._memories.SaveMemory, request, timeout).memory)
 
-    def save_memories(self, memories: Iterable[NewMemory], *, timeout: float | None = None) -> tuple[Memory, ...]:
+    def save_memories(
+        self, memories: Iterable[NewMemory], *, validate_only: bool = False, timeout: float | None = None
+    ) -> tuple[Memory, ...]:
         """Save up to 100 memories in one transaction, all or none; return them in the same order.
 
         Each is saved as `save_memory` saves it. The `violations` of InvalidArgument and EtagStale name the memories
         that are refused, such as `memories[3].key`. Together they have at most 128 KiB of content.
+
+        With *validate_only*, the server only checks the fields, and returns no memories.
         """
-        request = _convert.message(pb.SaveMemoriesRequest, memories=map(_memory_to_proto, memories))
+        request = _convert.message(
+            pb.SaveMemoriesRequest, memories=map(_memory_to_proto, memories), validate_only=validate_only
+        )
         return tuple(map(_memory, self._calls(self._memories.SaveMemories, request, timeout).memories))
 
     def get_memory(self, key: str, *, timeout: float | None = None) -> Memory:

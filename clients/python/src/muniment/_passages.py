@@ -65,7 +65,9 @@ class Passages:
         )
         return _passage(self._calls(self._passages.StorePassage, request, timeout).passage)
 
-    def import_passages(self, passages: Iterable[NewPassage], *, timeout: float | None = None) -> ImportCounts:
+    def import_passages(
+        self, passages: Iterable[NewPassage], *, validate_only: bool = False, timeout: float | None = None
+    ) -> ImportCounts:
         """Store a stream of passages in order, all at one taint. The server commits them in batches.
 
         *passages* is read in the caller's thread, as fast as they are sent. An exception that it raises ends the
@@ -73,8 +75,13 @@ class Passages:
 
         Never retried. Every error of the server has `progress`: how many passages, from the first, are stored. If
         each has an id, it is safe to import all of them again.
+
+        With *validate_only*, the server only checks the fields, and counts as stored what it would accept.
         """
-        requests = (_convert.message(pb.ImportPassagesRequest, passage=_passage_to_proto(each)) for each in passages)
+        requests = (
+            _convert.message(pb.ImportPassagesRequest, passage=_passage_to_proto(each), validate_only=validate_only)
+            for each in passages
+        )
         response = self._calls.stream(self._passages.ImportPassages, requests, timeout)
         return ImportCounts(response.stored_count, response.existing_count)
 

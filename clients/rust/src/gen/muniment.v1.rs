@@ -1747,6 +1747,11 @@ pub struct UpdateBlockRequest {
     /// The default is to change the current version.
     #[prost(string, tag = "3")]
     pub etag: ::prost::alloc::string::String,
+    /// If true, the block is only checked against the rules of its fields: nothing is written, and none is returned.
+    ///
+    /// The default is false.
+    #[prost(bool, tag = "4")]
+    pub validate_only: bool,
 }
 impl ::prost::Name for UpdateBlockRequest {
     const NAME: &'static str = "UpdateBlockRequest";
@@ -3197,6 +3202,11 @@ pub struct SaveMemoriesRequest {
     /// The memories to save: 1 to 100, each with a key of its own. Together they have at most 128 KiB of content.
     #[prost(message, repeated, tag = "1")]
     pub memories: ::prost::alloc::vec::Vec<SaveMemoryRequest>,
+    /// If true, the memories are only checked against the rules of their fields: nothing is written, and none is returned.
+    ///
+    /// The default is false.
+    #[prost(bool, tag = "2")]
+    pub validate_only: bool,
 }
 impl ::prost::Name for SaveMemoriesRequest {
     const NAME: &'static str = "SaveMemoriesRequest";
@@ -5213,6 +5223,11 @@ pub struct ImportPassagesRequest {
     /// The passage to store.
     #[prost(message, optional, tag = "1")]
     pub passage: ::core::option::Option<StorePassageRequest>,
+    /// If true, the passage is only checked against the rules of its fields: it is counted as stored, and is not written.
+    ///
+    /// The default is false.
+    #[prost(bool, tag = "2")]
+    pub validate_only: bool,
 }
 impl ::prost::Name for ImportPassagesRequest {
     const NAME: &'static str = "ImportPassagesRequest";
@@ -7329,6 +7344,7 @@ impl ::core::fmt::Debug for UpdateBlockRequest {
     fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
         f.debug_struct("UpdateBlockRequest")
             .field("etag", &self.etag)
+            .field("validate_only", &self.validate_only)
             .finish_non_exhaustive()
     }
 }

@@ -334,6 +334,7 @@ async fn an_import_streams_its_passages() {
     let server = FakeServer::start(move |_, _| message(response)).await;
     let passages = ["Graz by bus.", "Never again."].map(|content| ImportPassagesRequest {
         passage: Some(StorePassageRequest { content: content.into(), ..Default::default() }),
+        ..Default::default()
     });
 
     let imported = client(&server).import_passages(tokio_stream::iter(passages.clone())).await.unwrap();

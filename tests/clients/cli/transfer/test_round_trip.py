@@ -384,7 +384,7 @@ def test_one_bad_line_and_nothing_is_imported(muniment, full, fresh, dev):
     ],
     ids=lambda value: json.dumps(value)[:40] if isinstance(value, dict) else "",
 )
-def test_what_the_server_refuses_is_reported_by_line_and_what_was_written_stays(muniment, dev, fresh, host, item, rule):
+def test_what_the_server_refuses_is_reported_by_line_before_anything_is_written(muniment, dev, fresh, item, rule):
     first = {"level": "public", "content": "x"} | (
         {"kind": "passage", "passage_id": str(uuid.uuid4())} if item["kind"] == "passage" else {"kind": item["kind"]}
     )
@@ -393,17 +393,63 @@ def test_what_the_server_refuses_is_reported_by_line_and_what_was_written_stays(
     written = [header, first, item | {"level": "public"}]
     (dev.folder / "refused.jsonl").write_text("\n".join(map(json.dumps, written)))
     copy = fresh()
-    refused = muniment("import", copy, "refused.jsonl", "--edited")
+    before = exported(muniment, copy)
+    for options in ((), ("--dry-run",)):
+        refused = muniment("import", copy, "refused.jsonl", "--edited", *options)
 
-    assert (refused.returncode, refused.stdout) == (1, "")
-    assert f"line 3: {rule}" in refused.stderr
-    batched = item["kind"] == "memory" and rule != "content is too long"  # a batch is saved whole, or not at all
-    assert f"Written so far: {'nothing' if batched else '1 ' + item['kind']}" in refused.stderr
-    assert "hush" not in refused.stderr
-    (dev.folder / "mended.jsonl").write_text("\n".join(map(json.dumps, written[:2])))
-    assert counts(muniment("import", copy, "mended.jsonl", "--edited", "--json")) == {
-        ("PUBLIC", item["kind"]): {"added": 1} if batched else {"unchanged": 1}
-    }
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert f"refused: line 3: {rule}" in refused.stderr
+        assert "the server refuses 1 of 2 items; nothing was imported" in refused.stderr
+        assert "hush" not in refused.stderr
+        assert exported(muniment, copy) == before
+
+
+def test_all_that_is_refused_is_named_and_the_rest_can_be_imported(muniment, dev, fresh):
+    """In each kind, in several calls, and at several levels; the dry run says the same."""
+    passages = [
+        {"kind": "passage", "passage_id": str(uuid.uuid4()), "content": "x" if number % 300 else ""}
+        for number in range(601)
+    ]
+    memories = [
+        {"kind": "memory", "key": f"key {number}" + " " * (number % 60 == 0), "content": "x"} for number in range(130)
+    ]
+    notes = [
+        {
+            "kind": "note",
+            "tier": "memory",
+            "note_id": str(uuid.uuid4()),
+            "content": f"x {number}" + "\0" * (number == 25),
+        }
+        for number in range(30)
+    ]
+    blocks = [{"kind": "block", "label": label, "content": "x"} for label in ("good", "not good")]
+    items = [{"level": "internal"} | item for item in (*passages, *memories, *notes, *blocks)]
+    items.append({"kind": "memory", "level": "public", "key": "", "content": "x"})
+    (dev.folder / "many.jsonl").write_text("\n".join(map(json.dumps, [{"format": "muniment", "version": 1}, *items])))
+    bad = [0, 300, 600, 601, 661, 721, 756, 762, 763]
+    copy = fresh()
+    refused = muniment("import", copy, "many.jsonl", "--edited")
+    dry = muniment("import", copy, "many.jsonl", "--edited", "--skip-refused", "--dry-run", "--json")
+    done = muniment("import", copy, "many.jsonl", "--edited", "--skip-refused", "--json")
+
+    named = [f"refused: line {index + 2}:" for index in bad]
+    assert refused.returncode == 1
+    assert [
+        line.partition(":")[0] + ":" + line.split(":")[1] + ":" for line in refused.stderr.splitlines()[:-2]
+    ] == named
+    assert [line for line in done.stderr.splitlines() if line.startswith("refused: ")] == refused.stderr.splitlines()[
+        :-2
+    ]
+    assert (
+        counts(dry)
+        == counts(done)
+        == {
+            ("INTERNAL", "passage"): {"added": 598},
+            ("INTERNAL", "memory"): {"added": 127},
+            ("INTERNAL", "note"): {"added": 29},
+            ("INTERNAL", "block"): {"added": 1},
+        }
+    )
 
 
 @pytest.mark.parametrize(

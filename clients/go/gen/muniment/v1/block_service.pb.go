@@ -257,7 +257,11 @@ type UpdateBlockRequest struct {
 	// The etag of the version that the session sees. If set, the call changes only that version.
 	//
 	// The default is to change the current version.
-	Etag          string `protobuf:"bytes,3,opt,name=etag,proto3" json:"etag,omitempty"`
+	Etag string `protobuf:"bytes,3,opt,name=etag,proto3" json:"etag,omitempty"`
+	// If true, the block is only checked against the rules of its fields: nothing is written, and none is returned.
+	//
+	// The default is false.
+	ValidateOnly  bool `protobuf:"varint,4,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -311,6 +315,13 @@ func (x *UpdateBlockRequest) GetEtag() string {
 		return x.Etag
 	}
 	return ""
+}
+
+func (x *UpdateBlockRequest) GetValidateOnly() bool {
+	if x != nil {
+		return x.ValidateOnly
+	}
+	return false
 }
 
 // The response of UpdateBlock.
@@ -1336,11 +1347,12 @@ const file_muniment_v1_block_service_proto_rawDesc = "" +
 	"\x05label\x18\x01 \x01(\tB\x03\x80\x01\x01R\x05label\x12$\n" +
 	"\x0eowner_agent_id\x18\x02 \x01(\tR\fownerAgentId\"<\n" +
 	"\x10GetBlockResponse\x12(\n" +
-	"\x05block\x18\x01 \x01(\v2\x12.muniment.v1.BlockR\x05block\"b\n" +
+	"\x05block\x18\x01 \x01(\v2\x12.muniment.v1.BlockR\x05block\"\x87\x01\n" +
 	"\x12UpdateBlockRequest\x12\x19\n" +
 	"\x05label\x18\x01 \x01(\tB\x03\x80\x01\x01R\x05label\x12\x1d\n" +
 	"\acontent\x18\x02 \x01(\tB\x03\x80\x01\x01R\acontent\x12\x12\n" +
-	"\x04etag\x18\x03 \x01(\tR\x04etag\"?\n" +
+	"\x04etag\x18\x03 \x01(\tR\x04etag\x12#\n" +
+	"\rvalidate_only\x18\x04 \x01(\bR\fvalidateOnly\"?\n" +
 	"\x13UpdateBlockResponse\x12(\n" +
 	"\x05block\x18\x01 \x01(\v2\x12.muniment.v1.BlockR\x05block\"\xe5\x01\n" +
 	"\x10EditBlockRequest\x12\x19\n" +

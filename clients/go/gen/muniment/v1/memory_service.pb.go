@@ -159,7 +159,11 @@ func (x *SaveMemoryResponse) GetMemory() *Memory {
 type SaveMemoriesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The memories to save: 1 to 100, each with a key of its own. Together they have at most 128 KiB of content.
-	Memories      []*SaveMemoryRequest `protobuf:"bytes,1,rep,name=memories,proto3" json:"memories,omitempty"`
+	Memories []*SaveMemoryRequest `protobuf:"bytes,1,rep,name=memories,proto3" json:"memories,omitempty"`
+	// If true, the memories are only checked against the rules of their fields: nothing is written, and none is returned.
+	//
+	// The default is false.
+	ValidateOnly  bool `protobuf:"varint,2,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -199,6 +203,13 @@ func (x *SaveMemoriesRequest) GetMemories() []*SaveMemoryRequest {
 		return x.Memories
 	}
 	return nil
+}
+
+func (x *SaveMemoriesRequest) GetValidateOnly() bool {
+	if x != nil {
+		return x.ValidateOnly
+	}
+	return false
 }
 
 // The response of SaveMemories.
@@ -1061,9 +1072,10 @@ const file_muniment_v1_memory_service_proto_rawDesc = "" +
 	"expireTime\x12\x12\n" +
 	"\x04etag\x18\x05 \x01(\tR\x04etag\"A\n" +
 	"\x12SaveMemoryResponse\x12+\n" +
-	"\x06memory\x18\x01 \x01(\v2\x13.muniment.v1.MemoryR\x06memory\"Q\n" +
+	"\x06memory\x18\x01 \x01(\v2\x13.muniment.v1.MemoryR\x06memory\"v\n" +
 	"\x13SaveMemoriesRequest\x12:\n" +
-	"\bmemories\x18\x01 \x03(\v2\x1e.muniment.v1.SaveMemoryRequestR\bmemories\"\x8c\x01\n" +
+	"\bmemories\x18\x01 \x03(\v2\x1e.muniment.v1.SaveMemoryRequestR\bmemories\x12#\n" +
+	"\rvalidate_only\x18\x02 \x01(\bR\fvalidateOnly\"\x8c\x01\n" +
 	"\x14SaveMemoriesResponse\x12/\n" +
 	"\bmemories\x18\x01 \x03(\v2\x13.muniment.v1.MemoryR\bmemories\x12C\n" +
 	"\x0eclassification\x18\x02 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\")\n" +

@@ -183,7 +183,11 @@ func (x *StorePassageResponse) GetPassage() *Passage {
 type ImportPassagesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The passage to store.
-	Passage       *StorePassageRequest `protobuf:"bytes,1,opt,name=passage,proto3" json:"passage,omitempty"`
+	Passage *StorePassageRequest `protobuf:"bytes,1,opt,name=passage,proto3" json:"passage,omitempty"`
+	// If true, the passage is only checked against the rules of its fields: it is counted as stored, and is not written.
+	//
+	// The default is false.
+	ValidateOnly  bool `protobuf:"varint,2,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -223,6 +227,13 @@ func (x *ImportPassagesRequest) GetPassage() *StorePassageRequest {
 		return x.Passage
 	}
 	return nil
+}
+
+func (x *ImportPassagesRequest) GetValidateOnly() bool {
+	if x != nil {
+		return x.ValidateOnly
+	}
+	return false
 }
 
 // The response of ImportPassages.
@@ -1019,9 +1030,10 @@ const file_muniment_v1_passage_service_proto_rawDesc = "" +
 	"\vexpire_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"expireTime\"F\n" +
 	"\x14StorePassageResponse\x12.\n" +
-	"\apassage\x18\x01 \x01(\v2\x14.muniment.v1.PassageR\apassage\"S\n" +
+	"\apassage\x18\x01 \x01(\v2\x14.muniment.v1.PassageR\apassage\"x\n" +
 	"\x15ImportPassagesRequest\x12:\n" +
-	"\apassage\x18\x01 \x01(\v2 .muniment.v1.StorePassageRequestR\apassage\"b\n" +
+	"\apassage\x18\x01 \x01(\v2 .muniment.v1.StorePassageRequestR\apassage\x12#\n" +
+	"\rvalidate_only\x18\x02 \x01(\bR\fvalidateOnly\"b\n" +
 	"\x16ImportPassagesResponse\x12!\n" +
 	"\fstored_count\x18\x01 \x01(\x05R\vstoredCount\x12%\n" +
 	"\x0eexisting_count\x18\x02 \x01(\x05R\rexistingCount\"2\n" +

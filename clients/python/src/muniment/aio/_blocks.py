@@ -66,6 +66,11 @@ class Blocks:
         request = _convert.message(pb.UpdateBlockRequest, label=label, content=content, etag=etag or "")
         return _block((await self._calls(self._blocks.UpdateBlock, request, timeout)).block)
 
+    async def check_block(self, label: str, content: str, *, timeout: float | None = None) -> None:
+        """Ask the server to check the fields of `update_block`, and write nothing. InvalidArgument: it refuses them."""
+        request = _convert.message(pb.UpdateBlockRequest, label=label, content=content, validate_only=True)
+        await self._calls(self._blocks.UpdateBlock, request, timeout)
+
     async def append_to_block(
         self, label: str, content: str, *, etag: str | None = None, timeout: float | None = None
     ) -> Block:

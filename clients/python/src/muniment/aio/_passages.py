@@ -69,7 +69,11 @@ class Passages:
         return _passage((await self._calls(self._passages.StorePassage, request, timeout)).passage)
 
     async def import_passages(
-        self, passages: AsyncIterable[NewPassage] | Iterable[NewPassage], *, timeout: float | None = None
+        self,
+        passages: AsyncIterable[NewPassage] | Iterable[NewPassage],
+        *,
+        validate_only: bool = False,
+        timeout: float | None = None,
     ) -> ImportCounts:
         """Store a stream of passages in order, all at one taint. The server commits them in batches.
 
@@ -78,9 +82,11 @@ class Passages:
 
         Never retried. Every error of the server has `progress`: how many passages, from the first, are stored. If
         each has an id, it is safe to import all of them again.
+
+        With *validate_only*, the server only checks the fields, and counts as stored what it would accept.
         """
         requests = (
-            _convert.message(pb.ImportPassagesRequest, passage=_passage_to_proto(each))
+            _convert.message(pb.ImportPassagesRequest, passage=_passage_to_proto(each), validate_only=validate_only)
             async for each in each_of(passages)
         )
         response = await self._calls.stream(self._passages.ImportPassages, requests, timeout)

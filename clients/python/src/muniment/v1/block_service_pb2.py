@@ -27,7 +27,7 @@ from muniment.v1 import classification_pb2 as muniment_dot_v1_dot_classification
 from muniment.v1 import policy_pb2 as muniment_dot_v1_dot_policy__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fmuniment/v1/block_service.proto\x12\x0bmuniment.v1\x1a\x17muniment/v1/block.proto\x1a muniment/v1/classification.proto\x1a\x18muniment/v1/policy.proto\"O\n\x11ListBlocksRequest\x12\x1b\n\tpage_size\x18\x01 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x02 \x01(\tR\tpageToken\"\xad\x01\n\x12ListBlocksResponse\x12*\n\x06\x62locks\x18\x01 \x03(\x0b\x32\x12.muniment.v1.BlockR\x06\x62locks\x12\x43\n\x0e\x63lassification\x18\x02 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x0e\x63lassification\x12&\n\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\"R\n\x0fGetBlockRequest\x12\x19\n\x05label\x18\x01 \x01(\tB\x03\x80\x01\x01R\x05label\x12$\n\x0eowner_agent_id\x18\x02 \x01(\tR\x0cownerAgentId\"<\n\x10GetBlockResponse\x12(\n\x05\x62lock\x18\x01 \x01(\x0b\x32\x12.muniment.v1.BlockR\x05\x62lock\"b\n\x12UpdateBlockRequest\x12\x19\n\x05label\x18\x01 \x01(\tB\x03\x80\x01\x01R\x05label\x12\x1d\n\x07\x63ontent\x18\x02 \x01(\tB\x03\x80\x01\x01R\x07\x63ontent\x12\x12\n\x04\x65tag\x18\x03 \x01(\tR\x04\x65tag\"?\n\x13UpdateBlockResponse\x12(\n\x05\x62lock\x18\x01 \x01(\x0b\x32\x12.muniment.v1.BlockR\x05\x62lock\"\xe5\x01\n\x10\x45\x64itBlockRequest\x12\x19\n\x05label\x18\x01 \x01(\tB\x03\x80\x01\x01R\x05label\x12\x31\n\x06\x61ppend\x18\x02 \x01(\x0b\x32\x17.muniment.v1.AppendEditH\x00R\x06\x61ppend\x12\x31\n\x06insert\x18\x03 \x01(\x0b\x32\x17.muniment.v1.InsertEditH\x00R\x06insert\x12\x34\n\x07replace\x18\x04 \x01(\x0b\x32\x18.muniment.v1.ReplaceEditH\x00R\x07replace\x12\x12\n\x04\x65tag\x18\x05 \x01(\tR\x04\x65tagB\x06\n\x04\x65\x64it\"+\n\nAppendEdit\x12\x1d\n\x07\x63ontent\x18\x01 \x01(\tB\x03\x80\x01\x01R\x07\x63ontent\"?\n\nInsertEdit\x12\x12\n\x04line\x18\x01 \x01(\x05R\x04line\x12\x1d\n\x07\x63ontent\x18\x02 \x01(\tB\x03\x80\x01\x01R\x07\x63ontent\";\n\x0bReplaceEdit\x12\x15\n\x03old\x18\x01 \x01(\tB\x03\x80\x01\x01R\x03old\x12\x15\n\x03new\x18\x02 \x01(\tB\x03\x80\x01\x01R\x03new\"=\n\x11\x45\x64itBlockResponse\x12(\n\x05\x62lock\x18\x01 \x01(\x0b\x32\x12.muniment.v1.BlockR\x05\x62lock\"C\n\x12\x44\x65leteBlockRequest\x12\x19\n\x05label\x18\x01 \x01(\tB\x03\x80\x01\x01R\x05label\x12\x12\n\x04\x65tag\x18\x02 \x01(\tR\x04\x65tag\"N\n\x13\x44\x65leteBlockResponse\x12\x37\n\x08revealed\x18\x01 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x08revealed\"z\n\x18\x43reateSharedBlockRequest\x12$\n\x0eowner_agent_id\x18\x01 \x01(\tR\x0cownerAgentId\x12\x19\n\x05label\x18\x02 \x01(\tB\x03\x80\x01\x01R\x05label\x12\x1d\n\x07\x63ontent\x18\x03 \x01(\tB\x03\x80\x01\x01R\x07\x63ontent\"\x1b\n\x19\x43reateSharedBlockResponse\"[\n\x18\x44\x65leteSharedBlockRequest\x12$\n\x0eowner_agent_id\x18\x01 \x01(\tR\x0cownerAgentId\x12\x19\n\x05label\x18\x02 \x01(\tB\x03\x80\x01\x01R\x05label\"\x1b\n\x19\x44\x65leteSharedBlockResponse\"p\n\x12\x41ttachBlockRequest\x12$\n\x0eowner_agent_id\x18\x01 \x01(\tR\x0cownerAgentId\x12\x19\n\x05label\x18\x02 \x01(\tB\x03\x80\x01\x01R\x05label\x12\x19\n\x08\x61gent_id\x18\x03 \x01(\tR\x07\x61gentId\"\x15\n\x13\x41ttachBlockResponse\"p\n\x12\x44\x65tachBlockRequest\x12$\n\x0eowner_agent_id\x18\x01 \x01(\tR\x0cownerAgentId\x12\x19\n\x05label\x18\x02 \x01(\tB\x03\x80\x01\x01R\x05label\x12\x19\n\x08\x61gent_id\x18\x03 \x01(\tR\x07\x61gentId\"\x15\n\x13\x44\x65tachBlockResponse\"\x98\x01\n\x19ListBlockConsumersRequest\x12$\n\x0eowner_agent_id\x18\x01 \x01(\tR\x0cownerAgentId\x12\x19\n\x05label\x18\x02 \x01(\tB\x03\x80\x01\x01R\x05label\x12\x1b\n\tpage_size\x18\x03 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x04 \x01(\tR\tpageToken\"a\n\x1aListBlockConsumersResponse\x12\x1b\n\tagent_ids\x18\x01 \x03(\tR\x08\x61gentIds\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken2\xc2\x08\n\x0c\x42lockService\x12]\n\nListBlocks\x12\x1e.muniment.v1.ListBlocksRequest\x1a\x1f.muniment.v1.ListBlocksResponse\"\x0e\x90\x02\x01\xc2\xc1\x18\x07\n\x01\x02\x10\x01\x18\x01\x12W\n\x08GetBlock\x12\x1c.muniment.v1.GetBlockRequest\x1a\x1d.muniment.v1.GetBlockResponse\"\x0e\x90\x02\x01\xc2\xc1\x18\x07\n\x01\x02\x10\x01\x18\x01\x12q\n\x0bUpdateBlock\x12\x1f.muniment.v1.UpdateBlockRequest\x1a .muniment.v1.UpdateBlockResponse\"\x1f\x90\x02\x02\xc2\xc1\x18\x18\n\x01\x02\x10\x02\x18\x01(\x01\x32\rupsert_memory\x12i\n\tEditBlock\x12\x1d.muniment.v1.EditBlockRequest\x1a\x1e.muniment.v1.EditBlockResponse\"\x1d\x90\x02\x00\xc2\xc1\x18\x16\n\x01\x02\x10\x02(\x01\x32\rupdate_memory\x12m\n\x0b\x44\x65leteBlock\x12\x1f.muniment.v1.DeleteBlockRequest\x1a .muniment.v1.DeleteBlockResponse\"\x1b\x90\x02\x02\xc2\xc1\x18\x14\n\x01\x02\x10\x02\x32\rdelete_memory\x12\x81\x01\n\x11\x43reateSharedBlock\x12%.muniment.v1.CreateSharedBlockRequest\x1a&.muniment.v1.CreateSharedBlockResponse\"\x1d\x90\x02\x00\xc2\xc1\x18\x16\n\x01\x01\x10\x03(\x01\x32\rcreate_memory\x12p\n\x11\x44\x65leteSharedBlock\x12%.muniment.v1.DeleteSharedBlockRequest\x1a&.muniment.v1.DeleteSharedBlockResponse\"\x0c\x90\x02\x02\xc2\xc1\x18\x05\n\x01\x01\x10\x03\x12`\n\x0b\x41ttachBlock\x12\x1f.muniment.v1.AttachBlockRequest\x1a .muniment.v1.AttachBlockResponse\"\x0e\x90\x02\x02\xc2\xc1\x18\x07\n\x01\x01\x10\x03\x18\x01\x12^\n\x0b\x44\x65tachBlock\x12\x1f.muniment.v1.DetachBlockRequest\x1a .muniment.v1.DetachBlockResponse\"\x0c\x90\x02\x02\xc2\xc1\x18\x05\n\x01\x01\x10\x03\x12u\n\x12ListBlockConsumers\x12&.muniment.v1.ListBlockConsumersRequest\x1a\'.muniment.v1.ListBlockConsumersResponse\"\x0e\x90\x02\x01\xc2\xc1\x18\x07\n\x01\x01\x10\x03\x18\x01\x42G\n\x0bmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fmuniment/v1/block_service.proto\x12\x0bmuniment.v1\x1a\x17muniment/v1/block.proto\x1a muniment/v1/classification.proto\x1a\x18muniment/v1/policy.proto\"O\n\x11ListBlocksRequest\x12\x1b\n\tpage_size\x18\x01 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x02 \x01(\tR\tpageToken\"\xad\x01\n\x12ListBlocksResponse\x12*\n\x06\x62locks\x18\x01 \x03(\x0b\x32\x12.muniment.v1.BlockR\x06\x62locks\x12\x43\n\x0e\x63lassification\x18\x02 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x0e\x63lassification\x12&\n\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\"R\n\x0fGetBlockRequest\x12\x19\n\x05label\x18\x01 \x01(\tB\x03\x80\x01\x01R\x05label\x12$\n\x0eowner_agent_id\x18\x02 \x01(\tR\x0cownerAgentId\"<\n\x10GetBlockResponse\x12(\n\x05\x62lock\x18\x01 \x01(\x0b\x32\x12.muniment.v1.BlockR\x05\x62lock\"\x87\x01\n\x12UpdateBlockRequest\x12\x19\n\x05label\x18\x01 \x01(\tB\x03\x80\x01\x01R\x05label\x12\x1d\n\x07\x63ontent\x18\x02 \x01(\tB\x03\x80\x01\x01R\x07\x63ontent\x12\x12\n\x04\x65tag\x18\x03 \x01(\tR\x04\x65tag\x12#\n\rvalidate_only\x18\x04 \x01(\x08R\x0cvalidateOnly\"?\n\x13UpdateBlockResponse\x12(\n\x05\x62lock\x18\x01 \x01(\x0b\x32\x12.muniment.v1.BlockR\x05\x62lock\"\xe5\x01\n\x10\x45\x64itBlockRequest\x12\x19\n\x05label\x18\x01 \x01(\tB\x03\x80\x01\x01R\x05label\x12\x31\n\x06\x61ppend\x18\x02 \x01(\x0b\x32\x17.muniment.v1.AppendEditH\x00R\x06\x61ppend\x12\x31\n\x06insert\x18\x03 \x01(\x0b\x32\x17.muniment.v1.InsertEditH\x00R\x06insert\x12\x34\n\x07replace\x18\x04 \x01(\x0b\x32\x18.muniment.v1.ReplaceEditH\x00R\x07replace\x12\x12\n\x04\x65tag\x18\x05 \x01(\tR\x04\x65tagB\x06\n\x04\x65\x64it\"+\n\nAppendEdit\x12\x1d\n\x07\x63ontent\x18\x01 \x01(\tB\x03\x80\x01\x01R\x07\x63ontent\"?\n\nInsertEdit\x12\x12\n\x04line\x18\x01 \x01(\x05R\x04line\x12\x1d\n\x07\x63ontent\x18\x02 \x01(\tB\x03\x80\x01\x01R\x07\x63ontent\";\n\x0bReplaceEdit\x12\x15\n\x03old\x18\x01 \x01(\tB\x03\x80\x01\x01R\x03old\x12\x15\n\x03new\x18\x02 \x01(\tB\x03\x80\x01\x01R\x03new\"=\n\x11\x45\x64itBlockResponse\x12(\n\x05\x62lock\x18\x01 \x01(\x0b\x32\x12.muniment.v1.BlockR\x05\x62lock\"C\n\x12\x44\x65leteBlockRequest\x12\x19\n\x05label\x18\x01 \x01(\tB\x03\x80\x01\x01R\x05label\x12\x12\n\x04\x65tag\x18\x02 \x01(\tR\x04\x65tag\"N\n\x13\x44\x65leteBlockResponse\x12\x37\n\x08revealed\x18\x01 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x08revealed\"z\n\x18\x43reateSharedBlockRequest\x12$\n\x0eowner_agent_id\x18\x01 \x01(\tR\x0cownerAgentId\x12\x19\n\x05label\x18\x02 \x01(\tB\x03\x80\x01\x01R\x05label\x12\x1d\n\x07\x63ontent\x18\x03 \x01(\tB\x03\x80\x01\x01R\x07\x63ontent\"\x1b\n\x19\x43reateSharedBlockResponse\"[\n\x18\x44\x65leteSharedBlockRequest\x12$\n\x0eowner_agent_id\x18\x01 \x01(\tR\x0cownerAgentId\x12\x19\n\x05label\x18\x02 \x01(\tB\x03\x80\x01\x01R\x05label\"\x1b\n\x19\x44\x65leteSharedBlockResponse\"p\n\x12\x41ttachBlockRequest\x12$\n\x0eowner_agent_id\x18\x01 \x01(\tR\x0cownerAgentId\x12\x19\n\x05label\x18\x02 \x01(\tB\x03\x80\x01\x01R\x05label\x12\x19\n\x08\x61gent_id\x18\x03 \x01(\tR\x07\x61gentId\"\x15\n\x13\x41ttachBlockResponse\"p\n\x12\x44\x65tachBlockRequest\x12$\n\x0eowner_agent_id\x18\x01 \x01(\tR\x0cownerAgentId\x12\x19\n\x05label\x18\x02 \x01(\tB\x03\x80\x01\x01R\x05label\x12\x19\n\x08\x61gent_id\x18\x03 \x01(\tR\x07\x61gentId\"\x15\n\x13\x44\x65tachBlockResponse\"\x98\x01\n\x19ListBlockConsumersRequest\x12$\n\x0eowner_agent_id\x18\x01 \x01(\tR\x0cownerAgentId\x12\x19\n\x05label\x18\x02 \x01(\tB\x03\x80\x01\x01R\x05label\x12\x1b\n\tpage_size\x18\x03 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x04 \x01(\tR\tpageToken\"a\n\x1aListBlockConsumersResponse\x12\x1b\n\tagent_ids\x18\x01 \x03(\tR\x08\x61gentIds\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken2\xc2\x08\n\x0c\x42lockService\x12]\n\nListBlocks\x12\x1e.muniment.v1.ListBlocksRequest\x1a\x1f.muniment.v1.ListBlocksResponse\"\x0e\x90\x02\x01\xc2\xc1\x18\x07\n\x01\x02\x10\x01\x18\x01\x12W\n\x08GetBlock\x12\x1c.muniment.v1.GetBlockRequest\x1a\x1d.muniment.v1.GetBlockResponse\"\x0e\x90\x02\x01\xc2\xc1\x18\x07\n\x01\x02\x10\x01\x18\x01\x12q\n\x0bUpdateBlock\x12\x1f.muniment.v1.UpdateBlockRequest\x1a .muniment.v1.UpdateBlockResponse\"\x1f\x90\x02\x02\xc2\xc1\x18\x18\n\x01\x02\x10\x02\x18\x01(\x01\x32\rupsert_memory\x12i\n\tEditBlock\x12\x1d.muniment.v1.EditBlockRequest\x1a\x1e.muniment.v1.EditBlockResponse\"\x1d\x90\x02\x00\xc2\xc1\x18\x16\n\x01\x02\x10\x02(\x01\x32\rupdate_memory\x12m\n\x0b\x44\x65leteBlock\x12\x1f.muniment.v1.DeleteBlockRequest\x1a .muniment.v1.DeleteBlockResponse\"\x1b\x90\x02\x02\xc2\xc1\x18\x14\n\x01\x02\x10\x02\x32\rdelete_memory\x12\x81\x01\n\x11\x43reateSharedBlock\x12%.muniment.v1.CreateSharedBlockRequest\x1a&.muniment.v1.CreateSharedBlockResponse\"\x1d\x90\x02\x00\xc2\xc1\x18\x16\n\x01\x01\x10\x03(\x01\x32\rcreate_memory\x12p\n\x11\x44\x65leteSharedBlock\x12%.muniment.v1.DeleteSharedBlockRequest\x1a&.muniment.v1.DeleteSharedBlockResponse\"\x0c\x90\x02\x02\xc2\xc1\x18\x05\n\x01\x01\x10\x03\x12`\n\x0b\x41ttachBlock\x12\x1f.muniment.v1.AttachBlockRequest\x1a .muniment.v1.AttachBlockResponse\"\x0e\x90\x02\x02\xc2\xc1\x18\x07\n\x01\x01\x10\x03\x18\x01\x12^\n\x0b\x44\x65tachBlock\x12\x1f.muniment.v1.DetachBlockRequest\x1a .muniment.v1.DetachBlockResponse\"\x0c\x90\x02\x02\xc2\xc1\x18\x05\n\x01\x01\x10\x03\x12u\n\x12ListBlockConsumers\x12&.muniment.v1.ListBlockConsumersRequest\x1a\'.muniment.v1.ListBlockConsumersResponse\"\x0e\x90\x02\x01\xc2\xc1\x18\x07\n\x01\x01\x10\x03\x18\x01\x42G\n\x0bmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -93,44 +93,44 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETBLOCKREQUEST']._serialized_end=472
   _globals['_GETBLOCKRESPONSE']._serialized_start=474
   _globals['_GETBLOCKRESPONSE']._serialized_end=534
-  _globals['_UPDATEBLOCKREQUEST']._serialized_start=536
-  _globals['_UPDATEBLOCKREQUEST']._serialized_end=634
-  _globals['_UPDATEBLOCKRESPONSE']._serialized_start=636
-  _globals['_UPDATEBLOCKRESPONSE']._serialized_end=699
-  _globals['_EDITBLOCKREQUEST']._serialized_start=702
-  _globals['_EDITBLOCKREQUEST']._serialized_end=931
-  _globals['_APPENDEDIT']._serialized_start=933
-  _globals['_APPENDEDIT']._serialized_end=976
-  _globals['_INSERTEDIT']._serialized_start=978
-  _globals['_INSERTEDIT']._serialized_end=1041
-  _globals['_REPLACEEDIT']._serialized_start=1043
-  _globals['_REPLACEEDIT']._serialized_end=1102
-  _globals['_EDITBLOCKRESPONSE']._serialized_start=1104
-  _globals['_EDITBLOCKRESPONSE']._serialized_end=1165
-  _globals['_DELETEBLOCKREQUEST']._serialized_start=1167
-  _globals['_DELETEBLOCKREQUEST']._serialized_end=1234
-  _globals['_DELETEBLOCKRESPONSE']._serialized_start=1236
-  _globals['_DELETEBLOCKRESPONSE']._serialized_end=1314
-  _globals['_CREATESHAREDBLOCKREQUEST']._serialized_start=1316
-  _globals['_CREATESHAREDBLOCKREQUEST']._serialized_end=1438
-  _globals['_CREATESHAREDBLOCKRESPONSE']._serialized_start=1440
-  _globals['_CREATESHAREDBLOCKRESPONSE']._serialized_end=1467
-  _globals['_DELETESHAREDBLOCKREQUEST']._serialized_start=1469
-  _globals['_DELETESHAREDBLOCKREQUEST']._serialized_end=1560
-  _globals['_DELETESHAREDBLOCKRESPONSE']._serialized_start=1562
-  _globals['_DELETESHAREDBLOCKRESPONSE']._serialized_end=1589
-  _globals['_ATTACHBLOCKREQUEST']._serialized_start=1591
-  _globals['_ATTACHBLOCKREQUEST']._serialized_end=1703
-  _globals['_ATTACHBLOCKRESPONSE']._serialized_start=1705
-  _globals['_ATTACHBLOCKRESPONSE']._serialized_end=1726
-  _globals['_DETACHBLOCKREQUEST']._serialized_start=1728
-  _globals['_DETACHBLOCKREQUEST']._serialized_end=1840
-  _globals['_DETACHBLOCKRESPONSE']._serialized_start=1842
-  _globals['_DETACHBLOCKRESPONSE']._serialized_end=1863
-  _globals['_LISTBLOCKCONSUMERSREQUEST']._serialized_start=1866
-  _globals['_LISTBLOCKCONSUMERSREQUEST']._serialized_end=2018
-  _globals['_LISTBLOCKCONSUMERSRESPONSE']._serialized_start=2020
-  _globals['_LISTBLOCKCONSUMERSRESPONSE']._serialized_end=2117
-  _globals['_BLOCKSERVICE']._serialized_start=2120
-  _globals['_BLOCKSERVICE']._serialized_end=3210
+  _globals['_UPDATEBLOCKREQUEST']._serialized_start=537
+  _globals['_UPDATEBLOCKREQUEST']._serialized_end=672
+  _globals['_UPDATEBLOCKRESPONSE']._serialized_start=674
+  _globals['_UPDATEBLOCKRESPONSE']._serialized_end=737
+  _globals['_EDITBLOCKREQUEST']._serialized_start=740
+  _globals['_EDITBLOCKREQUEST']._serialized_end=969
+  _globals['_APPENDEDIT']._serialized_start=971
+  _globals['_APPENDEDIT']._serialized_end=1014
+  _globals['_INSERTEDIT']._serialized_start=1016
+  _globals['_INSERTEDIT']._serialized_end=1079
+  _globals['_REPLACEEDIT']._serialized_start=1081
+  _globals['_REPLACEEDIT']._serialized_end=1140
+  _globals['_EDITBLOCKRESPONSE']._serialized_start=1142
+  _globals['_EDITBLOCKRESPONSE']._serialized_end=1203
+  _globals['_DELETEBLOCKREQUEST']._serialized_start=1205
+  _globals['_DELETEBLOCKREQUEST']._serialized_end=1272
+  _globals['_DELETEBLOCKRESPONSE']._serialized_start=1274
+  _globals['_DELETEBLOCKRESPONSE']._serialized_end=1352
+  _globals['_CREATESHAREDBLOCKREQUEST']._serialized_start=1354
+  _globals['_CREATESHAREDBLOCKREQUEST']._serialized_end=1476
+  _globals['_CREATESHAREDBLOCKRESPONSE']._serialized_start=1478
+  _globals['_CREATESHAREDBLOCKRESPONSE']._serialized_end=1505
+  _globals['_DELETESHAREDBLOCKREQUEST']._serialized_start=1507
+  _globals['_DELETESHAREDBLOCKREQUEST']._serialized_end=1598
+  _globals['_DELETESHAREDBLOCKRESPONSE']._serialized_start=1600
+  _globals['_DELETESHAREDBLOCKRESPONSE']._serialized_end=1627
+  _globals['_ATTACHBLOCKREQUEST']._serialized_start=1629
+  _globals['_ATTACHBLOCKREQUEST']._serialized_end=1741
+  _globals['_ATTACHBLOCKRESPONSE']._serialized_start=1743
+  _globals['_ATTACHBLOCKRESPONSE']._serialized_end=1764
+  _globals['_DETACHBLOCKREQUEST']._serialized_start=1766
+  _globals['_DETACHBLOCKREQUEST']._serialized_end=1878
+  _globals['_DETACHBLOCKRESPONSE']._serialized_start=1880
+  _globals['_DETACHBLOCKRESPONSE']._serialized_end=1901
+  _globals['_LISTBLOCKCONSUMERSREQUEST']._serialized_start=1904
+  _globals['_LISTBLOCKCONSUMERSREQUEST']._serialized_end=2056
+  _globals['_LISTBLOCKCONSUMERSRESPONSE']._serialized_start=2058
+  _globals['_LISTBLOCKCONSUMERSRESPONSE']._serialized_end=2155
+  _globals['_BLOCKSERVICE']._serialized_start=2158
+  _globals['_BLOCKSERVICE']._serialized_end=3248
 # @@protoc_insertion_point(module_scope)

@@ -138,6 +138,7 @@ class UpdateBlockRequest(message.Message):
     LABEL_FIELD_NUMBER: builtins.int
     CONTENT_FIELD_NUMBER: builtins.int
     ETAG_FIELD_NUMBER: builtins.int
+    VALIDATE_ONLY_FIELD_NUMBER: builtins.int
     label: builtins.str
     """The name: 1 to 64 letters, marks and digits of any script, `_`, `.`, `-`, beginning with a letter, digit or `_`."""
     content: builtins.str
@@ -147,16 +148,22 @@ class UpdateBlockRequest(message.Message):
 
     The default is to change the current version.
     """
+    validate_only: builtins.bool
+    """If true, the block is only checked against the rules of its fields: nothing is written, and none is returned.
+
+    The default is false.
+    """
     def __init__(
         self,
         *,
         label: builtins.str = ...,
         content: builtins.str = ...,
         etag: builtins.str = ...,
+        validate_only: builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["content", b"content", "etag", b"etag", "label", b"label"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["content", b"content", "etag", b"etag", "label", b"label", "validate_only", b"validate_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -98,6 +98,12 @@ class SaveMemoriesRequest(message.Message):
     DESCRIPTOR: descriptor.Descriptor
 
     MEMORIES_FIELD_NUMBER: builtins.int
+    VALIDATE_ONLY_FIELD_NUMBER: builtins.int
+    validate_only: builtins.bool
+    """If true, the memories are only checked against the rules of their fields: nothing is written, and none is returned.
+
+    The default is false.
+    """
     @builtins.property
     def memories(self) -> containers.RepeatedCompositeFieldContainer[SaveMemoryRequest]:
         """The memories to save: 1 to 100, each with a key of its own. Together they have at most 128 KiB of content."""
@@ -106,10 +112,11 @@ class SaveMemoriesRequest(message.Message):
         self,
         *,
         memories: abc.Iterable[SaveMemoryRequest] | None = ...,
+        validate_only: builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["memories", b"memories"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["memories", b"memories", "validate_only", b"validate_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

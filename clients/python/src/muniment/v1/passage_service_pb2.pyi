@@ -117,6 +117,12 @@ class ImportPassagesRequest(message.Message):
     DESCRIPTOR: descriptor.Descriptor
 
     PASSAGE_FIELD_NUMBER: builtins.int
+    VALIDATE_ONLY_FIELD_NUMBER: builtins.int
+    validate_only: builtins.bool
+    """If true, the passage is only checked against the rules of its fields: it is counted as stored, and is not written.
+
+    The default is false.
+    """
     @builtins.property
     def passage(self) -> StorePassageRequest:
         """The passage to store."""
@@ -125,10 +131,11 @@ class ImportPassagesRequest(message.Message):
         self,
         *,
         passage: StorePassageRequest | None = ...,
+        validate_only: builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["passage", b"passage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["passage", b"passage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["passage", b"passage", "validate_only", b"validate_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -9,12 +9,14 @@ import click
 
 from muniment import Classification, HostClient
 from muniment.cli.connect import with_host
+from muniment.cli.failures import Failure
 from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.parameters import FILE, LEVEL, TEXT
 from muniment.cli.transfer import formats
 from muniment.cli.transfer.items import Item
 from muniment.cli.transfer.progress import progress
-from muniment.cli.transfer.sessions import sessions_at
+from muniment.cli.transfer.refusals import refusals
+from muniment.cli.transfer.sessions import Sessions, sessions_at
 from muniment.cli.transfer.tally import COLUMNS, Tally
 from muniment.cli.transfer.write import foresee_passages, plan, write
 
@@ -37,6 +39,7 @@ from muniment.cli.transfer.write import foresee_passages, plan, write
 @click.option(
     "--edited", is_flag=True, help="FILE was edited after its export, or written by hand: take its levels as they are."
 )
+@click.option("--skip-refused", is_flag=True, help="Import the other items if the server refuses some, and list those.")
 @click.option("--dry-run", is_flag=True, help="Print what would be done, and write nothing.")
 @with_output
 @with_host
@@ -49,6 +52,7 @@ def import_(
     level: Classification | None,
     from_agent: str | None,
     edited: bool,
+    skip_refused: bool,
     dry_run: bool,
 ) -> None:
     """Import FILE into an agent: an export, or the data of another system. `-` is standard input.
@@ -71,9 +75,9 @@ def import_(
     markdown      a directory: each .md file becomes a memory, its path without .md the key,
                   its text the content; tags come from the front matter
 
-    Before anything is written, all of FILE is read and the server checks its notes. If a line is malformed, or the
-    notes do not fit, nothing is written. If a block, memory or passage breaks a rule of the server, for example because
-    it is too large, the import ends there. What was written stays, and importing the corrected FILE continues.
+    Before anything is written, all of FILE is read and the server checks each item. If a line is malformed, the notes
+    do not fit, or items break a rule of the server, for example because they are too large, nothing is written: all
+    that are refused are named. With --skip-refused, the others are imported.
 
     FILE may have 4 GiB in JSON Lines, with 4 MiB in a line, and 256 MiB as one JSON document; a Markdown file 1 MiB.
 
@@ -98,7 +102,7 @@ def import_(
     if not items:
         print_note("There is nothing to import.")
     with sessions_at(host, agent_id, {item.level for item in items}) as sessions:
-        planned = plan(items, sessions, agent_id)
+        planned = plan(_accepted(items, sessions, skip_refused=skip_refused), sessions, agent_id)
         if dry_run:
             foresee_passages(planned, sessions)
             _show(planned.foreseen, output)
@@ -107,6 +111,21 @@ def import_(
         with progress("Writing", len(planned)) as advance:
             tally = write(planned, sessions, advance)
     _show(tally, output)
+
+
+def _accepted(items: list[Item], sessions: Sessions, *, skip_refused: bool) -> list[Item]:
+    """*items* without those that the server refuses, which are named. Raises Failure unless they are to be skipped."""
+    places = {id(item): place for place, item in enumerate(items)}
+    refused = sorted(refusals(items, sessions), key=lambda each: places[id(each.item)])
+    for each in refused:
+        print_note(f"refused: {each}")
+    if refused and not skip_refused:
+        raise Failure(
+            f"the server refuses {len(refused)} of {len(items)} items; nothing was imported",
+            "correct the file, or import the others with --skip-refused",
+        )
+    omitted = {id(each.item) for each in refused}
+    return [item for item in items if id(item) not in omitted]
 
 
 def _live(items: tuple[Item, ...]) -> list[Item]:

@@ -6,32 +6,36 @@ may refuse them. Notes and passages keep the order of the file, whatever their l
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import groupby, islice
+from itertools import groupby
 from typing import TypeAlias, TypeVar
 
 from muniment import (
     BudgetExceeded,
     Classification,
-    ImportCounts,
     InvalidArgument,
     MunimentError,
-    NewMemory,
-    NewPassage,
     PassageExists,
 )
 from muniment._batches import batches
-from muniment.cli.connect import broken_rules
 from muniment.cli.failures import Failure
 from muniment.cli.output import print_note
 from muniment.cli.transfer.gather import own, own_blocks
 from muniment.cli.transfer.items import BlockItem, Item, MemoryItem, NoteItem, PassageItem, Unreadable
 from muniment.cli.transfer.notes import NoteCall, over_budget, planned
 from muniment.cli.transfer.progress import Advance
+from muniment.cli.transfer.refusals import (
+    STREAM,
+    STREAM_SECONDS,
+    Refusal,
+    grouped,
+    new_memory,
+    new_passage,
+    rules_by_place,
+)
 from muniment.cli.transfer.sessions import Sessions
 from muniment.cli.transfer.tally import Tally, in_words
 
@@ -39,11 +43,6 @@ _I = TypeVar("_I", bound=Item)
 _N = TypeVar("_N", MemoryItem, BlockItem)
 _Held: TypeAlias = Mapping[str, Hashable]
 """The compared values of the items of one kind and level, by name."""
-_STREAM = 500
-"""How many passages one call sends."""
-_STREAM_SECONDS = 600.0
-_WITHIN = re.compile(r"\bpassage\.|\bmemories\[(?P<index>[0-9]+)\]\.")
-"""Where in a request a field is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +139,7 @@ def write(plan: Plan, sessions: Sessions, advance: Advance) -> Tally:
             for few in batches(memories):
                 writing.memories(level, few)
         for level, passages in groupby(plan.passages, key=lambda item: item.level):
-            for batch in _streams(passages):
+            for batch in grouped(passages, STREAM):
                 writing.passages(level, batch)
     return plan.foreseen
 
@@ -163,38 +162,33 @@ class _Writing:
         self._count("note", call.item_count)
 
     def block(self, item: BlockItem) -> None:
-        with _naming(item):
+        with _naming([item]):
             self._sessions[item.level].update_block(item.label, item.content)
         self._count(item.kind)
 
     def memories(self, level: Classification, batch: Sequence[MemoryItem]) -> None:
-        try:
-            self._sessions[level].save_memories(map(_new_memory, batch))
-        except InvalidArgument as error:
-            refused = batch[_index_of_refused(error)]
-            with _naming(refused):
-                raise
+        with _naming(batch):
+            self._sessions[level].save_memories(map(new_memory, batch))
         self._count("memory", len(batch))
 
     def passages(self, level: Classification, batch: Sequence[PassageItem]) -> None:
         try:
-            counts = self._sessions[level].import_passages(map(_new_passage, batch), timeout=_STREAM_SECONDS)
+            with _naming(batch):
+                counts = self._sessions[level].import_passages(map(new_passage, batch), timeout=STREAM_SECONDS)
         except PassageExists as error:
             self._stopped_after(error)
             raise Failure("the agent has a passage of the file with another text", "find it: --dry-run") from None
         except MunimentError as error:
-            with _naming(batch[self._stopped_after(error) % len(batch)]):
-                raise
+            self._stopped_after(error)
+            raise
         self._tally.added[level, "passage"] += counts.stored_count
         self._tally.unchanged[level, "passage"] += counts.existing_count
         self._arrived["passage"] += counts.stored_count
         self._advance(len(batch))
 
-    def _stopped_after(self, error: MunimentError) -> int:
-        """How many passages of a batch the server stored before the one that it refused."""
-        progress = error.progress or ImportCounts(0, 0)
-        self._arrived["passage"] += progress.stored_count
-        return progress.stored_count + progress.existing_count
+    def _stopped_after(self, error: MunimentError) -> None:
+        """Count the passages of a batch that the server stored before the one that it refused."""
+        self._arrived["passage"] += error.progress.stored_count if error.progress else 0
 
     def _count(self, kind: str, count: int = 1) -> None:
         self._arrived[kind] += count
@@ -214,37 +208,10 @@ class _Writing:
 
 
 @contextmanager
-def _naming(item: Item) -> Iterator[None]:
-    """Name the place in the file of a value that the server refuses."""
+def _naming(items: Sequence[Item]) -> Iterator[None]:
+    """Name the place in the file of a value that the server refuses, although it did not when it was asked."""
     try:
         yield
     except InvalidArgument as error:
-        broken = _WITHIN.sub("", broken_rules(error))
-        raise Failure(f"{item.where}: {broken}", "correct the file, and import it again") from None
-
-
-def _streams(passages: Iterator[PassageItem]) -> Iterator[list[PassageItem]]:
-    while batch := list(islice(passages, _STREAM)):
-        yield batch
-
-
-def _index_of_refused(error: InvalidArgument) -> int:
-    """Which memory of a batch the server refuses: the first one that it names."""
-    named = (_WITHIN.match(violation.field) for violation in error.violations)
-    return next((int(found["index"]) for found in named if found and found["index"]), 0)
-
-
-def _new_memory(item: MemoryItem) -> NewMemory:
-    return NewMemory(item.key, item.content, item.tags, item.expire_time)
-
-
-def _new_passage(item: PassageItem) -> NewPassage:
-    return NewPassage(
-        item.content,
-        tags=item.tags,
-        thread=item.thread,
-        author=item.author,
-        event_time=item.event_time,
-        passage_id=item.passage_id,
-        expire_time=item.expire_time,
-    )
+        place, rules = next(iter(rules_by_place(error).items()))
+        raise Failure(str(Refusal(items[place], rules)), "correct the file, and import it again") from None
