@@ -52,7 +52,7 @@ impl Renewals {
     fn new(host: &Client, ttl: Option<prost_types::Duration>, opened: &Session, begun: Instant) -> Self {
         let state = State {
             now: opened.held(),
-            due: due(opened, begun),
+            due: due(opened.opened(), begun),
             shown: opened.opened().clone(),
             previous: None,
             open: vec![opened.session_id().into()],
@@ -151,7 +151,7 @@ impl Renewals {
         let mut state = self.state();
         let old = std::mem::replace(&mut state.now, opened.held());
         state.previous = Some(old);
-        state.due = due(opened, begun);
+        state.due = due(opened.opened(), begun);
         state.shown = opened.opened().clone();
         let older = state.open.len().saturating_sub(1);
         state.open.drain(..older);
@@ -199,8 +199,7 @@ impl Renewals {
 }
 
 /// When a quarter of the session's time is left, which began no earlier than its call.
-fn due(opened: &Session, begun: Instant) -> Instant {
-    let session = opened.opened();
+fn due(session: &v1::Session, begun: Instant) -> Instant {
     let since_epoch = |time: Option<Timestamp>| {
         let time = time.unwrap_or_default();
         Duration::new(time.seconds.try_into().unwrap_or(0), time.nanos.try_into().unwrap_or(0))
@@ -216,4 +215,18 @@ fn goes_on(session: &v1::Session) -> bool {
 
 fn is_gone(error: &Error) -> bool {
     error.reason() == Some(ErrorReason::SessionNotFound)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_due_when_a_quarter_of_its_time_is_left() {
+        let at = |seconds| Some(Timestamp { seconds, nanos: 0 });
+        let session = v1::Session { create_time: at(1000), expire_time: at(4600), ..Default::default() };
+        let begun = Instant::now();
+
+        assert_eq!(due(&session, begun) - begun, Duration::from_secs(45 * 60));
+    }
 }

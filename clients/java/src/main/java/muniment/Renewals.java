@@ -34,15 +34,7 @@ final class Renewals implements Credential {
     Held(String token, Session session, long begunNanos) {
       this.token = Credential.checked(token);
       this.session = session;
-      this.dueNanos = begunNanos + lengthNanos(session) / 4 * 3;
-    }
-
-    private static long lengthNanos(Session session) {
-      Timestamp created = session.getCreateTime();
-      Timestamp expires = session.getExpireTime();
-      return TimeUnit.SECONDS.toNanos(expires.getSeconds() - created.getSeconds())
-          + expires.getNanos()
-          - created.getNanos();
+      this.dueNanos = begunNanos + usedNanos(session);
     }
 
     boolean isDue() {
@@ -223,6 +215,14 @@ final class Renewals implements Credential {
       }
       return Optional.empty();
     }
+  }
+
+  /** After how long a session is renewed: when a quarter of its time is left. */
+  static long usedNanos(Session session) {
+    Timestamp created = session.getCreateTime();
+    Timestamp expires = session.getExpireTime();
+    long seconds = TimeUnit.SECONDS.toNanos(expires.getSeconds() - created.getSeconds());
+    return (seconds + expires.getNanos() - created.getNanos()) / 4 * 3;
   }
 
   /** One that has expired is closed at that time, or not at all. */

@@ -146,6 +146,12 @@ class ConversationTest {
   }
 
   @Test
+  void aSessionIsRenewedWhenAQuarterOfItsTimeIsLeft() {
+    Session session = session(1, HOUR, Classification.CLASSIFICATION_PUBLIC);
+    assertEquals(Duration.ofMinutes(45).toNanos(), Renewals.usedNanos(session));
+  }
+
+  @Test
   void eachSessionIsOpenedWithTheTimeThatWasAskedFor() {
     var minute = com.google.protobuf.Duration.newBuilder().setSeconds(60).build();
     server.script("OpenSession", opened(1, 0), opened(2, HOUR));
