@@ -1,7 +1,10 @@
 """Character n-grams: a field of the index that depends on no language.
 
-They match what stems cannot: words in scripts without spaces, inflections that a stemmer misses, parts of compounds,
-words typed without accents.
+They match what stems cannot: words in scripts without spaces, inflections that a stemmer misses, parts of words and
+compounds, words typed without accents, symbols, and one token in two spellings (`getUserById`, `get_user_by_id`).
+
+A gram begins at every character of a word. So the grams that begin with a part of a word, whatever its length, are
+found as a prefix.
 """
 
 from __future__ import annotations
@@ -11,80 +14,172 @@ import unicodedata
 from collections.abc import Iterator
 from functools import cache
 from itertools import chain, pairwise
+from typing import NamedTuple
 
-from muniment_server.domain.unicode import normalized
+from muniment_server.domain.unicode import category, normalized
 
-_BIGRAMS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7a3\U00020000-\U0003ffff"
-"""Han, kana and Hangul syllables."""
+PREFIX = ":*"
+"""Ends a gram of a query that stands for all that begin with it, as in a tsquery."""
+_BIGRAMS = "\u3005-\u3007\u303b\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7a3\U00020000-\U0003ffff"
+"""Han, with the marks that repeat it; kana and Hangul syllables."""
 _TRIGRAMS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 """Scripts without spaces: Thai, Lao, Burmese, Khmer."""
 _MAX_EXPANSION = 4
 """How many characters folding may make of one. U+FDFA becomes 18, and 256 kB of it would take seconds."""
-_ASCII_WORD = re.compile("[a-z0-9]+")
 _RUN = re.compile(f"(?P<two>[{_BIGRAMS}]+)|(?P<three>[{_TRIGRAMS}]+)|[^{_BIGRAMS}{_TRIGRAMS}]+")
+
+_ASCII_WORD = re.compile(r"[A-Za-z0-9]+|[$+<=>|~]+")
+_SEQUENCE = "[$+<=>|~]+|[\U0001f1e6-\U0001f1ff]{{2}}|[{0}](?:\u200d[{0}])*"
+"""Symbols of ASCII, a flag, or a symbol: people see symbols that a zero-width joiner joins as one."""
+_INVISIBLE = re.compile("[\ufe00-\ufe0f\U0001f3fb-\U0001f3ff]|(?<=\\w)[\u00ad\u200c\u200d\u2060]+(?=\\w)")
+"""Selectors, skin tones, and what may stand within a word for its look."""
+
+_MIXED = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]|[^\W\d_]\d|\d[^\W\d_]")
+_PARTS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_]+")
+_MAX_PARTS = 6
+"""A token of more parts, such as a digest, has no words in it."""
+_COMPOUND = re.compile(r"[^\W_]+(?:[-_'’][^\W_]+)+")
+_NUMBER = re.compile(r"(?<!\d)\d{1,3}(?:[.,'’ \u00a0\u202f]\d{3})+(?!\d)|(?<!\d)\d[\d ()/.-]{5,22}\d(?!\d)")
+"""Digits in groups: of thousands, of a telephone number, of a date."""
+_DATE = re.compile(r"(?<!\d)(\d{1,2})[./](\d{1,2})[./](\d{4})(?!\d)")
+_MAX_COMPOUND = 60
+
+_WRITTEN_OUT = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": "aa"})
+_LETTERS = {
+    "ø": "o", "ł": "l", "đ": "d", "ð": "d", "ħ": "h", "ŋ": "n", "ı": "i", "ß": "ss", "æ": "ae", "œ": "oe", "þ": "th",
+    "ى": "ي", "ی": "ي", "ک": "ك", "ٱ": "ا", "ة": "ه", "ہ": "ه", "ە": "ه", "ھ": "ه", "ـ": "", "ς": "σ",
+}  # fmt: skip
+"""Letters that people write for one another, and that do not decompose."""
+_KATAKANA = {chr(code): chr(code - 0x60) for code in range(0x30A1, 0x30F7)}
+_FOLDED = str.maketrans({**_LETTERS, **_KATAKANA})
+_OPTIONAL_MARKS = re.compile(
+    "[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u093c\u09bc\u0a3c\u0abc\u0b3c]"
+)
+"""Accents of Latin, Greek and Cyrillic, points of Hebrew and Arabic, the nukta; not the vowels of Indic scripts."""
 
 
 @cache
 def word_pattern() -> re.Pattern[str]:
-    """Matches a word: letters, digits and all marks. `\\w` does not match the vowel signs of Indic scripts."""
-    marks = "".join(chr(code) for code in range(0x300, 0x1F000) if unicodedata.category(chr(code)) in {"Mn", "Mc"})
-    return re.compile(f"(?:[^\\W_]|[{marks}\U000e0100-\U000e01ef])+")
+    """Matches a word or a symbol. `\\w` does not match the vowel signs of Indic scripts, so all marks are added."""
+    kinds = {code: category(chr(code)) for code in range(0xA0, 0x20000)}
+    marks = "".join(chr(code) for code, kind in kinds.items() if code >= 0x300 and kind in {"Mn", "Mc"})
+    symbols = "".join(chr(code) for code, kind in kinds.items() if kind in {"Sc", "Sm", "So"})
+    return re.compile(f"(?:[^\\W_]|[{marks}\U000e0100-\U000e01ef])+|{_SEQUENCE.format(symbols)}")
 
 
 def words(text: str) -> list[tuple[str, str]]:
-    """The words of *text*, each in lower case, and folded (without accents and compatibility forms) for grams."""
-    lower = normalized("NFC", text).lower()
-    if lower.isascii():  # nothing to fold
-        return [(word, word) for word in _ASCII_WORD.findall(lower)]
-    return [(one, word) for one in word_pattern().findall(lower) for word in _folded_words(one)]
+    """The words of *text*, each in lower case, and folded (without accents and compatibility forms) for grams.
+
+    A token of several words is one, and so are its parts.
+    """
+    if text.isascii():
+        found = _ASCII_WORD.findall(text)
+    else:
+        text = _INVISIBLE.sub("", normalized("NFC", text))
+        found = word_pattern().findall(text)
+    tokens = [*found, *_parts(text, found), *_joined(text)]
+    return [(one.lower(), word) for one in dict.fromkeys(tokens) for word in _folded_words(one.lower())]
 
 
 def grams(text: str) -> list[str]:
-    """The grams of *text*, each once, in order."""
+    """The grams of *text* for the index, each once, in order."""
     each_once = dict.fromkeys(word for _, word in words(text))
     return list(dict.fromkeys(chain.from_iterable(map(grams_of, each_once))))
 
 
 def grams_of(word: str) -> list[str]:
-    """Bigrams of Han, kana and Hangul; trigrams of other scripts without spaces; otherwise 4-grams with word ends."""
+    """Bigrams of Han, kana and Hangul; trigrams of other scripts without spaces; otherwise 4-grams with word ends.
+
+    The last ones of a script without spaces are shorter, so that one begins at each character.
+    """
     if word.isascii():  # one run: most words, and much faster
-        return _four_grams(word)
-    return [gram for run in _runs(word) for gram in run]
+        return _ngrams(f"_{word}_", 4)
+    return [gram for run in _runs(word) for gram in run.indexed]
+
+
+def query_grams_of(word: str) -> list[str]:
+    """The grams of a word of a query: whole ones, or those that begin with a run that is shorter."""
+    return list(dict.fromkeys(chain.from_iterable(evidence_of(word))))
 
 
 def evidence_of(word: str) -> list[tuple[str, ...]]:
-    """The combinations of grams that count as a match of *word*.
-
-    A single 4-gram is not enough: `team` would match `tea`. So two adjacent ones must match.
-    """
-    return [
-        pair
-        for run in _runs(word)
-        for pair in (pairwise(run) if len(run) > 1 and len(run[0]) > 3 else ((gram,) for gram in run))
-    ]
+    """The combinations of grams that count as a match of *word*."""
+    return [combination for run in _runs(word) for combination in run.evidence]
 
 
-def _runs(word: str) -> Iterator[list[str]]:
+class _Run(NamedTuple):
+    """Letters of scripts that are cut alike."""
+
+    letters: str
+    size: int
+    """Of their grams: 4 where words have spaces between them."""
+
+    @property
+    def indexed(self) -> list[str]:
+        if self.size == 4:
+            return _ngrams(f"_{self.letters}_", 4)
+        return [self.letters[start : start + self.size] for start in range(len(self.letters))]
+
+    @property
+    def evidence(self) -> list[tuple[str, ...]]:
+        """A single 4-gram is not enough: `team` would match `tear`. Two adjacent ones must match, or the whole word."""
+        if len(self.letters) < min(self.size, 3):
+            return [(f"_{self.letters}_",)] if self.size == 4 else [(self.letters + PREFIX,)]
+        if self.size < 4:
+            if len(self.letters) < self.size:
+                return [(self.letters + PREFIX,)]
+            apart = (
+                [tuple(letter + PREFIX for letter in self.letters)] if self.size == 2 and len(self.letters) < 4 else []
+            )
+            return [*((gram,) for gram in _ngrams(self.letters, self.size)), *apart]
+        pairs = [*pairwise(_ngrams(f"_{self.letters}_", 4))]
+        part = {3: self.letters + PREFIX, 4: self.letters}.get(len(self.letters))
+        return [*pairs, *([(part,)] if part else [])]
+
+
+def _runs(word: str) -> Iterator[_Run]:
     for run in _RUN.finditer(word):
-        letters = run[0]
-        yield _ngrams(letters, 2) if run["two"] else _ngrams(letters, 3) if run["three"] else _four_grams(letters)
-
-
-def _four_grams(letters: str) -> list[str]:
-    return _ngrams(f"_{letters}_", 4)
+        yield _Run(run[0], 2 if run["two"] else 3 if run["three"] else 4)
 
 
 def _ngrams(letters: str, size: int) -> list[str]:
     return [letters[start : start + size] for start in range(max(1, len(letters) - size + 1))]
 
 
+def _parts(text: str, found: list[str]) -> Iterator[str]:
+    """The words of tokens that have several without anything between them: `getUserById`, `LH456`."""
+    if _MIXED.search(text):
+        for token in found:
+            parts = _PARTS.findall(token) if _MIXED.search(token) else []
+            if 1 < len(parts) <= _MAX_PARTS:
+                yield from parts
+
+
+def _joined(text: str) -> Iterator[str]:
+    """Tokens as one word whose parts are separated: `get_user_by_id`, `52,000`; and dates, the year first."""
+    for compound in _COMPOUND.findall(text):
+        if len(compound) <= _MAX_COMPOUND:
+            yield re.sub(r"[\W_]", "", compound)
+    for number in _NUMBER.findall(text):
+        yield re.sub(r"\D", "", number)
+    for day, month, year in _DATE.findall(text):
+        yield f"{year}{month:0>2}{day:0>2}"
+
+
 def _folded_words(word: str) -> list[str]:
-    """*word* without accents and compatibility forms, which may make several of it."""
-    return [word] if word.isascii() else word_pattern().findall(_folded(word)[: _MAX_EXPANSION * len(word)])
+    """*word* without accents and compatibility forms, which may make several of it; also with umlauts written out."""
+    if word.isascii():
+        return [word]
+    forms = dict.fromkeys([word, word.translate(_WRITTEN_OUT)])
+    return list(
+        dict.fromkeys(
+            part for form in forms for part in word_pattern().findall(_folded(form)[: _MAX_EXPANSION * len(word)])
+        )
+    )
 
 
 def _folded(text: str) -> str:
-    """*text* without case, compatibility forms and accents (marks below U+0370). Indic vowel signs are kept."""
-    characters = normalized("NFKD", text)
-    kept = "".join(one for one in characters if ord(one) >= 0x370 or unicodedata.category(one) != "Mn")
-    return normalized("NFC", kept).lower()
+    """*text* without case, compatibility forms and optional marks, in one form of letters and digits."""
+    kept = _OPTIONAL_MARKS.sub("", normalized("NFKD", text))
+    folded = normalized("NFC", kept).lower().translate(_FOLDED)
+    return "".join(str(unicodedata.digit(one)) if one.isdigit() and not one.isascii() else one for one in folded)

@@ -62,9 +62,12 @@ gram_sample AS MATERIALIZED (
      ORDER BY sample.sample, sample.name, sample.level, sample.piece
      LIMIT (SELECT CASE WHEN sampled < %(max_sampled)s THEN sampled ELSE greatest(%(few_sampled)s, chunks / 40) END FROM size)
 ),
-requested AS MATERIALIZED ( -- quoted, so that nothing in a term is syntax
-    SELECT term.what, term.text, ('''' || replace(replace(term.text, '\', '\\'), '''', '''''') || '''')::tsquery AS word
-      FROM (SELECT stem.what, stem.text FROM stem UNION ALL SELECT 'gram', unnest(%(grams)s::text[])) AS term
+requested AS MATERIALIZED ( -- quoted, so that nothing in a stem is syntax
+    SELECT stem.what, stem.text, ('''' || replace(replace(stem.text, '\', '\\'), '''', '''''') || '''')::tsquery AS word
+      FROM stem
+     UNION ALL
+    SELECT 'gram', gram.text, gram.word::tsquery
+      FROM unnest(%(grams)s::text[], %(quoted_grams)s::text[]) AS gram (text, word)
 ),
 counted AS MATERIALIZED (
     SELECT requested.what, requested.text, ('''' || posting.scope || '''')::tsquery && requested.word AS words, size.chunks,
@@ -114,7 +117,7 @@ SELECT 'stop_word', word.text, 0, 0, 0
 -- Then a short passage of a thread, a turn, is weighed (turn_factor, in thousandths): less if it says little or asks, more if it is by
 -- an author whom the query names (authors). At last a fifth of the best score in its thread is added to it.
 -- names, threads and semantic_scores: the items that search_embeddings found, the threads of turns, and their scores, weighed in the
--- same way. share: the lexical score of the best match by words, before it is weighed;
+-- same way. share: the lexical score of the best match by words, before it is weighed, if its score is at least least_best;
 -- the others follow in proportion. matches: how many items were found by words, up to a bound.
 WITH posting AS MATERIALIZED (
     SELECT ('''@' || session.agent || ':' || %(kind)s::smallint || '''')::tsquery AS scope
@@ -245,7 +248,8 @@ lexical AS (
 ),
 weighed AS (
     SELECT name, lexical.start, lexical.size, coalesce(lexical.thread, semantic.thread) AS thread,
-           coalesce(round(%(share)s * lexical.score * lexical.turn_factor / nullif(1000 * max(lexical.score) OVER (), 0)), 0)
+           coalesce(round(%(share)s * lexical.score * lexical.turn_factor
+                          / nullif(1000 * greatest(max(lexical.score) OVER (), %(least_best)s::float8), 0)), 0)
            + coalesce(semantic.score, 0) AS score
       FROM lexical
            FULL JOIN unnest(%(names)s::text[], %(threads)s::text[], %(semantic_scores)s::integer[])

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TypeAlias
 
-from muniment_server.search.grams import evidence_of, grams_of, words
+from muniment_server.search.grams import evidence_of, query_grams_of, words
 
 K1, B = 1.2, 0.75
 """The parameters of BM25: term-frequency saturation and length normalization (Robertson and Zaragoza, 2009)."""
@@ -60,6 +60,15 @@ class Corpus:
         """How much each gram of a chunk reduces the score of an occurrence."""
         return K1 * B * max(self.chunks, 1) / max(self.grams, 1)
 
+    def least_best(self, terms: Sequence[Term]) -> float:
+        """The score of a chunk with all grams of a query, if none of its stems occurs; otherwise 0.
+
+        A match by grams alone counts by its share of this, so `cello` is no good match of `hello`.
+        """
+        if any(term.chunks for term in terms if not term.is_gram):
+            return 0.0
+        return sum(term.weight(self) for term in terms) / (1 + K1)
+
 
 DAMPING = K1 * (1 - B)
 """The part of the reduction that does not depend on the length of the chunk."""
@@ -95,7 +104,7 @@ class QueryTerms:
 
     def __init__(self, query: str) -> None:
         self._spelled = {word: spelled for spelled, word in words(query)}
-        grams = (gram for word in self._spelled for gram in grams_of(word))
+        grams = (gram for word in self._spelled for gram in query_grams_of(word))
         self.grams = list(dict.fromkeys(grams))[:MAX_GRAMS]
         self.spelled = sorted(set(self._spelled.values()))
         """The words in lower case, with their accents."""
@@ -118,12 +127,11 @@ def candidate_queries(corpus: Corpus, terms: Sequence[Term], evidence: Sequence[
 
     A limit excludes terms, never some postings of a term, so that results do not depend on the order of rows.
     """
-    stems = {term.text: term.chunks for term in terms if not term.is_gram and not term.is_stop}
-    if not stems and not evidence:
-        stems = {term.text: term.chunks for term in terms if term.is_stop}
-    by_stem = _Rarest({(text,): count for text, count in stems.items()})
+    by_stem = _Rarest({(term.text,): term.chunks for term in terms if not term.is_gram and not term.is_stop})
     occurring = {term.text: term.chunks for term in terms if term.is_gram}
     by_gram = _Rarest({pair: min(occurring.get(gram, 0) for gram in pair) for pair in evidence})
+    if not by_stem.all and not evidence:  # of one language at most: all of the query's words are stop words
+        by_stem = _Rarest({(term.text,): term.chunks for term in terms if term.is_stop})
     limit = corpus.candidate_limit
     queries = (
         Candidates(by_stem.within(limit) or by_stem.together(), by_gram.within(limit)),

@@ -27,6 +27,7 @@ from muniment_server.search.embeddings import (
     scores,
     signs,
 )
+from muniment_server.search.exactness import LOOKED_AT, Exactness
 from muniment_server.search.marks import author_mark
 from muniment_server.search.ranking import (
     DAMPING,
@@ -162,9 +163,11 @@ class Searcher:
         terms = QueryTerms(query)
         lexical = _lexical(scope, kind, query, terms)
         filters = {"kind": kind, "tier": tier, "authors": lexical.authors, **filter_parameters(wanted)}
-        semantic = self._semantic(scope, query, filters) if terms.spelled else _nothing_compared()
-        most = self._reranker.matches_for(scope.taint, limit)
-        found = [row for row in _ranked(scope, lexical, semantic, filters, most) if _is_current(row, semantic)]
+        semantic = self._semantic(scope, query, filters)
+        exactness = Exactness(query)
+        most = self._reranker.matches_for(scope.taint, limit) + (LOOKED_AT if exactness.tells else 0)
+        ranked = [row for row in _ranked(scope, lexical, semantic, filters, most) if _is_current(row, semantic)]
+        found = _most_exact_first(ranked, exactness)
         order = self._reranker.rerank(query, [_labeled(row, kind, semantic) for row in found], scope.taint)
         rows = _in_order(found, order)[:limit]
         scope.record_read(kind, [row.version for row in rows])
@@ -208,6 +211,7 @@ def _lexical(scope: SessionScope, kind: ItemKind, query: str, terms: QueryTerms)
         "language": languages.stemmer(query),
         "words": terms.spelled,
         "grams": terms.grams,
+        "quoted_grams": [quoted(gram) for gram in terms.grams],
         "most_stems": MAX_STEMS,
         "max_sampled": MAX_SAMPLED,
         "few_sampled": FEW_SAMPLED,
@@ -263,6 +267,7 @@ def _ranked(
         "stem_weights": [term.weight(lexical.corpus) for term in stems],
         "grams": [quoted(gram) for gram in grams],
         "gram_weights": list(grams.values()),
+        "least_best": lexical.corpus.least_best(lexical.terms),
         "damping": DAMPING,
         "stem_slope": lexical.corpus.stem_slope,
         "gram_slope": lexical.corpus.gram_slope,
@@ -304,6 +309,14 @@ def _labeled(row: _MatchRow, kind: ItemKind, semantic: _SemanticMatches) -> Labe
     header = row.name if kind is ItemKind.MEMORY else row.author
     text = _best_chunk(row, semantic)
     return LabeledText(row.level, f"{header}: {text}" if header else text)
+
+
+def _most_exact_first(rows: Sequence[_MatchRow], exactness: Exactness) -> Sequence[_MatchRow]:
+    """The rows, in the order of the ranking where they are equally exact."""
+    if not exactness.tells:
+        return rows
+    exact = [exactness.of(f"{row.name} {row.content}") for row in rows]
+    return _in_order(rows, sorted(range(len(rows)), key=lambda index: -exact[index]))
 
 
 def _in_order(rows: Sequence[_MatchRow], order: Sequence[int] | None) -> Sequence[_MatchRow]:

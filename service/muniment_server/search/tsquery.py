@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from muniment_server.search.grams import PREFIX
+
 
 def any_of(combinations: Iterable[tuple[str, ...]]) -> str:
     """A query for any of *combinations*, each of which needs all of its terms. Empty if there are none."""
@@ -11,5 +13,6 @@ def any_of(combinations: Iterable[tuple[str, ...]]) -> str:
 
 
 def quoted(term: str) -> str:
-    """A query for one term, quoted, so that nothing in it is syntax."""
-    return "'" + term.replace("\\", "\\\\").replace("'", "''") + "'"
+    """A query for one term, quoted, so that nothing in it is syntax but the `:*` of a prefix."""
+    quotable = term.removesuffix(PREFIX)
+    return "'" + quotable.replace("\\", "\\\\").replace("'", "''") + "'" + term[len(quotable) :]

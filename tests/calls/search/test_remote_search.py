@@ -188,12 +188,12 @@ def test_a_query_counts_as_sent_by_a_session_of_its_own_level(world):
     assert sent() == {**before, INTERNAL: before[INTERNAL] + 1}
 
 
-def test_a_query_without_a_word_is_not_sent(world):
+def test_a_query_without_a_word_is_sent_too(world):
     fill(world)
     before = len(world.server.texts)
     world.at(PUBLIC).search_memories(query="?!")
 
-    assert len(world.server.texts) == before
+    assert len(world.server.texts) == before + 1
 
 
 # Which model finds what.

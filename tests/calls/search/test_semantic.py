@@ -125,16 +125,6 @@ def test_a_long_memory_is_shown_by_the_part_that_was_meant(database, model):
     assert first.snippet == "She sees the doctor on Thursday."
 
 
-@pytest.mark.parametrize("query", ["?", "...", "👩", "%", "\u0bcd"])
-def test_a_query_without_a_word_is_not_embedded(database, model, query):
-    with serving(database, embed=model.embed_query) as service:
-        session = service.session(PUBLIC)
-        save(session, whale="a blue whale")
-        embed_all(database, model)
-
-        assert found(session, query) == []
-
-
 def test_texts_that_have_nothing_in_common_are_no_match(database, model):
     with serving(database, embed=model.embed_query) as service:
         session = service.session(PUBLIC)
