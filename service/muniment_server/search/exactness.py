@@ -13,7 +13,7 @@ from muniment_server.search.grams import words
 
 LOOKED_AT = 20
 """How many more matches than were asked for are looked at."""
-_CODED = re.compile(r"[^\s\w]*\w+[^\s\w]+\w[^\s]*|[^\s]*[+<=>|~$#][^\s]*")
+_CODED = re.compile(r"\S*(?:\d[^\w\s]+\w|\w[^\w\s]+\d|[+<=>|~$#@_/\\])\S*")
 _AT_THE_END = re.compile(r"[\s?!.,;:]+$")
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from functools import cache
 from itertools import chain, pairwise
 from typing import NamedTuple
@@ -38,7 +38,7 @@ _MIXED = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]|[^\W\d_]\d|\d[^\W\d_]")
 _PARTS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_]+")
 _MAX_PARTS = 6
 """A token of more parts, such as a digest, has no words in it."""
-_COMPOUND = re.compile(r"[^\W_]+(?:[-_'’][^\W_]+)+")
+_COMPOUND = re.compile(r"[^\W_]+(?:[-_][^\W_]+|['’][^\W_]{3,})+")
 _NUMBER = re.compile(r"(?<!\d)\d{1,3}(?:[.,'’ \u00a0\u202f]\d{3})+(?!\d)|(?<!\d)\d[\d ()/.-]{5,22}\d(?!\d)")
 """Digits in groups: of thousands, of a telephone number, of a date."""
 _DATE = re.compile(r"(?<!\d)(\d{1,2})[./](\d{1,2})[./](\d{4})(?!\d)")
@@ -105,6 +105,12 @@ def query_grams_of(word: str) -> list[str]:
 def evidence_of(word: str) -> list[tuple[str, ...]]:
     """The combinations of grams that count as a match of *word*."""
     return [combination for run in _runs(word) for combination in run.evidence]
+
+
+def is_needless(gram: str, occurring: Set[str]) -> bool:
+    """Whether *gram* stands for the parts of words that begin with a word of three letters, which itself may occur."""
+    letters = gram.removesuffix(PREFIX)
+    return gram != letters and {f"_{letters}", f"{letters}_"} <= occurring
 
 
 class _Run(NamedTuple):

@@ -28,6 +28,7 @@ from muniment_server.search.embeddings import (
     signs,
 )
 from muniment_server.search.exactness import LOOKED_AT, Exactness
+from muniment_server.search.grams import is_needless
 from muniment_server.search.marks import author_mark
 from muniment_server.search.ranking import (
     DAMPING,
@@ -221,10 +222,11 @@ def _lexical(scope: SessionScope, kind: ItemKind, query: str, terms: QueryTerms)
     rows = scope.look_up(Query("search_terms", _TermRow, parameters))
     corpus = next(Corpus(row.chunks, row.stems, row.grams) for row in rows if row.what == "corpus")
     stop_words = {row.text for row in rows if row.what == "stop_word"}
+    occurring = {row.text for row in rows if row.what == "gram" and row.chunks}
     counted = [
         Term(row.text, row.chunks, is_gram=row.what == "gram", is_stop=row.what == "stop")
         for row in rows
-        if row.what in {"stem", "stop", "gram"}
+        if row.what in {"stem", "stop"} or (row.what == "gram" and not is_needless(row.text, occurring))
     ]
     candidates = candidate_queries(corpus, counted, terms.evidence(stop_words))
     authors = any_of((author_mark(word),) for word in terms.names(stop_words))

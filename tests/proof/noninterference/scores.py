@@ -112,7 +112,14 @@ def expected_scores(stored: Sequence[Stored], taint: int, query: str) -> dict[st
         key: (round(_LEXICAL * by_words[key] / best) if key in by_words else 0) + similar.get(key, 0)
         for key in by_words.keys() | similar.keys()
     }
-    return {key: score / 1e6 for key, score in found.items()}
+    ranked = sorted(found, key=lambda key: (-found[key], key))
+    exact = sorted(ranked, key=lambda key: not _has(live[key], query))
+    return {key: found[place] / 1e6 for key, place in zip(exact, ranked, strict=True)}
+
+
+def _has(stored: Stored, query: str) -> bool:
+    """Whether the words of a query, if they are several, stand in a row: then the memory comes before the others."""
+    return " " in query and f" {query} " in f" {stored.key} {stored.content} "
 
 
 def _lexical(seen: Sequence[Stored], live: Mapping[str, Stored], query: str) -> dict[str, int]:
