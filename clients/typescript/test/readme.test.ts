@@ -36,7 +36,8 @@ function blocks(language: string): string[] {
 
 test("the README shows the examples as they are", () => {
   const examples = new URL("examples/", ROOT);
-  const texts = readdirSync(examples).map((name) => readFileSync(new URL(name, examples), "utf8"));
+  const names = readdirSync(examples).filter((name) => name !== "chatbot.ts"); // of the README of all clients
+  const texts = names.map((name) => readFileSync(new URL(name, examples), "utf8"));
   assert.deepEqual(blocks("ts").sort(), texts.sort());
 });
 

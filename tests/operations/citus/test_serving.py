@@ -111,8 +111,8 @@ def test_the_python_client_sees_what_the_scenarios_say(
         ("MUNIMENT_EXPIRED_HOST_KEY", "expired", "restricted"),
     ):
         monkeypatch.setenv(variable, new_host_key(home, cluster, tenant, ceiling))
-    with cluster.as_owner() as owner:
-        owner.execute(
+    with cluster.admin(cluster.coordinator, DATABASE) as admin:
+        admin.execute(
             "UPDATE vault.host_key SET expire_time = vault.clock()"
             " WHERE tenant = (SELECT tenant FROM vault.tenant WHERE name = 'expired')"
         )

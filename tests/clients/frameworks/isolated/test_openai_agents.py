@@ -88,7 +88,12 @@ async def test_a_long_conversation_is_cleared_in_few_calls(opened, monkeypatch):
     await mine.add_items([said(str(number)) for number in range(1001)])
     calls = []
     delete = session.delete_passages
-    monkeypatch.setattr(session, "delete_passages", lambda **chosen: (calls.append(chosen), delete(**chosen))[1])
+
+    def counted(**chosen):
+        calls.append(chosen)
+        return delete(**chosen)
+
+    monkeypatch.setattr(session, "delete_passages", counted)
     await mine.clear_session()
     assert (len(calls), await mine.get_items()) == (2, [])
 
