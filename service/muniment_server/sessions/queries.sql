@@ -222,7 +222,7 @@ SELECT session.session_id
 -- name: reset_session
 -- The second step of ResetSession, under the lock of the first: it sees every session opened during the wait.
 WITH found AS MATERIALIZED (
-    SELECT session.*
+    SELECT session.*, vault.clock() AS now, vault.clock() + interval '1 microsecond' AS later
       FROM session
      WHERE session.tenant = %(tenant)s
        AND session.session_id = %(session_id)s
@@ -235,9 +235,9 @@ WITH found AS MATERIALIZED (
                   AND agent.known_from <= %(ceiling)s
            )
 ),
-closed AS ( -- those that have expired later than that: a host that sees this does not open them again
+closed AS ( -- those that have expired are closed later than that: a host that sees this does not open them again
     UPDATE vault.session AS closed
-       SET close_time = vault.clock() + interval '1 microsecond' * (closed.expire_time <= vault.clock())::integer
+       SET close_time = CASE WHEN closed.expire_time <= found.now THEN found.later ELSE found.now END
       FROM found
      WHERE closed.tenant = %(tenant)s
        AND (closed.agent, closed.conversation_id, closed.ceiling) = (found.agent, found.conversation_id, found.ceiling)
