@@ -134,7 +134,7 @@ def _check_embedded_database(config: DatabaseConfig, data_dir: Path, *, deep: bo
         yield _bad(str(gone))
         return
     yield _check_directory(data_dir)
-    yield from _check_not_writable_by_all([data_dir, databases.cluster_directory(data_dir), config.epoch_directory])
+    yield from _check_world_writable([data_dir, databases.cluster_directory(data_dir), config.epoch_directory])
     yield from _check_credentials(data_dir / development.FILE)
     if not has_cluster(data_dir):
         return
@@ -165,8 +165,8 @@ def _check_directory(data_dir: Path) -> Finding:
     return _good(f"{data_dir} contains a database and is writable")
 
 
-def _check_not_writable_by_all(directories: Iterable[Path | None]) -> Iterator[Finding]:
-    """Whether not every user may replace what is in the *directories*."""
+def _check_world_writable(directories: Iterable[Path | None]) -> Iterator[Finding]:
+    """Whether any of the *directories* is writable by every user."""
     for each in directories:
         if each is not None and each.exists() and each.stat().st_mode & stat.S_IWOTH:
             yield _bad(f"any user can replace what is in {each}: chmod o-w {each}, and find out whether one did")

@@ -5,8 +5,8 @@ MunimentError
 │   ├── InvalidArgument         fields break rules
 │   ├── InvalidPageToken        damaged, or made by another method, filter or credential
 │   ├── Unauthenticated         no valid credential
-│   │   ├── SessionExpired      for its bearer
-│   │   └── HostKeyExpired      for its bearer
+│   │   ├── SessionExpired      the session of the token has expired
+│   │   └── HostKeyExpired      the host key has expired
 │   ├── PrincipalNotAllowed     the method is not for this kind of caller
 │   ├── CeilingExceeded         above the host key's ceiling
 │   ├── AgentCeilingExceeded    the level is above the agent's ceiling
@@ -101,7 +101,7 @@ class InvalidPageToken(Refusal):
 
 
 class Unauthenticated(Refusal):
-    """The call has no valid credential. No other reason is given than that a genuine one has expired."""
+    """The call has no valid credential. The caller learns only whether a genuine one has expired."""
 
 
 class SessionExpired(Unauthenticated):

@@ -86,7 +86,10 @@ def tags(texts: Iterable[str], *, field: str = "tags", is_new: bool = False) -> 
 
 
 def check_id(text: str, *, field: str) -> None:
-    """Check the id of an agent or a conversation beyond its pattern. Ids are not changed: others compare them, too."""
+    """Raise InvalidArgument for an id that matches the pattern, but not FORM_OF_IDS.
+
+    Ids are not normalized: other systems compare them, too.
+    """
     if text.isascii():
         return
     if any(map(str.isspace, text)):

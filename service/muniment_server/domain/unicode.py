@@ -17,7 +17,7 @@ from muniment_server.domain.unicode_table import CATEGORIES, CLASSES, PAIRS
 Form: TypeAlias = Literal["NFC", "NFKC", "NFKD"]
 
 _RESERVED_FOR_EMOJI = re.compile("[\U0001f000-\U0001faff\U0001fc00-\U0001fffd]")
-"""Later emoji are assigned here. No normalization form of Unicode's canonical ones changes them."""
+"""Later emoji are assigned here. They have no canonical decompositions."""
 
 
 def _ranges(table: str) -> list[tuple[int, int, str]]:
@@ -48,9 +48,10 @@ def category(character: str) -> str:
 
 
 def normalized(form: Form, text: str) -> str:
-    """*text* in a normalization form. All texts of callers are normalized here: in linear time, but for sorting marks.
+    """*text* in a normalization form. All texts of callers are normalized here: in linear time, except that runs of marks are sorted.
 
-    Only NFC is the same under every Python. The others serve comparisons of the moment.
+    Only NFC is the same under every Python, so names are stored in it. The search index is made with NFKD: after a change
+    of Python, reindex.
     """
     if text.isascii():
         return text

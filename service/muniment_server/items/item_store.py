@@ -115,8 +115,9 @@ def list_versions(
     after: Sequence[int],
     limit: int,
 ) -> tuple[Sequence[ItemVersion], bool]:
-    """Up to *limit* versions of one item, newest first; and whether there are more. With revisions, also those that
-    they have replaced.
+    """Up to *limit* versions of one item, newest first, and whether more follow.
+
+    *with_revisions* adds what each has replaced at its level.
 
     Without *owner_agent_id*: of the session's agent, or else of the first one, by id, that shares a block of that name.
     *after*: for each level, from the lowest, the last revision that was listed.

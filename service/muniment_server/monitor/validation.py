@@ -35,7 +35,7 @@ _TEXTS = {
 }
 """Fixed texts: the library's own could quote what was sent."""
 _FORMS = {"language": "must be a language tag, such as `en` or `pt-BR`"}
-"""What a pattern says. All others are those of ids."""
+"""What to say if a pattern does not match, by field. The other patterns are of ids."""
 _IDS = {"agent_id", "owner_agent_id", "conversation_id"}
 
 _MAX_ENTRIES = 256

@@ -1,7 +1,7 @@
 """Exactness: whether a text has a query as it is spelled, and not only its words.
 
 Ranking compares bags of words. Of its best matches, those that have the whole query come first, then those that have
-its words in a row, then those that have its tokens with digits or symbols, such as `1.2.3` or `C++`.
+its words in a row, then those that have its coded tokens: with digits or symbols, such as `1.2.3` or `C++`.
 """
 
 from __future__ import annotations
@@ -9,57 +9,60 @@ from __future__ import annotations
 import re
 
 from muniment_server.domain.unicode import normalized
-from muniment_server.search.grams import words
+from muniment_server.search.grams import words_in_order
 
-LOOKED_AT = 20
-"""How many more matches than were asked for are looked at."""
+MORE_COMPARED = 20
+"""How many matches beyond the limit are compared."""
+_MAX_CODED = 100
+"""How many code points a coded token may have."""
 _CODED = re.compile(r"\S*(?:\d[^\w\s]+\w|\w[^\w\s]+\d|[+<=>|~$#@_/\\])\S*")
-_AT_THE_END = re.compile(r"[\s?!.,;:]+$")
+_AT_THE_END = " ?!.,;:"
 
 
 class Exactness:
-    """How exactly texts have one query: 3, 2 or 1, as above, or 0."""
+    """How exactly texts have one query. 3: the whole query; 2: its words in a row; 1: its coded tokens; 0: neither."""
 
     def __init__(self, query: str) -> None:
-        plain = _AT_THE_END.sub("", _plain(query))
-        coded = [token for token in map(_trimmed, plain.split()) if _CODED.fullmatch(token)]
-        self._whole = _bounded(plain) if " " in plain or coded else None
-        self._row = _row(query) if " " in plain else ""
-        self._coded = [_bounded(token) for token in coded]
+        self._whole = _plain(query).rstrip(_AT_THE_END)
+        tokens = (token.strip("\"'“”‘’()[]{},;:?!").removesuffix(".") for token in self._whole.split())
+        self._coded = [token for token in tokens if len(token) <= _MAX_CODED and _CODED.fullmatch(token)]
+        self._row = _in_a_row(query) if " " in self._whole else ""
 
     @property
-    def tells(self) -> bool:
-        """Whether texts can differ: not for a query of one plain word."""
-        return self._whole is not None
+    def distinguishes(self) -> bool:
+        """Whether texts can differ in exactness. For a query of one plain word, they cannot."""
+        return bool(self._row or self._coded)
 
-    def of(self, text: str) -> int:
-        """That of one text."""
+    def rank_of(self, text: str) -> int:
+        """How exactly *text* has the query, from 0 to 3."""
         plain = _plain(text)
-        if self._whole is not None and self._whole.search(plain):
+        if _stands_in(self._whole, plain):
             return 3
-        if self._row and self._row in _row(text):
+        if self._row and self._row in _in_a_row(text):
             return 2
-        return 1 if self._coded and all(token.search(plain) for token in self._coded) else 0
+        return 1 if self._coded and all(_stands_in(token, plain) for token in self._coded) else 0
 
 
 def _plain(text: str) -> str:
     return " ".join(normalized("NFKC", text).casefold().split())
 
 
-def _trimmed(token: str) -> str:
-    return token.strip("\"'“”‘’()[]{},;:?!").removesuffix(".")
+def _in_a_row(text: str) -> str:
+    return f" {' '.join(words_in_order(text))} "
 
 
-def _bounded(text: str) -> re.Pattern[str]:
-    """Matches *text*, but not as a part of a number or of a word in letters of ASCII."""
-    return re.compile(_boundary(text[0], "(?<!{})") + re.escape(text) + _boundary(text[-1], "(?!{})"))
+def _stands_in(part: str, text: str) -> bool:
+    """Whether *part* occurs in *text*, but not as a part of a number or of a word in letters of ASCII."""
+    start = text.find(part) if part else -1
+    while start >= 0:
+        end = start + len(part)
+        if not (_goes_on(text[start - 1 : start], part[0]) or _goes_on(part[-1], text[end : end + 1])):
+            return True
+        start = text.find(part, start + 1)
+    return False
 
 
-def _boundary(character: str, look: str) -> str:
-    if character.isdigit():
-        return look.format(r"\d")
-    return look.format("[a-z]") if character.isascii() and character.isalpha() else ""
-
-
-def _row(text: str) -> str:
-    return " " + " ".join(word for _, word in words(text)) + " "
+def _goes_on(one: str, next_one: str) -> bool:
+    """Whether two characters are of one number, or of one word in letters of ASCII."""
+    both = one + next_one
+    return len(both) == 2 and (both.isdigit() or (both.isascii() and both.isalpha()))

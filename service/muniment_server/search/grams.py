@@ -38,7 +38,8 @@ _MIXED = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]|[^\W\d_]\d|\d[^\W\d_]")
 _PARTS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_]+")
 _MAX_PARTS = 6
 """A token of more parts, such as a digest, has no words in it."""
-_COMPOUND = re.compile(r"[^\W_]+(?:[-_][^\W_]+|['’][^\W_]{3,})+")
+_COMPOUND = re.compile(r"(?<![^\W_])[^\W_]++(?:[-_][^\W_]++|['’][^\W_]{3,}+)+")
+"""It begins where a word does, and gives nothing back: it takes time in proportion to the text."""
 _NUMBER = re.compile(r"(?<!\d)\d{1,3}(?:[.,'’ \u00a0\u202f]\d{3})+(?!\d)|(?<!\d)\d[\d ()/.-]{5,22}\d(?!\d)")
 """Digits in groups: of thousands, of a telephone number, of a date."""
 _DATE = re.compile(r"(?<!\d)(\d{1,2})[./](\d{1,2})[./](\d{4})(?!\d)")
@@ -72,13 +73,15 @@ def words(text: str) -> list[tuple[str, str]]:
 
     A token of several words is one, and so are its parts.
     """
-    if text.isascii():
-        found = _ASCII_WORD.findall(text)
-    else:
-        text = _INVISIBLE.sub("", normalized("NFC", text))
-        found = word_pattern().findall(text)
+    text = _visible(text)
+    found = _tokens(text)
     tokens = [*found, *_parts(text, found), *_joined(text)]
     return [(one.lower(), word) for one in dict.fromkeys(tokens) for word in _folded_words(one.lower())]
+
+
+def words_in_order(text: str) -> list[str]:
+    """The tokens of *text*, folded, each as often as it occurs, without the other forms that `words` adds."""
+    return [word for one in _tokens(_visible(text)) for word in _folded_words(one.lower())[:1]]
 
 
 def grams(text: str) -> list[str]:
@@ -107,8 +110,11 @@ def evidence_of(word: str) -> list[tuple[str, ...]]:
     return [combination for run in _runs(word) for combination in run.evidence]
 
 
-def is_needless(gram: str, occurring: Set[str]) -> bool:
-    """Whether *gram* stands for the parts of words that begin with a word of three letters, which itself may occur."""
+def is_part_of_occurring_word(gram: str, occurring: Set[str]) -> bool:
+    """Whether *gram* is a prefix such as `art:*`, and both grams of the word `art` occur.
+
+    Then parts of other words do not count.
+    """
     letters = gram.removesuffix(PREFIX)
     return gram != letters and {f"_{letters}", f"{letters}_"} <= occurring
 
@@ -128,19 +134,33 @@ class _Run(NamedTuple):
 
     @property
     def evidence(self) -> list[tuple[str, ...]]:
-        """A single 4-gram is not enough: `team` would match `tear`. Two adjacent ones must match, or the whole word."""
-        if len(self.letters) < min(self.size, 3):
-            return [(f"_{self.letters}_",)] if self.size == 4 else [(self.letters + PREFIX,)]
-        if self.size < 4:
-            if len(self.letters) < self.size:
-                return [(self.letters + PREFIX,)]
-            apart = (
-                [tuple(letter + PREFIX for letter in self.letters)] if self.size == 2 and len(self.letters) < 4 else []
-            )
-            return [*((gram,) for gram in _ngrams(self.letters, self.size)), *apart]
-        pairs = [*pairwise(_ngrams(f"_{self.letters}_", 4))]
-        part = {3: self.letters + PREFIX, 4: self.letters}.get(len(self.letters))
-        return [*pairs, *([(part,)] if part else [])]
+        """The combinations of grams that count as a match."""
+        return self._spaced_evidence() if self.size == 4 else self._unspaced_evidence()
+
+    def _spaced_evidence(self) -> list[tuple[str, ...]]:
+        """Two adjacent 4-grams: `team` shares one with `tear`. Three or four letters also match within a word."""
+        if len(self.letters) < 3:
+            return [(f"_{self.letters}_",)]
+        within = {3: [(self.letters + PREFIX,)], 4: [(self.letters,)]}
+        return [*pairwise(self.indexed), *within.get(len(self.letters), [])]
+
+    def _unspaced_evidence(self) -> list[tuple[str, ...]]:
+        """Any gram; or a prefix, if the run is shorter than a gram. Two or three characters may also stand apart."""
+        if len(self.letters) < self.size:
+            return [(self.letters + PREFIX,)]
+        found: list[tuple[str, ...]] = [(gram,) for gram in _ngrams(self.letters, self.size)]
+        if self.size == 2 and len(self.letters) < 4:
+            found.append(tuple(letter + PREFIX for letter in self.letters))
+        return found
+
+
+def _visible(text: str) -> str:
+    """*text* in NFC, without what only changes how a character looks."""
+    return text if text.isascii() else _INVISIBLE.sub("", normalized("NFC", text))
+
+
+def _tokens(text: str) -> list[str]:
+    return (_ASCII_WORD if text.isascii() else word_pattern()).findall(text)
 
 
 def _runs(word: str) -> Iterator[_Run]:

@@ -27,8 +27,8 @@ from muniment_server.search.embeddings import (
     scores,
     signs,
 )
-from muniment_server.search.exactness import LOOKED_AT, Exactness
-from muniment_server.search.grams import is_needless
+from muniment_server.search.exactness import MORE_COMPARED, Exactness
+from muniment_server.search.grams import is_part_of_occurring_word
 from muniment_server.search.marks import author_mark
 from muniment_server.search.ranking import (
     DAMPING,
@@ -166,9 +166,9 @@ class Searcher:
         filters = {"kind": kind, "tier": tier, "authors": lexical.authors, **filter_parameters(wanted)}
         semantic = self._semantic(scope, query, filters)
         exactness = Exactness(query)
-        most = self._reranker.matches_for(scope.taint, limit) + (LOOKED_AT if exactness.tells else 0)
+        most = self._reranker.matches_for(scope.taint, limit) + (MORE_COMPARED if exactness.distinguishes else 0)
         ranked = [row for row in _ranked(scope, lexical, semantic, filters, most) if _is_current(row, semantic)]
-        found = _most_exact_first(ranked, exactness)
+        found = _most_exact_first(ranked, semantic, exactness)
         order = self._reranker.rerank(query, [_labeled(row, kind, semantic) for row in found], scope.taint)
         rows = _in_order(found, order)[:limit]
         scope.record_read(kind, [row.version for row in rows])
@@ -226,7 +226,7 @@ def _lexical(scope: SessionScope, kind: ItemKind, query: str, terms: QueryTerms)
     counted = [
         Term(row.text, row.chunks, is_gram=row.what == "gram", is_stop=row.what == "stop")
         for row in rows
-        if row.what in {"stem", "stop"} or (row.what == "gram" and not is_needless(row.text, occurring))
+        if row.what in {"stem", "stop"} or (row.what == "gram" and not is_part_of_occurring_word(row.text, occurring))
     ]
     candidates = candidate_queries(corpus, counted, terms.evidence(stop_words))
     authors = any_of((author_mark(word),) for word in terms.names(stop_words))
@@ -313,11 +313,13 @@ def _labeled(row: _MatchRow, kind: ItemKind, semantic: _SemanticMatches) -> Labe
     return LabeledText(row.level, f"{header}: {text}" if header else text)
 
 
-def _most_exact_first(rows: Sequence[_MatchRow], exactness: Exactness) -> Sequence[_MatchRow]:
-    """The rows, in the order of the ranking where they are equally exact."""
-    if not exactness.tells:
+def _most_exact_first(
+    rows: Sequence[_MatchRow], semantic: _SemanticMatches, exactness: Exactness
+) -> Sequence[_MatchRow]:
+    """The rows, in the order of the ranking where the best chunks are equally exact."""
+    if not exactness.distinguishes:
         return rows
-    exact = [exactness.of(f"{row.name} {row.content}") for row in rows]
+    exact = [exactness.rank_of(f"{row.name} {_best_chunk(row, semantic)}") for row in rows]
     return _in_order(rows, sorted(range(len(rows)), key=lambda index: -exact[index]))
 
 

@@ -235,7 +235,7 @@ WITH found AS MATERIALIZED (
                   AND agent.known_from <= %(ceiling)s
            )
 ),
-closed AS ( -- those that have expired are closed later than that: a host that sees this does not open them again
+closed AS ( -- an expired session is closed after its expire_time, which tells its host that the conversation was reset
     UPDATE vault.session AS closed
        SET close_time = CASE WHEN closed.expire_time <= found.now THEN found.later ELSE found.now END
       FROM found

@@ -13,8 +13,8 @@ from muniment_server.items.rows import ItemVersion
 from muniment_server.items.wire import joined, level_to_proto, name_from_proto, time_to_proto
 from muniment_server.monitor.call import CallContext
 
-_NOTHING_LISTED = [str(2**31 - 1)] * len(Classification)
-"""Of each level: the first page begins with its newest revision."""
+_BEGINNING = [str(2**31 - 1)] * len(Classification)
+"""The position before the first page: at each level, above every revision."""
 
 
 class VersionServicer(version_service_pb2_grpc.VersionServiceServicer):
@@ -24,7 +24,7 @@ class VersionServicer(version_service_pb2_grpc.VersionServiceServicer):
         kind = ItemKind(request.kind)
         name = name_from_proto(request.name, kind)
         pager = context.pager(kind, name, request.owner_agent_id, request.with_revisions)
-        owner, *after = pager.last(request.page_token) or [request.owner_agent_id, *_NOTHING_LISTED]
+        owner, *after = pager.last(request.page_token) or [request.owner_agent_id, *_BEGINNING]
         with context.session_scope() as scope:
             versions, more = item_store.list_versions(
                 scope,

@@ -17,7 +17,7 @@ MANAGING = ("UpdateAgent", "DeleteAgent", "EraseItems", "UndeleteItem", "CreateS
 
 @pytest.fixture
 def ada(host):
-    """An agent of three services: a host key for each may reach another level."""
+    """An agent of three services: each service's key has another ceiling."""
     return host.create_agent(agent_id="ada", known_from=PUBLIC).agent
 
 

@@ -58,7 +58,7 @@ def test_what_is_refused_is_what_the_write_refuses(at, write):
 
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
-def test_no_item_decides(at, write):
+def test_stored_items_do_not_change_the_answer(at, write):
     """Neither what is above the session nor what it sees itself."""
     empty = write(at(PUBLIC), "new", validate_only=True)
     write(at(CONFIDENTIAL), "above")

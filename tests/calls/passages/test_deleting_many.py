@@ -66,7 +66,7 @@ def test_more_than_one_call_deletes(at):
     assert (second.deleted_count, second.more) == (1, False)
 
 
-def test_a_tag_in_a_thread(at):
+def test_a_tag_and_a_thread_together_delete_what_has_both(at):
     for tags, thread in ((["a"], "chat"), (["a"], "other"), (["b"], "chat"), (["a"], "")):
         at(PUBLIC).store_passage(content=f"{tags[0]} {thread}", tags=tags, thread=thread)
 
@@ -74,7 +74,7 @@ def test_a_tag_in_a_thread(at):
     assert contents(at(PUBLIC)) == ["a ", "a other", "b chat"]
 
 
-def test_a_selection_at_least(at):
+def test_a_call_without_a_tag_and_a_thread_is_refused(at):
     assert invalid(at(PUBLIC).delete_passages) == ["tag"]
     assert invalid(at(PUBLIC).delete_passages, thread=" b") == ["thread"]
     assert invalid(at(PUBLIC).delete_passages, tag="\n\n") == ["tag"]

@@ -1567,7 +1567,7 @@ impl ::prost::Name for NewerBelow {
         "/muniment.v1.NewerBelow".into()
     }
 }
-/// One version of one item, as a session sees it, or an older content of one.
+/// One version of one item, as a session sees it, or a revision that it has replaced.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 #[prost(skip_debug)]
 pub struct ItemVersion {
@@ -2957,8 +2957,9 @@ pub enum ErrorReason {
     ///
     /// Example, PERMISSION_DENIED: RaiseTaint to INTERNAL, of a conversation that a key with the ceiling PUBLIC has begun.
     ConversationCeilingExceeded = 41,
-    /// The credential is genuine, but its time has passed: the host opens the session again, without a taint or at the one
-    /// that it had; or the operator makes another host key. The call was not executed.
+    /// The credential is genuine, but has expired. The call was not executed. The host asks for the session (GetSession)
+    /// and, unless it was reset, opens another one at the taint that it shows. If a host key has expired, the operator
+    /// creates another.
     ///
     /// Example, UNAUTHENTICATED: ListMemories with the token of a session that expired a minute ago.
     CredentialExpired = 42,
@@ -5503,7 +5504,7 @@ impl ::prost::Name for DeletePassageResponse {
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 #[prost(skip_debug)]
 pub struct DeletePassagesRequest {
-    /// Deletes the passages with this tag, of all threads or of `thread`. One of the two is set at least.
+    /// Deletes the passages with this tag, of all threads or of `thread`. At least one of the two is set.
     #[prost(string, tag = "1")]
     pub tag: ::prost::alloc::string::String,
     /// Deletes the passages of this thread, with any tags or with `tag`.
@@ -5526,7 +5527,7 @@ pub struct DeletePassagesResponse {
     /// How many passages were deleted.
     #[prost(int32, tag = "1")]
     pub deleted_count: i32,
-    /// Whether there are more passages of the session's own level that are meant. If so, call again.
+    /// Whether there are more passages of the session's own level that match. If so, call again.
     #[prost(bool, tag = "2")]
     pub more: bool,
 }
@@ -6292,8 +6293,8 @@ pub struct Session {
     /// When the session expires.
     #[prost(message, optional, tag = "6")]
     pub expire_time: ::core::option::Option<::prost_types::Timestamp>,
-    /// When the session was closed, or expired: an expired session counts as closed once its token was used again, and from
-    /// a reset of its conversation on, which is later than `expire_time`. Absent if it was not closed.
+    /// When the session ended. If it only expired, this is absent, or equal to `expire_time` once its token has been used
+    /// again. A later time means that its conversation was reset after it expired: clear the model's context.
     #[prost(message, optional, tag = "7")]
     pub close_time: ::core::option::Option<::prost_types::Timestamp>,
     /// The highest level that the conversation may reach: the lower one of the agent's ceiling and of that of the key that
@@ -7045,7 +7046,7 @@ impl ::prost::Name for ListVersionsRequest {
 /// The response of ListVersions.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListVersionsResponse {
-    /// One page of versions: at most one for each level that was not replaced.
+    /// One page of versions. At each level, at most one has not been replaced.
     #[prost(message, repeated, tag = "1")]
     pub versions: ::prost::alloc::vec::Vec<ItemVersion>,
     /// The highest level among the entries. PUBLIC if there are none.

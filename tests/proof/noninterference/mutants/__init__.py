@@ -1,6 +1,6 @@
 """Every guard, broken on purpose, with the check that must notice.
 
-The ids M01 to M98 are those of the threat model's list of leak mutants. A mutant is a patch of the
+The ids M01 to M99 are those of the threat model's list of leak mutants. A mutant is a patch of the
 server's Python, an edit of a named query, or damage done to the schema; some are two at once. Its killer is
 one of
 

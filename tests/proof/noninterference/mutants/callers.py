@@ -290,7 +290,7 @@ _STATE = (
     ),
     Mutant("M70 the view shows closed sessions", "model", damage=NO_CLOSE),
     Mutant(
-        "M98 a reset leaves the sessions that have expired",
+        "M99 a reset leaves the sessions that have expired",
         "expired is not closed",
         (
             edit(
@@ -300,7 +300,7 @@ _STATE = (
         probe=probes.expired_is_not_closed,
     ),
     Mutant(
-        "M98 a closed session has expired",
+        "M99 a closed session has expired",
         "model",
         (replacing(scopes._LOOKUPS, TokenKind.SESSION, (_WITH_CLOSED, scopes._FoundSession)),),
     ),

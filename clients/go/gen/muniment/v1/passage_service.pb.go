@@ -906,7 +906,7 @@ func (x *DeletePassageResponse) GetRevealed() Classification {
 // The request of DeletePassages.
 type DeletePassagesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Deletes the passages with this tag, of all threads or of `thread`. One of the two is set at least.
+	// Deletes the passages with this tag, of all threads or of `thread`. At least one of the two is set.
 	Tag string `protobuf:"bytes,1,opt,name=tag,proto3" json:"tag,omitempty"`
 	// Deletes the passages of this thread, with any tags or with `tag`.
 	Thread        string `protobuf:"bytes,2,opt,name=thread,proto3" json:"thread,omitempty"`
@@ -963,7 +963,7 @@ type DeletePassagesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How many passages were deleted.
 	DeletedCount int32 `protobuf:"varint,1,opt,name=deleted_count,json=deletedCount,proto3" json:"deleted_count,omitempty"`
-	// Whether there are more passages of the session's own level that are meant. If so, call again.
+	// Whether there are more passages of the session's own level that match. If so, call again.
 	More          bool `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -37,8 +37,8 @@ type Session struct {
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// When the session expires.
 	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
-	// When the session was closed, or expired: an expired session counts as closed once its token was used again, and from
-	// a reset of its conversation on, which is later than `expire_time`. Absent if it was not closed.
+	// When the session ended. If it only expired, this is absent, or equal to `expire_time` once its token has been used
+	// again. A later time means that its conversation was reset after it expired: clear the model's context.
 	CloseTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=close_time,json=closeTime,proto3" json:"close_time,omitempty"`
 	// The highest level that the conversation may reach: the lower one of the agent's ceiling and of that of the key that
 	// began it. Only hosts see it.

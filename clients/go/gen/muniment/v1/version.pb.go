@@ -79,7 +79,7 @@ func (x *NewerBelow) GetUpdateTime() *timestamppb.Timestamp {
 	return nil
 }
 
-// One version of one item, as a session sees it, or an older content of one.
+// One version of one item, as a session sees it, or a revision that it has replaced.
 type ItemVersion struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The text, byte for byte as it was written.

@@ -124,7 +124,7 @@ func (x *ListVersionsRequest) GetPageToken() string {
 // The response of ListVersions.
 type ListVersionsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// One page of versions: at most one for each level that was not replaced.
+	// One page of versions. At each level, at most one has not been replaced.
 	Versions []*ItemVersion `protobuf:"bytes,1,rep,name=versions,proto3" json:"versions,omitempty"`
 	// The highest level among the entries. PUBLIC if there are none.
 	Classification Classification `protobuf:"varint,2,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`

@@ -235,8 +235,9 @@ class _ErrorReasonEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_ErrorReaso
     Example, PERMISSION_DENIED: RaiseTaint to INTERNAL, of a conversation that a key with the ceiling PUBLIC has begun.
     """
     ERROR_REASON_CREDENTIAL_EXPIRED: _ErrorReason.ValueType  # 42
-    """The credential is genuine, but its time has passed: the host opens the session again, without a taint or at the one
-    that it had; or the operator makes another host key. The call was not executed.
+    """The credential is genuine, but has expired. The call was not executed. The host asks for the session (GetSession)
+    and, unless it was reset, opens another one at the taint that it shows. If a host key has expired, the operator
+    creates another.
 
     Example, UNAUTHENTICATED: ListMemories with the token of a session that expired a minute ago.
     """
@@ -461,8 +462,9 @@ ERROR_REASON_CONVERSATION_CEILING_EXCEEDED: ErrorReason.ValueType  # 41
 Example, PERMISSION_DENIED: RaiseTaint to INTERNAL, of a conversation that a key with the ceiling PUBLIC has begun.
 """
 ERROR_REASON_CREDENTIAL_EXPIRED: ErrorReason.ValueType  # 42
-"""The credential is genuine, but its time has passed: the host opens the session again, without a taint or at the one
-that it had; or the operator makes another host key. The call was not executed.
+"""The credential is genuine, but has expired. The call was not executed. The host asks for the session (GetSession)
+and, unless it was reset, opens another one at the taint that it shows. If a host key has expired, the operator
+creates another.
 
 Example, UNAUTHENTICATED: ListMemories with the token of a session that expired a minute ago.
 """

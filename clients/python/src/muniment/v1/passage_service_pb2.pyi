@@ -489,7 +489,7 @@ class DeletePassagesRequest(message.Message):
     TAG_FIELD_NUMBER: builtins.int
     THREAD_FIELD_NUMBER: builtins.int
     tag: builtins.str
-    """Deletes the passages with this tag, of all threads or of `thread`. One of the two is set at least."""
+    """Deletes the passages with this tag, of all threads or of `thread`. At least one of the two is set."""
     thread: builtins.str
     """Deletes the passages of this thread, with any tags or with `tag`."""
     def __init__(
@@ -515,7 +515,7 @@ class DeletePassagesResponse(message.Message):
     deleted_count: builtins.int
     """How many passages were deleted."""
     more: builtins.bool
-    """Whether there are more passages of the session's own level that are meant. If so, call again."""
+    """Whether there are more passages of the session's own level that match. If so, call again."""
     def __init__(
         self,
         *,

@@ -54,8 +54,8 @@ class Session(message.Message):
 
     @builtins.property
     def close_time(self) -> timestamp_pb2.Timestamp:
-        """When the session was closed, or expired: an expired session counts as closed once its token was used again, and from
-        a reset of its conversation on, which is later than `expire_time`. Absent if it was not closed.
+        """When the session ended. If it only expired, this is absent, or equal to `expire_time` once its token has been used
+        again. A later time means that its conversation was reset after it expired: clear the model's context.
         """
 
     def __init__(

@@ -51,7 +51,7 @@ class NewerBelow(message.Message):
 
 @typing.final
 class ItemVersion(message.Message):
-    """One version of one item, as a session sees it, or an older content of one."""
+    """One version of one item, as a session sees it, or a revision that it has replaced."""
 
     DESCRIPTOR: descriptor.Descriptor
 

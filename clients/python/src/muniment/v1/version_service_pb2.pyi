@@ -89,7 +89,7 @@ class ListVersionsResponse(message.Message):
     """The token of the next page. Empty on the last page."""
     @builtins.property
     def versions(self) -> containers.RepeatedCompositeFieldContainer[version_pb2.ItemVersion]:
-        """One page of versions: at most one for each level that was not replaced."""
+        """One page of versions. At each level, at most one has not been replaced."""
 
     def __init__(
         self,

@@ -402,8 +402,9 @@ export enum ErrorReason {
   CONVERSATION_CEILING_EXCEEDED = 41,
 
   /**
-   * The credential is genuine, but its time has passed: the host opens the session again, without a taint or at the one
-   * that it had; or the operator makes another host key. The call was not executed.
+   * The credential is genuine, but has expired. The call was not executed. The host asks for the session (GetSession)
+   * and, unless it was reset, opens another one at the taint that it shows. If a host key has expired, the operator
+   * creates another.
    *
    * Example, UNAUTHENTICATED: ListMemories with the token of a session that expired a minute ago.
    *

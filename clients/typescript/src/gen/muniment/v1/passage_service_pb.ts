@@ -530,7 +530,7 @@ export const DeletePassageResponseSchema: GenMessage<DeletePassageResponse> = /*
  */
 export type DeletePassagesRequest = Message<"muniment.v1.DeletePassagesRequest"> & {
   /**
-   * Deletes the passages with this tag, of all threads or of `thread`. One of the two is set at least.
+   * Deletes the passages with this tag, of all threads or of `thread`. At least one of the two is set.
    *
    * @generated from field: string tag = 1;
    */
@@ -565,7 +565,7 @@ export type DeletePassagesResponse = Message<"muniment.v1.DeletePassagesResponse
   deletedCount: number;
 
   /**
-   * Whether there are more passages of the session's own level that are meant. If so, call again.
+   * Whether there are more passages of the session's own level that match. If so, call again.
    *
    * @generated from field: bool more = 2;
    */

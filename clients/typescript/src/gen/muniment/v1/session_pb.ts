@@ -65,8 +65,8 @@ export type Session = Message<"muniment.v1.Session"> & {
   expireTime?: Timestamp | undefined;
 
   /**
-   * When the session was closed, or expired: an expired session counts as closed once its token was used again, and from
-   * a reset of its conversation on, which is later than `expire_time`. Absent if it was not closed.
+   * When the session ended. If it only expired, this is absent, or equal to `expire_time` once its token has been used
+   * again. A later time means that its conversation was reset after it expired: clear the model's context.
    *
    * @generated from field: google.protobuf.Timestamp close_time = 7;
    */

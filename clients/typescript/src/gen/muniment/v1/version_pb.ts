@@ -47,7 +47,7 @@ export const NewerBelowSchema: GenMessage<NewerBelow> = /*@__PURE__*/
   messageDesc(file_muniment_v1_version, 0);
 
 /**
- * One version of one item, as a session sees it, or an older content of one.
+ * One version of one item, as a session sees it, or a revision that it has replaced.
  *
  * @generated from message muniment.v1.ItemVersion
  */

@@ -91,7 +91,7 @@ export const ListVersionsRequestSchema: GenMessage<ListVersionsRequest> = /*@__P
  */
 export type ListVersionsResponse = Message<"muniment.v1.ListVersionsResponse"> & {
   /**
-   * One page of versions: at most one for each level that was not replaced.
+   * One page of versions. At each level, at most one has not been replaced.
    *
    * @generated from field: repeated muniment.v1.ItemVersion versions = 1;
    */
