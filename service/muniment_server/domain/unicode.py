@@ -48,10 +48,10 @@ def category(character: str) -> str:
 
 
 def normalized(form: Form, text: str) -> str:
-    """*text* in a normalization form. All texts of callers are normalized here: in linear time, except that runs of marks are sorted.
+    """*text* in a normalization form: all texts of callers are, in linear time, except that runs of marks are sorted.
 
-    Only NFC is the same under every Python, so names are stored in it. The search index is made with NFKD: after a change
-    of Python, reindex.
+    Only NFC is the same under every Python, so names are stored in it. The search index is made with NFKD: after a
+    change of Python, reindex.
     """
     if text.isascii():
         return text
