@@ -45,6 +45,7 @@ WAITS = frozenset(
         "self._host.get_session",
         "self._host.open_session",
         "self._host.close_session",
+        "session.get_session",
         "session.keep_open",
         "super().__call__",
         "super().stream",

@@ -14,8 +14,18 @@ SELECT session.tenant, session.session_id
    AND session.expire_time > vault.clock();
 
 -- name: close_sessions
--- Close the open sessions of all tenants, of one tenant or of one agent, or those of some ids, with an audit row for each.
-WITH closed AS (
+-- Close the open sessions of all tenants, of one tenant or of one agent, or those of some ids, with an audit row for each. Expired
+-- ones are marked, so that no host opens them again: after a restore, their taint may be below what their models have read.
+WITH expired AS (
+    UPDATE vault.session AS expired
+       SET close_time = vault.clock() + interval '1 microsecond'
+     WHERE (expired.close_time IS NULL OR expired.close_time = expired.expire_time)
+       AND expired.expire_time <= vault.clock()
+       AND (%(tenant)s::bigint IS NULL OR expired.tenant = %(tenant)s)
+       AND (%(agent)s::bigint IS NULL OR expired.agent = %(agent)s)
+       AND (%(session_ids)s::uuid[] IS NULL OR expired.session_id = ANY(%(session_ids)s))
+),
+closed AS (
     UPDATE vault.session AS closed
        SET close_time = vault.clock()
      WHERE closed.close_time IS NULL

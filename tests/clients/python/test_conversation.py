@@ -17,6 +17,8 @@ import muniment
 from muniment import Classification, NewPassage, aio
 from muniment.files import FileView
 from muniment.langgraph import MunimentStore
+from muniment_server.admin.connection import connect_operator
+from muniment_server.admin.sessions import close_sessions
 from tests.support.answers import refusal
 from tests.support.services import Caller
 
@@ -186,6 +188,33 @@ def test_a_reset_while_the_session_is_opened_again_lowers_nothing(opened, passes
     after_get_session(opened, monkeypatch, lambda: other.reset_session(session_id=theirs.session_id))
 
     assert opened.save_memory("tea", "Assam").classification == CONFIDENTIAL
+
+
+def test_a_server_that_is_set_back_to_before_a_raise_is_noticed(service, host, opened, passes):
+    host.raise_taint(opened, CONFIDENTIAL)
+    set_back(service)
+    passes(ALL_OF_IT)
+
+    with pytest.raises(muniment.CredentialExpired):
+        opened.save_memory("salary", "52,000")
+
+
+def test_a_restore_ends_expired_sessions_too(service, opened, passes, other):
+    """Their host need not know of the raise that is lost."""
+    other.raise_taint(session_id=opened.session_id, taint=CONFIDENTIAL)
+    set_back(service)
+    passes(ALL_OF_IT)
+    with connect_operator(service.database.admin) as operator:
+        assert close_sessions(operator, "restore") == 0
+
+    with pytest.raises(muniment.CredentialExpired):
+        opened.save_memory("salary", "52,000")
+
+
+def set_back(service):
+    """Restore the taint of all conversations from before any raise."""
+    with service.database.as_owner() as owner:
+        owner.execute("UPDATE vault.conversation SET taint = 1")
 
 
 @pytest.mark.parametrize("end", ["agent deleted", "purged"])

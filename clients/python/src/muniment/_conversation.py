@@ -101,8 +101,8 @@ class Conversation(SessionClient):
             before = self._host.get_session(self.session_id, timeout=left(deadline))
         except SessionNotFound:
             return False
-        if before.close_time not in (None, before.expire_time):
-            return False
+        if before.close_time not in (None, before.expire_time) or before.taint < self.session.taint:
+            return False  # it was closed or reset, or the server was set back to a time before a raise
         since = time.monotonic()
         opened = self._open_at(before.taint, before, deadline)
         self._previous, self._session = before.session_id, opened.session

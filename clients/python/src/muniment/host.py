@@ -253,7 +253,10 @@ class HostClient(SharedBlocks):
             taint=_convert.level_to_proto(taint),
             reason=reason,
         )
-        return _convert.session(self._calls(self._sessions.RaiseTaint, request, timeout).session)
+        raised = _convert.session(self._calls(self._sessions.RaiseTaint, request, timeout).session)
+        if isinstance(session, Conversation):
+            session.get_session(timeout=timeout)  # so it knows below which taint it never opens again
+        return raised
 
     def reset_session(self, session: AnySession, reason: str = "", *, timeout: float | None = None) -> SessionClient:
         """Restart the conversation: close all its sessions, and open one at PUBLIC.

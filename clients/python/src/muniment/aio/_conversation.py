@@ -103,7 +103,7 @@ class Conversation(SessionClient):
             before = await self._host.get_session(self.session_id, timeout=left(deadline))
         except SessionNotFound:
             return False
-        if before.close_time not in (None, before.expire_time):
+        if before.close_time not in (None, before.expire_time) or before.taint < self.session.taint:
             return False
         since = time.monotonic()
         opened = await self._open_at(before.taint, before, deadline)

@@ -248,7 +248,10 @@ class HostClient(SharedBlocks):
             taint=_convert.level_to_proto(taint),
             reason=reason,
         )
-        return _convert.session((await self._calls(self._sessions.RaiseTaint, request, timeout)).session)
+        raised = _convert.session((await self._calls(self._sessions.RaiseTaint, request, timeout)).session)
+        if isinstance(session, Conversation):
+            await session.get_session(timeout=timeout)
+        return raised
 
     async def reset_session(
         self, session: AnySession, reason: str = "", *, timeout: float | None = None
