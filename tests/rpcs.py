@@ -725,10 +725,7 @@ _ROWS: dict[str, Rpc] = {
         python=lambda _, session: session.delete_passages(thread="trip"),
         outcomes=Outcomes(("OK",)),
         leaves=Leaves(ItemKind.PASSAGE, ("deletion",)),
-        refused=lambda w: (
-            {"tag": "work", "thread": "t-1"},
-            {"thread": f"{w.word}\n"},
-        ),
+        refused=lambda w: ({"thread": f"{w.word}\n"},),
     ),
     "RenderPrompt": Rpc(
         changes="",

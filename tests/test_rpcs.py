@@ -37,14 +37,14 @@ _NO_TEXT = {"etag", "page_token", "if_none_match", "language", "item_id"}
 """Fields with a form of their own."""
 _LEFT_OUT = {
     ("EraseItems", "tag"),  # instead of the name
-    ("DeletePassages", "tag"),  # instead of the thread
+    ("DeletePassages", "tag"),  # the thread is enough
     ("GetBlock", "owner_agent_id"),  # the agent itself
     ("EditBlock", "insert"),
     ("EditBlock", "replace"),
     ("EditNotes", "update"),
     ("EditNotes", "delete"),
 }
-"""Fields that may not stand beside others of the request."""
+"""Fields that may not, or need not, stand beside others of the request."""
 
 
 def _wrong_answer(rpc: str, row: Rpc) -> Iterator[str]:

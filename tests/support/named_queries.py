@@ -107,6 +107,7 @@ LITERALS = {
     "names": "'{n}'::text[]", "new_name": "'new plan'", "name_prefix": "'pl'", "after_prefix": "'pm'",
     "versions": """'[{"name": "n", "size": 4, "content": "text", "tags": []}]'::jsonb""",
     "stemmers": """'{"ta": "tamil"}'""", "words": "'{whale}'", "grams": "'{_wha}'::text[]",
+    "quoted_grams": "'{''_wha''}'::text[]", "least_best": "0",
     "stems": "'{''whale''}'::text[]", "authors": "'whale'", "threads": "'{thread}'::text[]",
     "gram_weights": "'{1}'::float8[]", "stem_weights": "'{1}'::float8[]", "most_stems": "40", "max_lenders": "100",
     "max_sampled": "1000", "few_sampled": "250", "max_stems_counted": "1000", "max_grams_counted": "100",

@@ -254,7 +254,7 @@ def check_database(conninfo: str, *, admin: str | None, connections: int, deep: 
         yield from map(_bad, unfinished)
         return
     failed = [problem for role in roles.SERVING for problem in _login_problems(conninfo, role)]
-    if failed and "passfile" not in libpq.conninfo_to_dict(conninfo):
+    if failed and "password" in failed[0] and "passfile" not in libpq.conninfo_to_dict(conninfo):
         failed = [f"{failed[0]}; no passfile is named: give --passfile FILE, or set MUNIMENT_PASSFILE"]
     yield from _judged(failed, f"the {len(roles.SERVING)} serving roles can log in")
     if not failed:

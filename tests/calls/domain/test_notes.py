@@ -94,7 +94,6 @@ def test_c12_a_note_is_shadowed_before_the_tier_is_checked():
         (["é"], 1),
         (["👩\u200d💻"], 3),
         (["\r\n"], 2),
-        (["\n§\n"], 3),
     ],
 )
 def test_usage_counts_code_points_and_three_for_each_separator(contents, expected):

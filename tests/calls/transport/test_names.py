@@ -28,11 +28,17 @@ def test_a_key_has_up_to_256_code_points_of_any_script(at, key):
 
 
 @pytest.mark.parametrize("rpc", ["save_memory", "get_memory", "delete_memory"])
-@pytest.mark.parametrize("key", ["", " a", "a ", "a" * 257, "a" * 5000, "a\nb", "a\0b", "\u202ea", "\u0378", "\ufeffa"])
+@pytest.mark.parametrize("key", ["", " a", "a ", "a" * 257, "a" * 5000, "a\nb", "a\0b", "\u202ea", "\ufeffa"])
 def test_another_key_is_refused_wherever_it_is_given(at, rpc, key):
     fields = {"content": "text"} if rpc == "save_memory" else {}
 
     assert invalid(getattr(at(PUBLIC), rpc), key=key, **fields) == ["key"]
+
+
+def test_an_unassigned_character_is_refused_only_where_it_would_be_saved(at):
+    assert invalid(at(PUBLIC).save_memory, key="\u0378", content="text") == ["key"]
+    for rpc in (at(PUBLIC).get_memory, at(PUBLIC).delete_memory):
+        assert refusal(rpc, key="\u0378") == "NOT_FOUND MEMORY_NOT_FOUND"
 
 
 def test_keys_are_case_sensitive(at):

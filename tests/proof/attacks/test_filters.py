@@ -16,8 +16,8 @@ from tests.support.answers import PUBLIC
 from tests.support.methods import FOR_HOSTS
 
 ATTACKS = [
-    "x') OR '1'='1", "' OR 1=1 --", "'; DROP TABLE muniment_public.item; --", "%", "_", "*", "pla%", "{pla}", "$1",
-    "%(tenant)s", "@> '{}'", "\\' OR TRUE --", "pla' | 'other", "${jndi:x}", "{\"$ne\": null}", "a:* | b:*", ".*",
+    "x') OR '1'='1", "' OR 1=1 --", "'; DROP TABLE muniment_public.item; --", "%", "_", "*", "pl%", "{pl}", "$1",
+    "%(tenant)s", "@> '{}'", "\\' OR TRUE --", "pl' | 'other", "${jndi:x}", "{\"$ne\": null}", "a:* | b:*", ".*",
 ]  # fmt: skip
 FILTERED = [
     (method.name, field)

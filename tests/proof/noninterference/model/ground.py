@@ -174,7 +174,7 @@ class Ground:
         stems = exact_words_of if agent.shown.language else stems_of
         asked = stems(words_of(query))
         matching = {name for name in items if asked & stems(texts[name])}
-        semantic = bool(items) and any(sign.isalnum() for sign in query)  # what is visible has its vector
+        semantic = bool(items)  # what is visible has its vector
         return Found(matching, items, min(most or 10, 100), semantic, **others)
 
     # Pages.

@@ -131,7 +131,11 @@ _STATE = (
     Mutant(
         "M46 a reset keeps the old sessions",
         "model",
-        (edit(HOSTS, "reset_session", "AND closed.close_time IS NULL", "AND FALSE"),),
+        (
+            edit(
+                HOSTS, "reset_session", "(closed.close_time IS NULL OR closed.close_time = closed.expire_time)", "FALSE"
+            ),
+        ),
     ),
     Mutant("M48 RaiseTaint lowers", "model", (edit(HOSTS, "raise_taint", "AND found.taint < %(taint)s", ""),)),
     Mutant(

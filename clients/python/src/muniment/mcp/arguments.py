@@ -29,6 +29,8 @@ _EXPECTED: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "int_parsing_size": lambda _: "must be a whole number",
     "int_from_float": lambda _: "must be a whole number",
     "finite_number": lambda _: "must be a whole number",
+    "bool_type": lambda _: "must be true or false",
+    "bool_parsing": lambda _: "must be true or false",
     "greater_than_equal": lambda rule: f"must be at least {rule['ge']}",
     "less_than_equal": lambda rule: f"must be at most {rule['le']}",
     "string_too_short": lambda rule: (
