@@ -31,12 +31,13 @@ test("each kind of caller has a client for the methods that are open to it, and 
 
 test("every list comes in pages", () => {
   const host = CLOSED();
-  const { memories, notes, blocks, passages } = host.session("t");
+  const { memories, notes, blocks, passages, versions } = host.session("t");
   const lists = [
     pages(memories.listMemories, {}),
     pages(notes.listNotes, {}),
     pages(blocks.listBlocks, {}),
     pages(passages.listPassages, {}),
+    pages(versions.listVersions, {}),
     pages(host.agents.listAgents, {}),
     pages(host.sessions.listSessions, {}),
     pages(host.blocks.listBlockConsumers, {}),
