@@ -8,20 +8,19 @@ import pytest
 
 from tests.support.commands import line_of, objects, on_a_terminal
 
+LEVELS = ("public", "internal")
+ID = str(uuid.UUID(int=7, version=4))
+
 
 @pytest.fixture
 def as_session(muniment, agent):
     """Run a command in a session of the test's agent."""
-    tokens = {level: line_of(muniment("session", "open", agent, "--taint", level, "--quiet")) for level in _LEVELS}
+    tokens = {level: line_of(muniment("session", "open", agent, "--taint", level, "--quiet")) for level in LEVELS}
     return lambda level, *words: muniment(*words, MUNIMENT_TOKEN=tokens[level])
 
 
-_LEVELS = ("public", "internal")
-ID = str(uuid.UUID(int=7, version=4))
-
-
 def test_the_versions_of_every_kind_are_listed(as_session):
-    for level in reversed(_LEVELS):
+    for level in reversed(LEVELS):
         as_session(level, "memory", "save", "plan", f"of {level}")
         as_session(level, "note", "add", f"of {level}", "--id", ID)
         as_session(level, "block", "update", "plan", f"of {level}")

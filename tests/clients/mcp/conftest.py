@@ -88,3 +88,12 @@ async def talking_over_stdio(
     started = StdioServerParameters(command=command, args=list(arguments), env=environment)
     async with Client(stdio_client(started)) as client:
         yield Model(client)
+
+
+@asynccontextmanager
+async def serving(service: Service, key: str, command: str, *arguments: str) -> AsyncIterator[Model]:
+    """The same with a host key, which opens the conversation that *arguments* name."""
+    environment = {"MUNIMENT_ADDRESS": service.address, "MUNIMENT_HOST_KEY": key}
+    started = StdioServerParameters(command=command, args=list(arguments), env=environment)
+    async with Client(stdio_client(started)) as client:
+        yield Model(client)

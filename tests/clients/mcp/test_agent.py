@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from mcp import Client, StdioServerParameters, stdio_client
 
 from muniment import Classification
 from muniment_server.domain import tokens
-from tests.clients.mcp.conftest import COMMAND, Model, talking
+from tests.clients.mcp.conftest import COMMAND, serving, talking
 from tests.support import answers
 from tests.support.services import new_host_key
 
@@ -30,14 +28,6 @@ def key(service, owner):
         only = "UPDATE vault.host_key SET only_service = 'SessionService' WHERE key_hash = %s"
         database.execute(only, [tokens.digest(made)])
     return made
-
-
-@asynccontextmanager
-async def serving(service, key, command, *arguments):
-    environment = {"MUNIMENT_ADDRESS": service.address, "MUNIMENT_HOST_KEY": key}
-    started = StdioServerParameters(command=command, args=list(arguments), env=environment)
-    async with Client(stdio_client(started)) as client:
-        yield Model(client)
 
 
 def refused(service, command, *arguments, **variables):

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from muniment import Classification
-from tests.clients.mcp.conftest import COMMAND
-from tests.clients.mcp.test_agent import serving
+from tests.clients.mcp.conftest import COMMAND, serving
 from tests.clients.mcp.tools import TOOLS
 from tests.support.answers import PUBLIC
 from tests.support.services import new_host_key

@@ -6,11 +6,7 @@ import muniment
 from muniment._shown import shown
 from muniment.retries import NOT_RESOLVED
 
-_FORM_OF_NAMES = "1 to 256 characters without spaces, and does not begin with ~"
 _FORMS = {
-    "agent_id": f"the name of an agent has {_FORM_OF_NAMES}",
-    "owner_agent_id": f"the name of an agent has {_FORM_OF_NAMES}",
-    "conversation_id": f"the id of a conversation has {_FORM_OF_NAMES}",
     "language": "a language is a code such as en or pt-BR",
     "key": "a key has 1 to 256 characters",
     "query": "a query has 1 to 1,024 characters",

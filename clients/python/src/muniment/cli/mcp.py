@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from muniment.cli.parameters import LEVEL, TEXT
-from muniment.mcp import ONLY_WITH_HTTP, Wanted, run, run_http
+from muniment.mcp import ONLY_WITH_HTTP, WantedConversation, run, run_http
 from muniment.values import Classification
 
 
@@ -53,7 +53,7 @@ def mcp(
       muniment mcp --http 127.0.0.1:8080
     """
     try:
-        wanted = Wanted.of(agent, taint, conversation, http=http is not None)
+        wanted = WantedConversation.of(agent, taint, conversation, http=http is not None)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     if http is None:

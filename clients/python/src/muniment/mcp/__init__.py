@@ -46,7 +46,7 @@ _SECONDS_AT_START = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedConversation:
     """The conversation to open with a host key. Without *taint*, at its own; without *conversation*, a new one."""
 
     agent: str
@@ -56,7 +56,7 @@ class Wanted:
     @classmethod
     def of(
         cls, agent: str | None, taint: Classification | None, conversation: str | None, *, http: bool
-    ) -> Wanted | None:
+    ) -> WantedConversation | None:
         """What options ask for. None: the session of a token. ValueError: they do not fit together."""
         if http and (agent or taint or conversation):
             raise ValueError(ONLY_WITHOUT_HTTP)
@@ -89,7 +89,7 @@ def main() -> None:
     )
     given = parser.parse_args()
     try:
-        wanted = Wanted.of(given.agent, given.taint, given.conversation, http=given.http is not None)
+        wanted = WantedConversation.of(given.agent, given.taint, given.conversation, http=given.http is not None)
     except ValueError as error:
         parser.error(str(error))
     if given.http is None:
@@ -107,7 +107,7 @@ def _level(text: str) -> Classification:
         raise argparse.ArgumentTypeError("a level is public, internal, confidential or restricted") from None
 
 
-def run(wanted: Wanted | None = None) -> None:
+def run(wanted: WantedConversation | None = None) -> None:
     """Serve a session until standard input ends: that of the environment's token, or of the conversation *wanted*.
 
     SystemExit: it cannot be served.
@@ -120,17 +120,19 @@ def run(wanted: Wanted | None = None) -> None:
 
 @contextmanager
 def _of_token() -> Iterator[SessionClient]:
+    """The session of MUNIMENT_TOKEN. SystemExit: it cannot be served."""
     try:
         session = session_of(os.environ)
     except (ValueError, OSError) as error:
         sys.exit(f"{error}\nMUNIMENT_ADDRESS, MUNIMENT_TOKEN and MUNIMENT_TLS_CA say which session is served, and how")
     with session:
-        _check(session)
+        _require_open(session)
         yield session
 
 
 @contextmanager
-def _of_host_key(wanted: Wanted) -> Iterator[Conversation]:
+def _of_host_key(wanted: WantedConversation) -> Iterator[Conversation]:
+    """A conversation that MUNIMENT_HOST_KEY opens. SystemExit: it cannot be opened."""
     try:
         key = os.environ.get("MUNIMENT_HOST_KEY", "").strip()
         if not key:
@@ -147,11 +149,11 @@ def _of_host_key(wanted: Wanted) -> Iterator[Conversation]:
         except MunimentError as error:
             sys.exit(f"no conversation can be opened: {shown(error)}")
         with conversation:
-            _warn(conversation)
+            _warn_if_key_reaches_more(conversation)
             yield conversation
 
 
-def _warn(conversation: Conversation) -> None:
+def _warn_if_key_reaches_more(conversation: Conversation) -> None:
     """Say on stderr what else the key can open, if it is more than this conversation needs."""
     ceiling, taint = conversation.session.ceiling, conversation.session.taint
     if ceiling is not None and ceiling > taint:
@@ -206,7 +208,7 @@ def _load(module: str) -> ModuleType:
         sys.exit(f"The MCP SDK is missing: it comes with the extra `mcp`. Install it\n{commands_for_extra('mcp')}")
 
 
-def _check(session: SessionClient) -> None:
+def _require_open(session: SessionClient) -> None:
     """SystemExit: the token is not that of an open session. If the server cannot be reached, it may be later."""
     try:
         session.get_session(timeout=_SECONDS_AT_START)

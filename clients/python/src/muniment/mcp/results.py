@@ -33,15 +33,15 @@ class Labeled(BaseModel):
     classification: Level
 
 
+_RARE = ("newer_below", "next")
+
+
 class _Sparse(Labeled):
-    """A result without what most results do not have."""
+    """A result that leaves out rare fields without a value."""
 
     @model_serializer(mode="wrap")
     def _serialized(self, fields: SerializerFunctionWrapHandler) -> dict[str, Any]:
         return {name: value for name, value in fields(self).items() if name not in _RARE or value is not None}
-
-
-_RARE = ("newer_below", "next")
 
 
 class Shown(_Sparse):
@@ -57,7 +57,7 @@ class Listed(_Sparse):
     more: bool
     """Whether there are more."""
     next: str | None = None
-    """What `after` must be to read them. Left out if there are none."""
+    """The `after` of the next part. Absent on the last."""
 
 
 class Version(Labeled):

@@ -40,14 +40,14 @@ _MAX_END = 1024
 """How much of the end of a line that is too long is searched for its id."""
 _ID = rb'"id"\s*:\s*(?P<id>-?[0-9]{1,18}|"[^"\\\x00-\x1f\x7f-\xff]{0,256}")'
 _TOKEN = re.compile(_ID + rb'(?=\s*[,}])|"(?:[^"\\]|\\.)*"?|(?P<open>[\[{])|(?P<close>[\]}])', re.DOTALL)
-"""A member `id`, a text, or a bracket. A text may have no end, so no text is read twice."""
+"""An id member, a string, or a bracket. The closing quote is optional, so matching takes linear time."""
 _LAST_ID = re.compile(_ID + rb"\s*\}\s*\Z")
 
 _Answer = Callable[[SessionMessage], Awaitable[None]]
 
 
 class StrictServer(MCPServer[Any]):
-    """An MCP server that reads standard input strictly."""
+    """An MCP server that answers each malformed line of standard input with an error."""
 
     async def run_stdio_async(self) -> None:
         """Serve until standard input ends."""

@@ -115,7 +115,7 @@ class MemoryTools(Tools):
         """List memories by key, or those with one tag: 500 at a time, and of each the first 200 characters.
 
         Use it to see what is known at the beginning of a task, or to tidy up. If `whole` is false, memory_get reads the
-        rest. If there are `more`, call again with `next` as `after`.
+        rest. If there is a `next`, call again with it as `after`.
         """
         read = first_pages(
             lambda token: self._session.list_memories_page(tag, page_size=MAX_PAGE_SIZE, page_token=token), after
@@ -247,7 +247,7 @@ class PassageTools(Tools):
     def passage_list(self, tag: Tag = "", after: After = "") -> results.PassageList:
         """List the archive, or what has one tag, the newest first: 500 at a time, the first 200 characters of each.
 
-        If there are `more`, call again with `next` as `after`.
+        If there is a `next`, call again with it as `after`.
         """
         tags = (tag,) if tag else ()
         read = first_pages(

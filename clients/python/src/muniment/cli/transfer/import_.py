@@ -115,17 +115,16 @@ def import_(
 
 def _accepted(items: list[Item], sessions: Sessions, *, skip_refused: bool) -> list[Item]:
     """*items* without those that the server refuses, which are named. Raises Failure unless they are to be skipped."""
-    places = {id(item): place for place, item in enumerate(items)}
-    refused = sorted(refusals(items, sessions), key=lambda each: places[id(each.item)])
-    for each in refused:
-        print_note(f"refused: {each}")
+    refused = {each.item: each for each in refusals(items, sessions)}
+    for item in items:
+        if item in refused:
+            print_note(f"refused: {refused[item]}")
     if refused and not skip_refused:
         raise Failure(
             f"the server refuses {len(refused)} of {len(items)} items; nothing was imported",
             "correct the file, or import the others with --skip-refused",
         )
-    omitted = {id(each.item) for each in refused}
-    return [item for item in items if id(item) not in omitted]
+    return [item for item in items if item not in refused]
 
 
 def _live(items: tuple[Item, ...]) -> list[Item]:

@@ -6,7 +6,6 @@ order of the file, whatever their level, because sessions see them in the order 
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,14 +15,10 @@ import muniment
 from muniment import AddNote, BudgetExceeded, Classification, Note, NoteEdit, SessionClient, Tier, UpdateNote
 from muniment.cli.failures import Failure
 from muniment.cli.transfer.items import NoteItem, Unreadable
+from muniment.cli.transfer.refusals import MAX_EDIT_BYTES, MAX_EDITS, rules_by_place
 from muniment.cli.transfer.sessions import Sessions
 from muniment.cli.transfer.tally import Tally
 
-_MAX_EDITS = 100
-_MAX_BYTES = 512 * 1024
-"""The size limit of the content in one call. A request may have 1 MiB."""
-_EDIT = re.compile(r"edits\[(\d+)\]\.\w+\.")
-"""The prefix of the name of a field that the server rejects."""
 _NAMES = {Tier.MEMORY: ("notes", "--notes"), Tier.USER: ("profile", "--profile")}
 """The name of each tier in messages, and the option that enables it."""
 
@@ -49,7 +44,7 @@ class NoteCall:
     def has_room(self, item: NoteItem) -> bool:
         """Whether the call can write *item*, too."""
         size = sum(len(each.content.encode()) for each in (*self.items, item))
-        return not self.edits or (len(self.edits) + 2 <= _MAX_EDITS and size <= _MAX_BYTES)
+        return not self.edits or (len(self.edits) + 2 <= MAX_EDITS and size <= MAX_EDIT_BYTES)
 
 
 def planned(items: Sequence[NoteItem], sessions: Sessions, agent_id: str, tally: Tally) -> list[NoteCall]:
@@ -180,8 +175,6 @@ def _overrun(call: NoteCall, session: SessionClient, agent_id: str) -> BudgetExc
             f"enable them: muniment agent update {agent_id} {option}",
         ) from None
     except muniment.InvalidArgument as refused:
-        violation = refused.violations[0]
-        number = _EDIT.match(violation.field)
-        where = call.items[int(number[1])].where if number else ""
-        raise Unreadable(where, f"{_EDIT.sub('', violation.field)} {violation.description}") from None
+        place, rules = next(iter(rules_by_place(refused).items()))
+        raise Unreadable(call.items[place].where, rules) from None
     return None

@@ -30,9 +30,10 @@ _I = TypeVar("_I", bound=Item)
 STREAM = 500
 """How many passages one call sends."""
 STREAM_SECONDS = 600.0
-_MAX_NOTES = 100
-_MAX_NOTE_BYTES = 512 * 1024
-"""The size limit of the notes that are checked in one call. A request may have 1 MiB, and a note nearly as much."""
+MAX_EDITS = 100
+"""How many edits of notes one call sends."""
+MAX_EDIT_BYTES = 512 * 1024
+"""The size limit of their content. A request may have 1 MiB, and a note nearly as much."""
 _PLACE = re.compile(r"(?:passage|memories\[(?P<memory>[0-9]+)\]|edits\[(?P<edit>[0-9]+)\]\.\w+)\.")
 """Where in a request a field is."""
 
@@ -50,8 +51,8 @@ class Refusal:
 
 def refusals(items: Iterable[Item], sessions: Sessions) -> Iterator[Refusal]:
     """The items that the server would refuse at their levels."""
-    kinds = sorted(items, key=lambda item: (item.level, item.kind))
-    for (level, _), same in groupby(kinds, key=lambda item: (item.level, item.kind)):
+    by_level = sorted(items, key=lambda item: item.level)
+    for level, same in groupby(by_level, key=lambda item: item.level):
         yield from _refused_of(list(same), sessions[level])
 
 
@@ -63,7 +64,7 @@ def _refused_of(items: Sequence[Item], session: SessionClient) -> Iterator[Refus
         yield from _refused(few, lambda each: session.save_memories(map(new_memory, each), validate_only=True))
     for passages in grouped((item for item in items if isinstance(item, PassageItem)), STREAM):
         yield from _refused(passages, lambda each: _check_passages(session, each))
-    for notes in _calls(item for item in items if isinstance(item, NoteItem)):
+    for notes in _note_batches(item for item in items if isinstance(item, NoteItem)):
         yield from _refused(notes, lambda each: _check_notes(session, each))
 
 
@@ -92,12 +93,12 @@ def _check_notes(session: SessionClient, items: Sequence[NoteItem]) -> None:
         return
 
 
-def _calls(notes: Iterable[NoteItem]) -> Iterator[list[NoteItem]]:
+def _note_batches(notes: Iterable[NoteItem]) -> Iterator[list[NoteItem]]:
     few: list[NoteItem] = []
     size = 0
     for note in notes:
         size += len(note.content.encode())
-        if few and (len(few) == _MAX_NOTES or size > _MAX_NOTE_BYTES):
+        if few and (len(few) == MAX_EDITS or size > MAX_EDIT_BYTES):
             yield few
             few, size = [], len(note.content.encode())
         few.append(note)
