@@ -41,7 +41,7 @@ WAITS = frozenset(
         "self._calls.close",
         "self._calls.renew_if_due",
         "self._conversation._renew",
-        "self._earlier",
+        "self._previous",
         "self._host.get_session",
         "self._host.open_session",
         "self._host.close_session",

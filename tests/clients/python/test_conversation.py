@@ -87,6 +87,12 @@ def sessions_of(host):
     return [session.session_id for session in host.list_sessions("alice")]
 
 
+def test_a_conversation_waits_for_a_connection_as_long_as_its_host(host):
+    host._calls.connect_timeout = 2.0
+
+    assert host.conversation("alice", "chat")._calls.connect_timeout == 2.0
+
+
 def test_a_conversation_begins_as_its_session_would(host, opened):
     assert (opened.session.taint, opened.session.conversation_id) == (PUBLIC, "chat")
     assert host.conversation("alice", "deep", INTERNAL).session.taint == INTERNAL

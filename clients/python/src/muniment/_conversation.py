@@ -87,7 +87,7 @@ class Conversation(SessionClient):
         return time.monotonic() >= self._due and not self._lock.locked()
 
     def _renew(self, token: str, deadline: float) -> bool:
-        """Open the session again, unless *token* is no longer its token. False: it was closed, reset or purged.
+        """Open the session again, unless *token* is no longer its token. False: it was ended, or purged.
 
         Raises whatever keeps the host from opening it.
         """
@@ -101,8 +101,8 @@ class Conversation(SessionClient):
             before = self._host.get_session(self.session_id, timeout=left(deadline))
         except SessionNotFound:
             return False
-        if before.close_time not in (None, before.expire_time) or before.taint < self.session.taint:
-            return False  # it was closed or reset, or the server was set back to a time before a raise
+        if _was_ended(before) or before.taint < self.session.taint:
+            return False  # or the server was set back to a time before a raise
         since = time.monotonic()
         opened = self._open_at(before.taint, before, deadline)
         self._previous, self._session = before.session_id, opened.session
@@ -134,6 +134,11 @@ class Conversation(SessionClient):
         self._due = since + lifetime.total_seconds() * (1 - _EARLY)
 
 
+def _was_ended(session: Session) -> bool:
+    """Whether a session was closed or reset. One that only expired has no close_time, or its expire_time."""
+    return session.close_time not in (None, session.expire_time)
+
+
 class ConversationCalls(Calls):
     """Calls with the token of a session that is opened again before a call, or when it has expired."""
 
@@ -141,13 +146,14 @@ class ConversationCalls(Calls):
         super().__init__(
             calls.channel, calls.credential, timeout=calls._timeout, retries=calls.retries, owns_channel=False
         )
+        self.connect_timeout = calls.connect_timeout
         self._conversation = conversation
-        self._earlier: Calls | None = None
+        self._previous: Calls | None = None
         """With the token before this one."""
 
     def use(self, token: str) -> None:
         """Make calls with *token* from now on."""
-        self._earlier = self.with_credential(self.credential)
+        self._previous = self.with_credential(self.credential)
         self.credential = token
 
     def renew_if_due(self, timeout: float | None) -> float:
@@ -187,10 +193,10 @@ class ConversationCalls(Calls):
         refused: InvalidPageToken,
     ) -> Response:
         """The next page of a list that was begun with the token before this one."""
-        if self._earlier is None or not getattr(request, "page_token", ""):
+        if self._previous is None or not getattr(request, "page_token", ""):
             raise refused
         try:
-            return self._earlier(method, request, left(deadline))
+            return self._previous(method, request, left(deadline))
         except Unauthenticated:
             raise refused from None
 

@@ -184,7 +184,7 @@ class Unauthenticated(MunimentError):
 
 
 class CredentialExpired(Unauthenticated):
-    """The session has expired, and was not closed before, or the host key has. The call was not executed."""
+    """The host key has expired, or the session has and was not closed before. The call was not executed."""
 
 
 class PermissionDenied(MunimentError):

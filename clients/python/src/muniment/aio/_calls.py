@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
 from typing import Protocol, TypeVar
 
@@ -49,10 +50,14 @@ class Calls:
         self._timeout = checked_timeout(timeout)
         self.retries = retries
         self._owns_channel = owns_channel
+        self.connect_timeout = math.inf
+        """The seconds that a call waits for a connection, if its timeout is longer."""
 
     def with_credential(self, credential: str) -> Calls:
         """Calls with another credential over the same channel, which they do not own."""
-        return Calls(self.channel, credential, timeout=self._timeout, retries=self.retries, owns_channel=False)
+        calls = Calls(self.channel, credential, timeout=self._timeout, retries=self.retries, owns_channel=False)
+        calls.connect_timeout = self.connect_timeout
+        return calls
 
     async def __call__(
         self,
@@ -68,7 +73,7 @@ class Calls:
         def again(error: MunimentError) -> bool:
             return self.retries and may_help(error, safe=may_repeat(request))
 
-        attempts = Attempts(again, self._seconds(timeout))
+        attempts = Attempts(again, self._seconds(timeout), self.connect_timeout)
         while True:
             try:
                 return await answer(method(request, timeout=attempts.seconds_left, metadata=self._metadata))

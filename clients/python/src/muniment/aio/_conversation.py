@@ -29,7 +29,7 @@ from collections.abc import AsyncIterable
 
 from grpc import aio
 
-from muniment._conversation import _EARLY, left
+from muniment._conversation import _EARLY, _was_ended, left
 from muniment.aio._calls import Unary
 
 "A session is opened again once less than this part of its time is left."
@@ -89,7 +89,7 @@ class Conversation(SessionClient):
         return time.monotonic() >= self._due and (not self._lock.locked())
 
     async def _renew(self, token: str, deadline: float) -> bool:
-        """Open the session again, unless *token* is no longer its token. False: it was closed, reset or purged.
+        """Open the session again, unless *token* is no longer its token. False: it was ended, or purged.
 
         Raises whatever keeps the host from opening it.
         """
@@ -103,7 +103,7 @@ class Conversation(SessionClient):
             before = await self._host.get_session(self.session_id, timeout=left(deadline))
         except SessionNotFound:
             return False
-        if before.close_time not in (None, before.expire_time) or before.taint < self.session.taint:
+        if _was_ended(before) or before.taint < self.session.taint:
             return False
         since = time.monotonic()
         opened = await self._open_at(before.taint, before, deadline)
@@ -139,13 +139,14 @@ class ConversationCalls(Calls):
         super().__init__(
             calls.channel, calls.credential, timeout=calls._timeout, retries=calls.retries, owns_channel=False
         )
+        self.connect_timeout = calls.connect_timeout
         self._conversation = conversation
-        self._earlier: Calls | None = None
+        self._previous: Calls | None = None
         "With the token before this one."
 
     def use(self, token: str) -> None:
         """Make calls with *token* from now on."""
-        self._earlier = self.with_credential(self.credential)
+        self._previous = self.with_credential(self.credential)
         self.credential = token
 
     async def renew_if_due(self, timeout: float | None) -> float:
@@ -178,10 +179,10 @@ class ConversationCalls(Calls):
         self, method: Unary[Request, Response], request: Request, deadline: float, refused: InvalidPageToken
     ) -> Response:
         """The next page of a list that was begun with the token before this one."""
-        if self._earlier is None or not getattr(request, "page_token", ""):
+        if self._previous is None or not getattr(request, "page_token", ""):
             raise refused
         try:
-            return await self._earlier(method, request, left(deadline))
+            return await self._previous(method, request, left(deadline))
         except Unauthenticated:
             raise refused from None
 
