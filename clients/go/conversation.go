@@ -17,7 +17,8 @@ import (
 // A Conversation is a [Session] that its host opens again in the same conversation: before a call, if less than a
 // quarter of its time is left, and when it has expired. It may be used by several goroutines.
 //
-// It is never opened again once it was closed or reset: calls fail with CREDENTIAL_INVALID.
+// Once it has been closed or reset, it is never opened again: calls fail with CREDENTIAL_INVALID, or CREDENTIAL_EXPIRED
+// if it had expired before.
 type Conversation struct {
 	*Session
 
@@ -88,7 +89,7 @@ func (c *Conversation) Reset(ctx context.Context, reason string) (*Conversation,
 	return c.host.conversation(opened, c.renewals.ttl), nil
 }
 
-// Close closes the session, and the one before the last renewal. Sessions that are over already are what was wanted.
+// Close closes the session, and the one before the last renewal. It is no error if they have ended already.
 func (c *Conversation) Close(ctx context.Context) error {
 	return c.renewals.close(ctx)
 }
@@ -138,7 +139,7 @@ func (r *renewals) fresh(ctx context.Context) *held {
 	return r.current()
 }
 
-func (r *renewals) instead(ctx context.Context, sent *held, refusal error) (*held, error) {
+func (r *renewals) replacement(ctx context.Context, sent *held, refusal error) (*held, error) {
 	switch reasonName(refusal) {
 	case "PAGE_TOKEN_INVALID":
 		r.mu.Lock()

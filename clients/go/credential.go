@@ -18,8 +18,8 @@ import (
 type credential interface {
 	// fresh returns the one for a call that begins now.
 	fresh(ctx context.Context) *held
-	// instead returns another one for a call that was refused, and so not executed. It is nil if the refusal stands.
-	instead(ctx context.Context, sent *held, refusal error) (*held, error)
+	// replacement returns another one for a call that was refused, and so not executed. It is nil if the refusal stands.
+	replacement(ctx context.Context, sent *held, refusal error) (*held, error)
 }
 
 // held is one host key or token. As a credential, it stays the same.
@@ -43,7 +43,7 @@ func hold(credential string) (*held, error) {
 
 func (h *held) fresh(context.Context) *held { return h }
 
-func (h *held) instead(context.Context, *held, error) (*held, error) { return nil, nil }
+func (h *held) replacement(context.Context, *held, error) (*held, error) { return nil, nil }
 
 // option sends it with a call. No held one sends none.
 func (h *held) option() []grpc.CallOption {
@@ -83,7 +83,7 @@ func authorized(ctx context.Context, with credential, send func(*held) error) er
 	if refusal == nil {
 		return nil
 	}
-	other, err := with.instead(ctx, sent, refusal)
+	other, err := with.replacement(ctx, sent, refusal)
 	if err != nil {
 		return err
 	}

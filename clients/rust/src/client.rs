@@ -156,7 +156,7 @@ impl Client {
             Ok(response) => return Ok(response),
             Err(refusal) => refusal,
         };
-        match credential.instead(&sent, &refusal.error).await {
+        match credential.replacement(&sent, &refusal.error).await {
             Ok(Some(other)) => {
                 let came = self.send(message, call, deadline, Some(&other)).await;
                 came.map_err(|failed| failed.unless_unauthenticated(refusal))

@@ -10,8 +10,8 @@ use crate::{
 /// is left, and when it has expired.
 ///
 /// It has all methods of [`Client`], and goes over the connections of the host. Its token and its session are then
-/// the new ones. It is never opened again once it was closed or reset: calls fail with `CREDENTIAL_INVALID`. A clone
-/// is the same conversation. Dropping it does not close it.
+/// the new ones. Once it has been closed or reset, it is never opened again: calls fail with `CREDENTIAL_INVALID`, or
+/// `CREDENTIAL_EXPIRED` if it had expired before. A clone is the same conversation. Dropping it does not close it.
 #[derive(Clone)]
 pub struct Conversation {
     client: Client,
@@ -65,7 +65,7 @@ impl Conversation {
         Ok(Self::new(&self.host, self.renewals.reset(reason.into()).await?))
     }
 
-    /// Close the session, and the one before the last renewal. What is over already is what was wanted.
+    /// Close the session, and the one before the last renewal. It is no error if they have ended already.
     ///
     /// # Errors
     ///

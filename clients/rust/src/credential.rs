@@ -51,10 +51,10 @@ impl Credential {
     }
 
     /// Another for a call that was refused, and so not executed. None: the refusal stands.
-    pub(crate) async fn instead(&self, sent: &Held, refusal: &Error) -> Result<Option<Arc<Held>>, Error> {
+    pub(crate) async fn replacement(&self, sent: &Held, refusal: &Error) -> Result<Option<Arc<Held>>, Error> {
         match self {
             Self::Fixed(_) => Ok(None),
-            Self::Renewed(renewals) => renewals.instead(sent, refusal).await,
+            Self::Renewed(renewals) => renewals.replacement(sent, refusal).await,
         }
     }
 }

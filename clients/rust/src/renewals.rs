@@ -82,7 +82,7 @@ impl Renewals {
         self.current()
     }
 
-    pub(crate) async fn instead(&self, sent: &Held, refusal: &Error) -> Result<Option<Arc<Held>>, Error> {
+    pub(crate) async fn replacement(&self, sent: &Held, refusal: &Error) -> Result<Option<Arc<Held>>, Error> {
         match refusal.reason_name().as_deref() {
             // The page token may be of that one.
             Some("PAGE_TOKEN_INVALID") => Ok(self.state().previous.clone()),
@@ -208,7 +208,7 @@ fn due(session: &v1::Session, begun: Instant) -> Instant {
     begun + length / 4 * 3
 }
 
-/// Whether nobody has closed or reset a session. One that has expired is closed at that time, or not at all.
+/// Whether a session has neither been closed nor reset. One that has expired is closed at that time, or not at all.
 fn goes_on(session: &v1::Session) -> bool {
     session.close_time.is_none() || session.close_time == session.expire_time
 }

@@ -16,7 +16,7 @@ import {
   type UnaryResponse,
 } from "@connectrpc/connect";
 import type { Connection } from "./connection.js";
-import type { Credential, Patience } from "./credentials.js";
+import type { Credential, Deadline } from "./credentials.js";
 import { errorOf, MunimentError, neverBegan } from "./errors.js";
 import { mayRepeat, passes, pauseFor, pauseMs } from "./retries.js";
 
@@ -132,12 +132,13 @@ export class Calls implements Transport {
   }
 
   /** Send with the credential, and once more with another if one helps. */
-  async #authorized<Result>(send: (credential: string) => Promise<Result>, patience: Patience): Promise<Result> {
-    const credential = await this.#credential.fresh(patience);
+  async #authorized<Result>(send: (credential: string) => Promise<Result>, deadline: Deadline): Promise<Result> {
+    const credential = await this.#credential.fresh(deadline);
     try {
       return await send(credential);
     } catch (refusal) {
-      const other = refusal instanceof MunimentError && (await this.#credential.instead(credential, refusal, patience));
+      const other =
+        refusal instanceof MunimentError && (await this.#credential.replacement(credential, refusal, deadline));
       if (!other) {
         throw refusal;
       }

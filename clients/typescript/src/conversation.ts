@@ -20,7 +20,8 @@ export interface ConversationOptions {
  * A session that its host opens again in the same conversation: before a call, if less than a quarter of its time is
  * left, and when it has expired. Its `token` and its `info` are then those of the new one.
  *
- * It is never opened again once it was closed or reset: calls fail with `CREDENTIAL_INVALID`.
+ * Once it has been closed or reset, it is never opened again: calls fail with `CREDENTIAL_INVALID`, or
+ * `CREDENTIAL_EXPIRED` if it had expired before.
  */
 export class Conversation extends OpenedSession {
   readonly #host: Calls;
@@ -59,7 +60,7 @@ export class Conversation extends OpenedSession {
     return new Conversation(this.#host, await this.#renewals.reset({ reason }, options));
   }
 
-  /** Close the conversation's session, also the one before the last renewal. Over already, it is what was wanted. */
+  /** Close the session, and the one before the last renewal. It is no error if they have ended already. */
   override close(): Promise<void> {
     return this.#renewals.close();
   }

@@ -3,7 +3,7 @@
 import type { MunimentError } from "./errors.js";
 
 /** How long a call waits: the milliseconds that are left of its deadline, and what aborts it. */
-export interface Patience {
+export interface Deadline {
   readonly leftMs: () => number;
   readonly signal: AbortSignal | undefined;
 }
@@ -13,15 +13,15 @@ export interface Credential {
   /** The one that holds now. */
   readonly current: string;
   /** The one for a call that begins now. */
-  fresh(patience: Patience): Promise<string>;
+  fresh(deadline: Deadline): Promise<string>;
   /** Another for a call that was refused, and so not executed. Undefined if the refusal stands. */
-  instead(sent: string, refusal: MunimentError, patience: Patience): Promise<string | undefined>;
+  replacement(sent: string, refusal: MunimentError, deadline: Deadline): Promise<string | undefined>;
 }
 
 /** A credential that stays the same. */
 export function fixed(credential: string): Credential {
   const current = checked(credential);
-  return { current, fresh: async () => current, instead: async () => undefined };
+  return { current, fresh: async () => current, replacement: async () => undefined };
 }
 
 /** The credential. One that no header can carry is refused without being shown. */

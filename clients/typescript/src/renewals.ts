@@ -3,7 +3,7 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { type CallOptions, type Client, Code } from "@connectrpc/connect";
-import { type Credential, checked, type Patience } from "./credentials.js";
+import { type Credential, checked, type Deadline } from "./credentials.js";
 import { MunimentError } from "./errors.js";
 import type { Classification } from "./gen/muniment/v1/classification_pb.js";
 import { type Session, SessionSchema } from "./gen/muniment/v1/session_pb.js";
@@ -27,7 +27,7 @@ export type Opening = Pick<
 interface Opened {
   readonly token: string;
   readonly info: Session;
-  /** When to renew it, by the clock that nobody sets. */
+  /** When to renew it, by the monotonic clock. */
   readonly dueMs: number;
 }
 
@@ -62,21 +62,25 @@ export class Renewals implements Credential {
   }
 
   /** If the renewal fails, the old token is still valid for a while. */
-  async fresh(patience?: Patience): Promise<string> {
+  async fresh(deadline?: Deadline): Promise<string> {
     if (performance.now() >= this.#now.dueMs) {
-      await within(this.#renewed(), patience).catch(() => false);
+      await within(this.#renewed(), deadline).catch(() => false);
     }
     return this.current;
   }
 
-  async instead(sent: string, { reason, reasonName }: MunimentError, patience: Patience): Promise<string | undefined> {
+  async replacement(
+    sent: string,
+    { reason, reasonName }: MunimentError,
+    deadline: Deadline,
+  ): Promise<string | undefined> {
     if (reason === "PAGE_TOKEN_INVALID") {
       return this.#previous?.token; // the page token may belong to it
     }
     if (reasonName !== "CREDENTIAL_EXPIRED") {
       return undefined;
     }
-    const isRenewed = sent !== this.current || (await within(this.#renewed(), patience));
+    const isRenewed = sent !== this.current || (await within(this.#renewed(), deadline));
     return isRenewed ? this.current : undefined;
   }
 
@@ -193,13 +197,13 @@ async function unlessGone<Result>(call: Promise<Result>): Promise<Result | undef
 }
 
 /** What a renewal comes to, for a call that waits for it no longer than its deadline, and until it is aborted. */
-async function within<Result>(renewal: Promise<Result>, patience?: Patience): Promise<Result> {
-  if (!patience) {
+async function within<Result>(renewal: Promise<Result>, deadline?: Deadline): Promise<Result> {
+  if (!deadline) {
     return renewal;
   }
   const done = new AbortController();
-  const signals = patience.signal ? [patience.signal, done.signal] : [done.signal];
-  const end = pauseFor(patience.leftMs(), AbortSignal.any(signals)).then(() => {
+  const signals = deadline.signal ? [deadline.signal, done.signal] : [done.signal];
+  const end = pauseFor(deadline.leftMs(), AbortSignal.any(signals)).then(() => {
     throw new MunimentError(Code.DeadlineExceeded, "the deadline passed while the session was renewed");
   });
   try {

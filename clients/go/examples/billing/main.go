@@ -19,12 +19,12 @@ import (
 // What the ledger says of the customer: CONFIDENTIAL.
 const ledger = "240 euros since May"
 
-// Tools are what the model can do. It names no level: the host raises the taint before it shows the model more.
+// tools are what the model can do. It names no level: the host raises the taint before it shows the model more.
 type tools struct {
 	conversation *muniment.Conversation
 }
 
-// Recall returns what the service remembers, best match first.
+// recall returns what the service remembers, best match first.
 func (t tools) recall(ctx context.Context, query string) (string, error) {
 	found, err := t.conversation.SearchMemories(ctx, &munimentv1.SearchMemoriesRequest{Query: query, MaxResults: 1})
 	if err != nil || len(found.GetResults()) == 0 {
@@ -33,7 +33,7 @@ func (t tools) recall(ctx context.Context, query string) (string, error) {
 	return found.GetResults()[0].GetMemory().GetContent(), nil
 }
 
-// ReadLedger returns what the customer owes, and remembers it at the taint of the conversation.
+// readLedger returns what the customer owes, and remembers it at the taint of the conversation.
 func (t tools) readLedger(ctx context.Context) (string, error) {
 	taint := munimentv1.Classification_CLASSIFICATION_CONFIDENTIAL
 	if err := t.conversation.RaiseTaint(ctx, taint, "read the ledger"); err != nil {
@@ -43,7 +43,7 @@ func (t tools) readLedger(ctx context.Context) (string, error) {
 	return ledger, err
 }
 
-// Model is a script. A service would send all three to a model, and run the calls that it asks for.
+// model is a script. A service would send all three to a model, and run the calls that it asks for.
 func model(ctx context.Context, _, message string, tools tools) (string, error) {
 	if strings.Contains(message, "ledger") {
 		return tools.readLedger(ctx)

@@ -97,7 +97,7 @@ final class Calls {
     try {
       return attempt.send(sent);
     } catch (MunimentException refusal) {
-      String other = credential.instead(sent, refusal, deadline).orElseThrow(() -> refusal);
+      String other = credential.replacement(sent, refusal, deadline).orElseThrow(() -> refusal);
       try {
         return attempt.send(other);
       } catch (MunimentException error) {

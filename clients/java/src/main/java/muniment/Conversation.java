@@ -9,8 +9,9 @@ import muniment.v1.Session;
  * A session that its host opens again in the same conversation: before a call, if less than a
  * quarter of its time is left, and when it has expired.
  *
- * <p>Its token and id are then those of the new session. It is never opened again once it was
- * closed or reset: calls fail with {@code CREDENTIAL_INVALID}.
+ * <p>Its token and id are then those of the new session. Once it has been closed or reset, it is
+ * never opened again: calls fail with {@code CREDENTIAL_INVALID}, or {@code CREDENTIAL_EXPIRED} if
+ * it had expired before.
  */
 public final class Conversation extends SessionClient {
   private final Calls host;
@@ -72,8 +73,8 @@ public final class Conversation extends SessionClient {
   }
 
   /**
-   * Closes the session, and the one before the last renewal. What is over already is what was
-   * wanted.
+   * Closes the session, and the one before the last renewal. It is no error if they have ended
+   * already.
    */
   @Override
   public void close() {

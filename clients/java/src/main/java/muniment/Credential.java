@@ -23,7 +23,7 @@ interface Credential {
    *
    * @throws MunimentException if the session could not be renewed
    */
-  Optional<String> instead(String sent, MunimentException refusal, Deadline deadline);
+  Optional<String> replacement(String sent, MunimentException refusal, Deadline deadline);
 
   /**
    * A credential that stays the same. One that no header can carry is refused without being shown.
@@ -56,7 +56,7 @@ interface Credential {
     }
 
     @Override
-    public Optional<String> instead(String sent, MunimentException refusal, Deadline deadline) {
+    public Optional<String> replacement(String sent, MunimentException refusal, Deadline deadline) {
       return Optional.empty();
     }
   }

@@ -25,7 +25,7 @@ import muniment.v1.SessionServiceGrpc;
  * The token of a conversation: its host opens the session again, in time or when it has expired.
  */
 final class Renewals implements Credential {
-  /** A session that the host has opened, and when to renew it, by the clock that nobody sets. */
+  /** A session that the host has opened, and when to renew it, by the monotonic clock. */
   private static final class Held {
     private final String token;
     private final Session session;
@@ -91,7 +91,7 @@ final class Renewals implements Credential {
   }
 
   @Override
-  public Optional<String> instead(String sent, MunimentException refusal, Deadline deadline) {
+  public Optional<String> replacement(String sent, MunimentException refusal, Deadline deadline) {
     return switch (refusal.reasonName()) {
       case "PAGE_TOKEN_INVALID" -> previous.map(held -> held.token); // it may be of that one
       case EXPIRED -> renewed(sent, deadline) ? Optional.of(now.token) : Optional.empty();
