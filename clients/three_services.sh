@@ -5,8 +5,8 @@ set -euo pipefail
 cd "$(dirname "$0")"
 
 customer=${1:-customer-$RANDOM}
-key() { muniment host-key create --tenant development --ceiling "$1" --quiet; }
-billing_key=$(key confidential) support_key=$(key internal) chatbot_key=$(key public)
+key() { muniment host-key create --tenant development --quiet --ceiling "$@"; }
+billing_key=$(key confidential) support_key=$(key internal --only sessions) chatbot_key=$(key public --only sessions)
 
 billing() { (cd go && MUNIMENT_HOST_KEY=$billing_key go run ./examples/billing "$customer" billing-7); }
 support() { MUNIMENT_HOST_KEY=$support_key python python/examples/support.py "$customer" support-3; }
