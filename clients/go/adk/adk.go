@@ -59,8 +59,12 @@ type MemoryService struct {
 var _ memory.Service = (*MemoryService)(nil)
 
 // NewMemoryService returns the memory of one conversation, whose taint the host raises as usual: that of its agent, up to
-// the session's taint. Memories of each application and user are kept apart. It does not close the session.
+// the session's taint. Memories of each application and user are kept apart. It does not close the session, and
+// panics if that is nil.
 func NewMemoryService(session *muniment.Session) *MemoryService {
+	if session == nil {
+		panic("adk: NewMemoryService needs a session, but it is nil")
+	}
 	return &MemoryService{func(_ context.Context, _ owner, _ bool, call func(*muniment.Session) error) error {
 		return call(session)
 	}}
@@ -71,7 +75,11 @@ func NewMemoryService(session *muniment.Session) *MemoryService {
 // It opens a session for each call, because ADK does not say to which conversation a call belongs. So it is right for an
 // application all of whose conversations are at that level; where a conversation may rise, give each a service of its
 // own by [NewMemoryService]. A user's agent is created when something is stored for the user for the first time.
+// It panics if host is nil.
 func NewSharedMemoryService(host *muniment.Host, level munimentv1.Classification) *MemoryService {
+	if host == nil {
+		panic("adk: NewSharedMemoryService needs a host, but it is nil")
+	}
 	return &MemoryService{func(ctx context.Context, whose owner, stores bool, call func(*muniment.Session) error) error {
 		request := &munimentv1.OpenSessionRequest{AgentId: whose.agent(), Taint: level, Ttl: durationpb.New(sessionTTL)}
 		opened, err := host.OpenSession(ctx, request)

@@ -124,6 +124,22 @@ func steps(t *testing.T, service memory.Service) [][]string {
 	return answers
 }
 
+func TestAMissingClientIsRefusedAtOnce(t *testing.T) {
+	for name, make := range map[string]func(){
+		"session": func() { adk.NewMemoryService(nil) },
+		"host":    func() { adk.NewSharedMemoryService(nil, public) },
+	} {
+		func() {
+			defer func() {
+				if said := fmt.Sprint(recover()); !strings.Contains(said, "needs a "+name) {
+					t.Error(said)
+				}
+			}()
+			make()
+		}()
+	}
+}
+
 func TestItAnswersLikeADKsOwnService(t *testing.T) {
 	for _, taint := range []munimentv1.Classification{public, confidential} {
 		ours := steps(t, adk.NewMemoryService(someone(t)(taint)))

@@ -2,6 +2,7 @@ package muniment;
 
 import java.text.Normalizer;
 import java.util.List;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.function.Function;
 import java.util.regex.Pattern;
@@ -28,7 +29,7 @@ final class ChatHistories {
   private final String prefix;
 
   ChatHistories(SessionClient session, String framework) {
-    this.session = session;
+    this.session = Objects.requireNonNull(session, "session");
     this.prefix = RESERVED + framework + "/";
   }
 

@@ -1,5 +1,6 @@
 package muniment;
 
+import java.util.Objects;
 import java.util.function.Function;
 
 /**
@@ -22,7 +23,7 @@ public final class MunimentMemoryService extends AdkMemory {
 
   /** A service for a session. */
   public MunimentMemoryService(SessionClient session) {
-    this.session = session;
+    this.session = Objects.requireNonNull(session, "session");
   }
 
   @Override

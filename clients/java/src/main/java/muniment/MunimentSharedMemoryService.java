@@ -3,6 +3,7 @@ package muniment;
 import com.google.adk.memory.MemoryEntry;
 import com.google.protobuf.Duration;
 import java.util.List;
+import java.util.Objects;
 import java.util.function.Function;
 import muniment.v1.Classification;
 import muniment.v1.ErrorReason;
@@ -29,8 +30,8 @@ public final class MunimentSharedMemoryService extends AdkMemory {
 
   /** A service for a host. */
   public MunimentSharedMemoryService(HostClient host, Classification level) {
-    this.host = host;
-    this.level = level;
+    this.host = Objects.requireNonNull(host, "host");
+    this.level = Objects.requireNonNull(level, "level");
   }
 
   @Override

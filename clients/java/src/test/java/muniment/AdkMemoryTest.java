@@ -42,6 +42,17 @@ class AdkMemoryTest {
     server.close();
   }
 
+  @Test
+  void aMissingClientIsRefusedAtOnce() {
+    List<Executable> adapters =
+        List.of(
+            () -> new MunimentMemoryService(null),
+            () -> new MunimentSharedMemoryService(null, CLASSIFICATION_INTERNAL),
+            () -> new MunimentChatMemoryStore(null),
+            () -> new MunimentChatMemoryRepository(null));
+    adapters.forEach(adapter -> assertThrows(NullPointerException.class, adapter));
+  }
+
   private void add(Options options) {
     try (var session =
         SessionClient.connect(
