@@ -24,8 +24,6 @@ _EXPECTED: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "model_type": lambda _: "must be an object",
     "extra_forbidden": lambda _: "has an unknown field",
     "literal_error": lambda rule: "must be " + rule["expected"].replace("'", ""),
-    "bool_type": lambda _: "must be true or false",
-    "bool_parsing": lambda _: "must be true or false",
     "int_type": lambda _: "must be a whole number",
     "int_parsing": lambda _: "must be a whole number",
     "int_parsing_size": lambda _: "must be a whole number",
