@@ -226,6 +226,9 @@ func (r *renewals) reopened(ctx context.Context, old *held) (*held, error) {
 	if isGone(err) || err == nil && hasEnded(found.GetSession()) {
 		return nil, nil
 	}
+	if err == nil && found.GetSession().GetTaint() < r.session().GetTaint() {
+		return nil, nil // the server was set back to before a raise
+	}
 	if err != nil {
 		return nil, err
 	}

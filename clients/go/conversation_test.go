@@ -300,6 +300,20 @@ func TestASessionThatSomebodyHasEndedIsNotOpenedAgain(t *testing.T) {
 	h.expect(t, "SaveMemory t1", "GetSession s1", "OpenSession PUBLIC", "SaveMemory t2")
 }
 
+func TestAServerThatIsSetBackToBeforeARaiseIsNoticed(t *testing.T) {
+	t.Parallel()
+	h := serveSessions(t)
+	conversation := h.conversation(t)
+	if err := conversation.RaiseTaint(t.Context(), confidential, "read the payroll"); err != nil {
+		t.Fatal(err)
+	}
+	h.raised(public)
+	h.fails("SaveMemory", expired)
+
+	equal(t, save(t, conversation), "CREDENTIAL_EXPIRED")
+	h.expect(t, "RaiseTaint s1", "SaveMemory t1", "GetSession s1")
+}
+
 func TestOnlyTheSessionOfAConversationIsRenewedAndOnlyIfItHasExpired(t *testing.T) {
 	t.Parallel()
 	h := serveSessions(t)

@@ -160,15 +160,16 @@ impl Renewals {
 
     /// The session as it is now. None: somebody has ended it, and it is for the host to clear the model's context.
     async fn renewable(&self) -> Result<Option<v1::Session>, Error> {
-        let (over, session_id) = {
+        let (over, session_id, taint) = {
             let state = self.state();
-            (state.over, state.shown.session_id.clone())
+            (state.over, state.shown.session_id.clone(), state.shown.taint)
         };
         if over {
             return Ok(None);
         }
         match self.host.get_session(GetSessionRequest { session_id }).await {
-            Ok(found) => Ok(found.session.filter(goes_on)),
+            // A lower taint than that which is known: the server was set back to before a raise.
+            Ok(found) => Ok(found.session.filter(goes_on).filter(|session| session.taint >= taint)),
             Err(error) if is_gone(&error) => Ok(None),
             Err(error) => Err(error),
         }

@@ -273,6 +273,18 @@ test("a session that somebody has ended is not opened again", async () => {
   assert.deepEqual(server.heard(), ["save t1", "get s1 h", "open PUBLIC h", "save t2"]);
 });
 
+test("a server that is set back to before a raise is noticed", async () => {
+  await using server = await Server.start();
+  const conversation = await server.conversation();
+  await conversation.raiseTaint(CONFIDENTIAL, "read the payroll");
+  server.taint = PUBLIC;
+  server.expired.add("t1");
+  server.heard();
+
+  assert.match(String(await failureOf(conversation.memories.saveMemory({ key: "k" }))), /CREDENTIAL_EXPIRED/);
+  assert.deepEqual(server.heard(), ["save t1", "get s1 h"]);
+});
+
 test("a token that is refused for any other reason is not renewed, and the session of another client never", async () => {
   await using server = await Server.start();
   const conversation = await server.conversation();

@@ -208,7 +208,8 @@ final class Renewals implements Credential {
     try {
       return Optional.of(host.call(SessionServiceGrpc.getGetSessionMethod(), request, deadline))
           .map(found -> found.getSession())
-          .filter(Renewals::goesOn);
+          .filter(Renewals::goesOn)
+          .filter(found -> found.getTaintValue() >= shown.getTaintValue()); // or a raise was lost
     } catch (MunimentException error) {
       if (!isGone(error)) {
         throw error;
