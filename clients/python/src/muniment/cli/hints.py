@@ -45,9 +45,10 @@ _HINTS: dict[type[muniment.MunimentError], str] = {
     "without --only, or with --only for this; items need a session",
     muniment.CeilingExceeded: "stay at or below the key's ceiling, or use a key with a higher one",
     muniment.AgentAboveCeiling: "use a host key that reaches the agent's ceiling: muniment host-key list",
-    muniment.ConversationCeilingExceeded: "begin another conversation with a key that reaches the level",
+    muniment.ConversationCeilingExceeded: "begin another with this key: --conversation ANOTHER-ID",
     muniment.AgentCeilingExceeded: "stay at or below the agent's ceiling: muniment agent get NAME",
-    muniment.AgentNotFound: "list the agents: muniment agent list; create one: muniment agent create NAME",
+    muniment.AgentNotFound: "list the agents: muniment agent list; create one: muniment agent create NAME; or let keys "
+    "of this ceiling know it, with a key that reaches it: muniment agent update NAME --known-from LEVEL",
     muniment.SessionNotFound: "list the open ones: muniment session list AGENT",
     muniment.MemoryNotFound: "list what this session sees: muniment memory list",
     muniment.NoteNotFound: "list what this session sees: muniment note list, or with --tier user",
@@ -55,7 +56,7 @@ _HINTS: dict[type[muniment.MunimentError], str] = {
     muniment.PassageNotFound: "list what this session sees: muniment passage list",
     muniment.SharedBlockNotFound: "share it first: muniment block share OWNER LABEL",
     muniment.BlockNotAttached: "list who reads it: muniment block consumers OWNER LABEL",
-    muniment.AgentExists: "choose another id; list the agents: muniment agent list",
+    muniment.AgentExists: "choose another id; list the agents: muniment agent list (not those above the key)",
     muniment.NoteExists: "omit --id, or give the content and tier of the existing note",
     muniment.BlockExists: "list its readers: muniment block consumers OWNER LABEL; if it has text, omit CONTENT",
     muniment.PassageExists: "omit --id, or give the content of the existing passage",
@@ -67,7 +68,7 @@ _HINTS: dict[type[muniment.MunimentError], str] = {
     muniment.LineOutOfRange: "show the lines: muniment block get LABEL; 0 is before the first",
     muniment.BlockTooLarge: "shorten it first: muniment block replace, or update",
     muniment.PromptTooLarge: "render a part of it: --section; or shorten large blocks: muniment block list",
-    muniment.ConversationTainted: "open it at the conversation's taint or above, or restart it: muniment session reset",
+    muniment.ConversationTainted: "omit --taint, or restart the conversation: muniment session reset",
     muniment.WriteLevelMismatch: "a session writes only at its own level: use one at the item's (--agent, --taint)",
     muniment.EtagStale: "read it again, then write with its etag",
     muniment.TaintChanged: "start again",
@@ -97,6 +98,8 @@ def hint_for(error: muniment.MunimentError) -> str:
         fields = (each.field.partition("[")[0] for each in error.violations)
         forms = {_FORMS[field] for field in fields if field in _FORMS}
         return "; ".join([*sorted(forms), "see --help"])
+    if isinstance(error, muniment.ConversationTainted) and error.taint is not None:
+        return f"it is at {error.taint.name}: {_HINTS[muniment.ConversationTainted]}"
     if isinstance(error, muniment.TLSMismatch):
         return _MISMATCHES[error.mismatch]
     if isinstance(error, muniment.Unavailable) and error.message.startswith(NOT_RESOLVED):
