@@ -48,8 +48,8 @@ def key_prefix(text: str, *, field: str = "key_prefix") -> str:
 
 def after_prefix(prefix: str) -> str:
     """The first text, byte by byte, after all keys that begin with *prefix*. No key contains U+10FFFF."""
-    if not prefix:
-        return "\U0010ffff"
+    if not prefix or prefix[-1] == "\U0010ffff":
+        return prefix + "\U0010ffff"
     following = ord(prefix[-1]) + 1
     return prefix[:-1] + chr(0xE000 if following == 0xD800 else following)
 

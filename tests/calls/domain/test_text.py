@@ -148,7 +148,14 @@ def test_a_key_prefix_obeys_the_rules_of_a_key_but_may_end_in_a_space():
 
 
 @pytest.mark.parametrize(
-    ("prefix", "following"), [("", "\U0010ffff"), ("a", "b"), ("k\ud7ff", "k\ue000"), ("\U0001f600", "\U0001f601")]
+    ("prefix", "following"),
+    [
+        ("", "\U0010ffff"),
+        ("a\U0010ffff", "a\U0010ffff\U0010ffff"),
+        ("a", "b"),
+        ("k\ud7ff", "k\ue000"),
+        ("\U0001f600", "\U0001f601"),
+    ],
 )
 def test_after_a_prefix_comes_the_next_character_in_the_order_of_bytes(prefix, following):
     assert text.after_prefix(prefix) == following

@@ -221,10 +221,11 @@ class Program:
     ) -> bool:
         """Whether the law covers the answer: sessions' always; hosts' as far as they show nothing above.
 
-        What runs beside has no order that a model could predict: then hosts' answers are not compared.
+        The bearer of an ended session that was never in world B knows more than the observer. What runs beside has no
+        order that a model could predict: then hosts' answers are not compared.
         """
         if operation.token not in self._models[0].hosts:
-            return (level or 0) <= self._observer
+            return bool(expected == expected_b) if level is None else level <= self._observer
         tenant, ceiling = self._models[0].hosts[operation.token]
         if self._beside is not None:
             same = False
