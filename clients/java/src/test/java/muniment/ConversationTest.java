@@ -188,8 +188,22 @@ class ConversationTest {
 
     server.script("SaveMemory", EXPIRED, EXPIRED);
     server.script("OpenSession", opened(3, HOUR));
+    found(session(2, HOUR, Classification.CLASSIFICATION_PUBLIC));
     assertEquals("CREDENTIAL_EXPIRED", failureOf(conversation));
     assertEquals(List.of("ms_2", "ms_3"), credentials("SaveMemory"));
+  }
+
+  @Test
+  void aServerThatIsSetBackToBeforeARaiseIsNoticed() {
+    Session raised = session(1, HOUR, Classification.CLASSIFICATION_CONFIDENTIAL);
+    Conversation conversation = conversation(HOUR);
+    server.script("RaiseTaint", RaiseTaintResponse.newBuilder().setSession(raised).build());
+    conversation.raiseTaint(Classification.CLASSIFICATION_CONFIDENTIAL, "read the payroll");
+    found(session(1, HOUR, Classification.CLASSIFICATION_PUBLIC));
+    server.script("SaveMemory", EXPIRED);
+
+    assertEquals("CREDENTIAL_EXPIRED", failureOf(conversation));
+    assertEquals(List.of("ms_1"), credentials("SaveMemory"));
   }
 
   @Test

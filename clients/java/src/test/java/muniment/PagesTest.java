@@ -125,12 +125,13 @@ class PagesTest {
             Pages.all(t -> session.listMemories(r -> r.setPageToken(t)), p -> p.getNextPageToken()),
             Pages.all(t -> session.listNotes(r -> r.setPageToken(t)), p -> p.getNextPageToken()),
             Pages.all(t -> session.listBlocks(r -> r.setPageToken(t)), p -> p.getNextPageToken()),
-            Pages.all(t -> session.listPassages(r -> r.setPageToken(t)), p -> p.getNextPageToken()))
+            Pages.all(t -> session.listPassages(r -> r.setPageToken(t)), p -> p.getNextPageToken()),
+            Pages.all(t -> session.listVersions(r -> r.setPageToken(t)), p -> p.getNextPageToken()))
         .forEach(pages -> assertEquals(1, pages.size()));
 
     var lists = Contract.METHODS.values().stream().map(Contract::request);
     assertEquals(
-        8,
+        9,
         lists
             .filter(each -> each.getDescriptorForType().findFieldByName("page_token") != null)
             .count());
