@@ -20,6 +20,7 @@ BOTH_WAYS = {
     "begin_erasure: erasure, by begun, then by forgotten": "what has just begun is not a day old",
     "delete_agent: block_link, by unshared, then by detached": "a link that both delete is gone in either order",
     "delete_agent_again: block_link, by unshared, then by the main statement": "as in delete_agent",
+    "close_sessions: session, by expired, then by closed": "none has expired and is open at one moment",
     "find_sessions: session, by closed, then by the main statement": "what is closed has expired, and is shown as that",
     "index_items: chunk, by deleted, then by new": "the deleted chunks have other change ids than the new ones",
     "index_items: meaning, by deleted, then by cleared": "a row that both change is gone in the end",
