@@ -32,7 +32,7 @@ _WHOLES = {
     for whole, first, second in re.findall(r"(\w+)=(\w+)\+(\w+)", PAIRS)
 }
 _HALVES = {whole: halves for halves, whole in _WHOLES.items()}
-_CHANGED = re.compile(f"[{''.join({*_CLASSES, *_HALVES, *(halves[0] for halves in _WHOLES)})}]")
+_CHANGED = frozenset({*_CLASSES, *_HALVES, *(halves[0] for halves in _WHOLES)})
 """The characters of the table that normalization may change."""
 
 
@@ -55,7 +55,7 @@ def normalized(form: Form, text: str) -> str:
     """
     if text.isascii():
         return text
-    if form == "NFC" and _CHANGED.search(text):
+    if form == "NFC" and not _CHANGED.isdisjoint(text):
         return _composed(_decomposed(text))
     return unicodedata.normalize(form, _ordered(text))
 
@@ -74,7 +74,8 @@ def _ordered(text: str, *, least: int = 9) -> str:
 @cache
 def _marks_in_a_row(least: int) -> re.Pattern[str]:
     """Matches characters whose order normalization may change. All of them are below U+1F000."""
-    return re.compile(f"[{''.join(filter(_combining_class, map(chr, range(0x300, 0x1F000))))}]{{{least},}}")
+    marks = "".join(filter(_combining_class, map(chr, range(0x300, 0x1F000))))
+    return re.compile(f"(?![\0-\u02ff])[{marks}]{{{least},}}")  # what most characters are fails at once
 
 
 def _combining_class(character: str) -> int:

@@ -26,7 +26,8 @@ def forbid_core_dumps() -> None:
 def allow_many_connections() -> None:
     """Let this process and its children open as many files as the hard limit allows, up to 65,536.
 
-    A worker that has as many open accepts no connection, whoever opened them. A shell's limit is often 1,024.
+    A worker that has reached the limit accepts no connection, even if one caller opened all the others. A shell's limit
+    is often 1,024.
     """
     files, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = _MOST_FILES if hard == resource.RLIM_INFINITY else min(_MOST_FILES, hard)

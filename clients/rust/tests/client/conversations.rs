@@ -239,6 +239,18 @@ async fn a_session_that_somebody_has_ended_is_not_opened_again() {
 }
 
 #[tokio::test]
+async fn a_server_that_is_set_back_to_before_a_raise_is_noticed() {
+    let hosted = Hosted::start(&[]).await;
+    let conversation = hosted.conversation().await;
+    conversation.raise(Classification::Confidential, "read the payroll").await.unwrap();
+    hosted.script("GetSession", [message(GetSessionResponse { session: Some(session(1, HOUR)) })]);
+    hosted.script("SaveMemory", [expired()]);
+
+    assert_eq!(save(&conversation).await, "CREDENTIAL_EXPIRED");
+    assert_eq!(hosted.calls("OpenSession").len(), 1);
+}
+
+#[tokio::test]
 async fn only_the_session_of_a_conversation_is_renewed_and_only_if_it_has_expired() {
     let hosted = Hosted::start(&[]).await;
     let conversation = hosted.conversation().await;

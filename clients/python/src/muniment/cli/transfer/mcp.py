@@ -64,7 +64,7 @@ def _in_lines(source: bytes) -> Iterator[tuple[str, Fields]]:
 
 
 def _in_document(source: bytes) -> list[tuple[str, Fields]] | None:
-    """The kind and fields of each object of a graph that is one document. None if it is none."""
+    """The kind and fields of each object of a graph in one document, or None if *source* is no such document."""
     document = None if is_line(first_line(source)) else _document(source)
     if not is_document(document):
         return None
