@@ -748,6 +748,14 @@ _ROWS: dict[str, Rpc] = {
             usage=[USAGE, note_pb2.Usage(tier=note_pb2.TIER_USER, limit_chars=1375)],
             classification=classification_pb2.CLASSIFICATION_PUBLIC,
             etag="hash-of-the-prompt",
+            left_out=[
+                prompt_pb2.PromptSection(
+                    kind=prompt_pb2.PROMPT_SECTION_KIND_BLOCK,
+                    label="transcript",
+                    owner_agent_id="ada",
+                    classification=classification_pb2.CLASSIFICATION_PUBLIC,
+                ),
+            ],
         ),
         python=lambda _, session: session.render_prompt(),
         outcomes=Outcomes(("OK",)),

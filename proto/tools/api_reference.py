@@ -350,7 +350,7 @@ def _reasons(file: FileDescriptorProto, index: int) -> Iterator[str]:
     yield _comment(file, _ENUM, index)
     described = [_comment(file, _ENUM, index, _MEMBER, number) for number in range(len(enum.value))]
     yield _list(
-        (_without_prefix(enum, value.name), f"{', '.join(_EXAMPLE.findall(text))}. {_EXAMPLE.sub('', text)}")
+        (_without_prefix(enum, value.name), ". ".join([*_EXAMPLE.findall(text), _EXAMPLE.sub("", text)]))
         for value, text in zip(enum.value[1:], described[1:], strict=True)
     )
 

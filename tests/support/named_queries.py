@@ -123,7 +123,7 @@ LITERALS = {
     "hash": "'\\x00'::bytea", "login": "'operator'",
     "key": "7", "schema": "'muniment_public'",
     "semantic_scores": "'{1}'", "share": "700000",
-    "agent_ids": "'{ada}'", "known_from": "1", "with_revisions": "TRUE",
+    "agent_ids": "'{ada}'", "known_from": "1", "with_revisions": "TRUE", "smallest_first": "FALSE",
     "after_revisions": "array_fill(2147483647, '{4}')",
     "item_ids": "'{00000000-0000-0000-0000-000000000009}'", "change_ids": "'{00000000-0000-0000-0000-000000000009}'",
     "changes": "'{00000000-0000-0000-0000-000000000009}'",

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 RULER = "═" * 48
 MEMORY = "MEMORY (agent notes)"
 USER_PROFILE = "USER PROFILE (who the user is)"
+LEFT_OUT = "LEFT OUT (no room here; ListBlocks and ListNotes return them)"
 
 _RULES = set("═=─━")
 _NOTHING = {
@@ -43,13 +44,18 @@ class ParsedPrompt:
 
     blocks: list[tuple[str, str]] = field(default_factory=list)
     tiers: dict[str, ParsedTier] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
 
 
 def parse(text: str) -> ParsedPrompt:
     """Read *text*. Raises NotAPrompt."""
     prompt = ParsedPrompt()
     for section in _sections(text.split("\n")) if text else []:
-        if section[0] == RULER:
+        if prompt.left_out:
+            raise NotAPrompt("a section after what is left out")
+        if section[:3] == [RULER, LEFT_OUT, RULER]:
+            prompt.left_out.extend(section[3:])
+        elif section[0] == RULER:
             heading, tier = _tier(section)
             if heading in prompt.tiers or (heading == MEMORY and USER_PROFILE in prompt.tiers):
                 raise NotAPrompt(f"{heading} is out of order")

@@ -42,7 +42,6 @@ MunimentError
 │   ├── TextNotUnique           the text to replace occurs more than once
 │   ├── LineOutOfRange          the block has fewer lines
 │   ├── BlockTooLarge
-│   ├── PromptTooLarge
 │   ├── TaintChanged            the taint was raised during a call, or between two pages
 │   └── MethodUnknown
 ├── Unavailable                 nothing is wrong with the request; retry
@@ -277,10 +276,6 @@ class LineOutOfRange(Refusal):
 
 class BlockTooLarge(Refusal):
     """The block would exceed its size limit."""
-
-
-class PromptTooLarge(Refusal):
-    """The prompt would exceed its size limit."""
 
 
 class TaintChanged(Refusal):

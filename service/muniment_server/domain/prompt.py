@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from muniment_server.domain.budgets import SEPARATOR, Tier, Usage
 
 PROMPT_BYTES = 2 * 1024 * 1024
-"""The size limit of a prompt, in UTF-8. Rendering never truncates."""
+"""The size limit of a prompt, in UTF-8. What has no room is left out as a whole: no text is cut."""
 RULER = "═" * 48
 HEADINGS = {Tier.MEMORY: "MEMORY (agent notes)", Tier.USER: "USER PROFILE (who the user is)"}
+LEFT_OUT = "LEFT OUT (no room here; ListBlocks and ListNotes return them)"
 
 _BLANK_LINE = "\n\n"
 
@@ -79,12 +80,23 @@ class RenderedTier:
     notes: Sequence[str]
 
 
-def render(blocks: Iterable[RenderedBlock], tiers: Iterable[RenderedTier], *, omit_usage: bool = False) -> str:
-    """The prompt: *blocks* in the given order, then MEMORY, then USER PROFILE. A tier without notes is omitted."""
+def render(
+    blocks: Iterable[RenderedBlock],
+    tiers: Iterable[RenderedTier],
+    *,
+    omit_usage: bool = False,
+    left_out: Sequence[str] = (),
+) -> str:
+    """The prompt: *blocks* in the given order, then MEMORY, then USER PROFILE, then a line for each of *left_out*.
+
+    A tier without notes is omitted.
+    """
     sections = [_block(block) for block in blocks]
     for tier in sorted(tiers, key=lambda tier: tier.usage.tier):
         if tier.notes:
             sections.append(_tier(tier, omit_usage=omit_usage))
+    if left_out:
+        sections.append("\n".join([*_ruled(LEFT_OUT), *left_out]))
     return _BLANK_LINE.join(sections)
 
 
@@ -103,7 +115,11 @@ def _tier(tier: RenderedTier, *, omit_usage: bool) -> str:
     heading = HEADINGS[tier.usage.tier]
     if not omit_usage:
         heading = f"{heading} {_budget(tier.usage)}"
-    return "\n".join([RULER, heading, RULER, SEPARATOR.join(map(escape, tier.notes))])
+    return "\n".join([*_ruled(heading), SEPARATOR.join(map(escape, tier.notes))])
+
+
+def _ruled(heading: str) -> list[str]:
+    return [RULER, heading, RULER]
 
 
 def _budget(usage: Usage) -> str:

@@ -11,12 +11,14 @@ def list_query(*, after: tuple[str, str], limit: int, page_bytes: int, overhead:
 
     Ends with the block that exceeds *page_bytes*, each counted with *overhead* bytes.
     """
+    return _query(after=after, limit=limit, page_bytes=page_bytes, overhead=overhead, smallest_first=False)
+
+
+def prompt_query(*, limit: int, most_bytes: int) -> Query[ListedBlock]:
+    """The first *limit* blocks in the same order. The smallest, up to *most_bytes*, have their content."""
+    return _query(after=("", ""), limit=limit, page_bytes=most_bytes, overhead=0, smallest_first=True)
+
+
+def _query(*, after: tuple[str, str], **parameters: object) -> Query[ListedBlock]:
     after_label, after_owner = after
-    parameters = {
-        "after_label": after_label,
-        "after_owner": after_owner,
-        "limit": limit,
-        "page_bytes": page_bytes,
-        "overhead": overhead,
-    }
-    return Query("list_blocks", ListedBlock, parameters)
+    return Query("list_blocks", ListedBlock, {"after_label": after_label, "after_owner": after_owner, **parameters})

@@ -52,10 +52,10 @@ class BlockRow:
 
 @dataclass(frozen=True, slots=True)
 class ListedBlock(BlockRow):
-    """A block of a page."""
+    """A block of a page, or of a prompt."""
 
     bytes: int
-    """The size of the page up to and including this block."""
+    """The size of the page up to and including this block; for a prompt, of this block and all that are smaller."""
 
 
 @dataclass(frozen=True, slots=True)

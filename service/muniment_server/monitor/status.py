@@ -154,11 +154,6 @@ _TABLE: dict[type[errors.MunimentError], _Entry] = {
     errors.BlockTooLarge: _Entry(
         StatusCode.FAILED_PRECONDITION, "BLOCK_TOO_LARGE", "the block would be larger than 64 KiB"
     ),
-    errors.PromptTooLarge: _Entry(
-        StatusCode.FAILED_PRECONDITION,
-        "PROMPT_TOO_LARGE",
-        "the prompt would be larger than 2 MiB: ask for fewer sections, or shorten blocks",
-    ),
     errors.TaintChanged: _Entry(
         StatusCode.ABORTED, "TAINT_CHANGED", "the taint was raised meanwhile: begin again at the new taint"
     ),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from muniment_server.domain.budgets import Tier
-from muniment_server.domain.errors import PromptTooLarge
-from muniment_server.domain.notes import NoteSet
+from muniment_server.domain.items import Version
+from muniment_server.domain.notes import Note, NoteSet
 from muniment_server.domain.prompt import PROMPT_BYTES
-from muniment_server.items.blocks import list_query
+from muniment_server.items.blocks import prompt_query
 from muniment_server.items.notes import NOTE_VERSIONS, note_set
 from muniment_server.items.rows import ListedBlock
 from muniment_server.monitor.session_scope import SessionScope
@@ -19,26 +19,52 @@ _MAX_BLOCKS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class PromptParts:
-    """The visible blocks, and the notes."""
+class Contents:
+    """Blocks and notes, in the order of a prompt."""
 
     blocks: Sequence[ListedBlock]
+    tiers: Mapping[Tier, Sequence[Note]]
+
+    def versions(self) -> Iterator[Version]:
+        """What the etags identify."""
+        yield from (block.version for block in self.blocks)
+        yield from (note.version for notes in self.tiers.values() for note in notes)
+
+    def only(self, wanted: frozenset[Version]) -> Contents:
+        """The *wanted* blocks and notes."""
+        return Contents(
+            [block for block in self.blocks if block.version in wanted],
+            {tier: [note for note in notes if note.version in wanted] for tier, notes in self.tiers.items()},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PromptParts:
+    """What the prompt is to show, and the notes of both tiers."""
+
+    contents: Contents
     notes: NoteSet
+    more: bool
+    """Whether there are more blocks than a prompt can have."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether all blocks were read with their content."""
+        return not self.more and all(block.bytes <= PROMPT_BYTES for block in self.contents.blocks)
 
 
 def read(scope: SessionScope, *, blocks: bool, tiers: Sequence[Tier]) -> PromptParts:
-    """The notes, of which the prompt shows *tiers*, and the visible blocks, if requested. Raises PromptTooLarge."""
-    parts = _read(scope, blocks=blocks)
-    shown = [note.version for tier in tiers if parts.notes.enabled(tier) for note in parts.notes.notes(tier)]
-    scope.record_read(None, [*(block.version for block in parts.blocks), *shown])
-    return parts
+    """The notes, of which the prompt shows *tiers*, and the visible blocks, if requested."""
+    found, notes = _read(scope, blocks=blocks)
+    shown = {tier: notes.notes(tier) for tier in tiers if notes.enabled(tier)}
+    contents = Contents(found[:_MAX_BLOCKS], shown)
+    scope.record_read(None, list(contents.versions()))
+    return PromptParts(contents, notes, more=len(found) > _MAX_BLOCKS)
 
 
-def _read(scope: SessionScope, *, blocks: bool) -> PromptParts:
+def _read(scope: SessionScope, *, blocks: bool) -> tuple[Sequence[ListedBlock], NoteSet]:
     if not blocks:
-        return PromptParts([], note_set(scope.taint, scope.look_up(NOTE_VERSIONS)))
-    query = list_query(after=("", ""), limit=_MAX_BLOCKS + 1, page_bytes=PROMPT_BYTES, overhead=0)
+        return [], note_set(scope.taint, scope.look_up(NOTE_VERSIONS))
+    query = prompt_query(limit=_MAX_BLOCKS + 1, most_bytes=PROMPT_BYTES)
     rows, found = scope.look_up_both(NOTE_VERSIONS, query)
-    if len(found) > _MAX_BLOCKS or (found and found[-1].bytes > PROMPT_BYTES):
-        raise PromptTooLarge
-    return PromptParts(found, note_set(scope.taint, rows))
+    return found, note_set(scope.taint, rows)

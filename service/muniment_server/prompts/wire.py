@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
+from muniment.v1.classification_pb2 import Classification
 from muniment.v1.prompt_pb2 import (
     PROMPT_SECTION_KIND_BLOCK,
     PROMPT_SECTION_KIND_MEMORY,
@@ -12,9 +13,8 @@ from muniment.v1.prompt_pb2 import (
     PromptSectionKind,
 )
 from muniment_server.domain.budgets import Tier
-from muniment_server.domain.notes import Note
-from muniment_server.items.rows import BlockRow
 from muniment_server.items.wire import joined, level_to_proto, newer_to_proto
+from muniment_server.prompts.repository import Contents
 
 _TIERS = {Tier.MEMORY: PROMPT_SECTION_KIND_MEMORY, Tier.USER: PROMPT_SECTION_KIND_USER_PROFILE}
 
@@ -29,9 +29,15 @@ def tiers_wanted(sections: Sequence[PromptSectionKind.ValueType]) -> list[Tier]:
     return [tier for tier, kind in _TIERS.items() if not sections or kind in sections]
 
 
-def sections_to_proto(blocks: Sequence[BlockRow], tiers: Mapping[Tier, Sequence[Note]]) -> Iterator[PromptSection]:
+def classification(contents: Contents) -> Classification.ValueType:
+    """The highest level of all blocks and notes."""
+    notes = (note.classification for notes in contents.tiers.values() for note in notes)
+    return joined([*(block.level for block in contents.blocks), *notes])
+
+
+def sections_to_proto(contents: Contents) -> Iterator[PromptSection]:
     """The sections of the text, in its order."""
-    for block in blocks:
+    for block in contents.blocks:
         yield PromptSection(
             kind=PROMPT_SECTION_KIND_BLOCK,
             label=block.name,
@@ -39,7 +45,7 @@ def sections_to_proto(blocks: Sequence[BlockRow], tiers: Mapping[Tier, Sequence[
             classification=level_to_proto(block.level),
             newer_below=newer_to_proto(block.newer_below),
         )
-    for tier, notes in tiers.items():
+    for tier, notes in contents.tiers.items():
         if notes:
             newer = [note.newer_below for note in notes if note.newer_below]
             yield PromptSection(

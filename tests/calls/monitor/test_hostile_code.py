@@ -72,7 +72,7 @@ PARAMETERS: Mapping[str, object] = {
     "tags": [], "content": "hostile",
     "after": "", "after_label": "", "after_owner": "", "before_create": FOREVER, "before_event": FOREVER,
     "before_name": "~", "before_time": FOREVER, "before_id": uuid.UUID(int=2**128 - 1), "limit": 100, "overhead": 0,
-    "page_bytes": 1 << 20, "owner_agent_id": None, "with_revisions": True,
+    "page_bytes": 1 << 20, "owner_agent_id": None, "with_revisions": True, "smallest_first": True,
     "after_revisions": [2**31 - 1] * 4, "thread": None, "start_time": None, "end_time": None,
     "any_tag": False, "query": CANARY, "language": "english", "words": [CANARY.lower()],
     "grams": [], "quoted_grams": [], "least_best": 0.0,

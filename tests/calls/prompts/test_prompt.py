@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import uuid
+from datetime import UTC, datetime
 
 import pytest
 
 from muniment_server.domain import prompt
-from muniment_server.prompts import repository, servicer
+from muniment_server.domain.budgets import DEFAULT_MEMORY_SETTINGS, Tier
+from muniment_server.domain.classification import Classification
+from muniment_server.domain.ids import ItemId
+from muniment_server.domain.items import PAGE_BYTES, Version
+from muniment_server.domain.notes import Note, NoteSet
+from muniment_server.domain.prompt import PROMPT_BYTES
+from muniment_server.items.rows import ListedBlock
+from muniment_server.prompts import rendering, repository, servicer
 from tests.support import prompt_parser
-from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, UP, events, invalid, refusal
+from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, UP, events, invalid
 from tests.support.prompt_attacks import ATTACKS
 from tests.support.prompt_parser import ParsedPrompt, ParsedTier
 from tests.support.services import Caller
@@ -17,7 +25,6 @@ from tests.support.services import Caller
 BLOCK, MEMORY_SECTION, USER_SECTION = 1, 2, 3
 MEMORY, USER = 1, 2
 A, B, C = (str(uuid.UUID(int=number)) for number in (1, 2, 3))
-TOO_LARGE = "FAILED_PRECONDITION PROMPT_TOO_LARGE"
 FIRST_BLOCKS = ("current_state", "personality", "relationships")
 RULER = "═" * 48
 
@@ -460,7 +467,7 @@ def test_without_the_usage_a_text_stays_the_same_while_the_budget_moves(full, ho
 
 @pytest.fixture
 def filled(bare):
-    """Makes blocks so that the prompt takes so many bytes."""
+    """Makes blocks so that the prompt takes so many bytes, were there no limit."""
 
     def fill(size):
         number = 0
@@ -473,46 +480,130 @@ def filled(bare):
     return fill
 
 
-def test_a_prompt_of_2_mib_is_rendered_and_one_byte_more_is_refused(bare, filled):
-    filled(2 * 1024 * 1024)
-    assert len(render(bare).text) == 2 * 1024 * 1024
+def left_out(response):
+    """What the text names as left out, which must be what the field names."""
+    named = [
+        *(f"block {section.label}" for section in response.left_out if section.kind == BLOCK),
+        *(f"note {note_id}" for section in response.left_out for note_id in section.note_ids),
+    ]
+    lines = prompt_parser.parse(response.text).left_out
+    assert [line for line in lines if line != "and others"] == named
+    return lines
+
+
+def test_a_prompt_of_2_mib_is_rendered_and_of_one_byte_more_the_largest_is_left_out(bare, filled):
+    """Of several of one size, the last."""
+    filled(PROMPT_BYTES)
+    assert (len(render(bare).text), left_out(render(bare))) == (PROMPT_BYTES, [])
     bare.add_note(content="x", tier=USER)
 
-    assert refusal(bare.render_prompt) == TOO_LARGE
-    filled(2 * 1024 * 1024 + 1)
-    assert refusal(bare.render_prompt, sections=[BLOCK]) == TOO_LARGE
+    response = render(bare)
+
+    assert left_out(response) == ["block b30"]
+    assert [label for label, _ in blocks(response)] == [f"b{number:02}" for number in (*range(30), 31)]
+    assert [section.label for section in response.sections] == [*(label for label, _ in blocks(response)), ""]
+    assert notes(response, prompt_parser.USER_PROFILE) == ["x"]
 
 
-def test_a_prompt_that_is_too_large_is_refused_also_when_it_is_not_modified(bare, filled):
-    filled(2 * 1024 * 1024 + 1)
+def test_no_number_of_large_blocks_displaces_a_short_text(bare):
+    """Wherever they are in the order."""
+    bare.update_block(label="personality", content="Calm.")
+    bare.add_note(content="note")
+    for number in range(40):
+        bare.update_block(label=f"{'a' if number % 2 else 'z'}{number}", content="x" * 65_536)
 
-    assert refusal(bare.render_prompt, if_none_match="x") == TOO_LARGE
+    response = render(bare)
+
+    assert dict(blocks(response))["personality"] == "Calm."
+    assert notes(response) == ["note"]
+    assert len(left_out(response)) == 9
+    assert len(response.text.encode()) <= PROMPT_BYTES
+
+
+def test_a_text_from_which_something_is_left_out_has_an_etag(bare, filled):
+    filled(PROMPT_BYTES + 1)
+    first = render(bare)
+    again = render(bare, if_none_match=first.etag)
+
+    assert (again.not_modified, again.text, list(again.left_out)) == (True, "", [])
 
 
 def test_blocks_that_are_too_large_do_not_affect_a_prompt_without_blocks(bare, filled):
-    filled(2 * 1024 * 1024 + 1)
+    filled(PROMPT_BYTES + 1)
     bare.add_note(content="note")
 
-    assert notes(render(bare, MEMORY_SECTION)) == ["note"]
+    response = render(bare, MEMORY_SECTION)
+
+    assert (notes(response), left_out(response)) == (["note"], [])
 
 
 def test_what_is_shown_in_place_of_hidden_characters_counts(bare):
     """0.9 MiB of blocks, 2.3 MiB of text."""
     for number in range(14):
         bare.update_block(label=f"b{number:02}", content="\u202e" * 21_845)
+    bare.update_block(label="plain", content="x" * 60_000)
 
-    assert refusal(bare.render_prompt) == TOO_LARGE
+    response = render(bare)
+
+    assert left_out(response) == ["block b11", "block b12", "block b13"]
+    assert dict(blocks(response))["plain"] == "x" * 60_000
 
 
-def test_blocks_without_a_text_are_counted(bare, monkeypatch):
+def test_notes_of_both_tiers_at_all_levels_and_blocks_together_obey_the_limit(at, host):
+    """A budget is of what a session sees as it writes: what is added below comes on top of it."""
+    at(PUBLIC).update_block(label="large", content="x" * 65_536)
+    set_memory(host, memory_char_limit=100_000, user_char_limit=100_000)
+    for level in reversed(LEVELS):
+        for tier in (MEMORY, USER):
+            for number in range(6):
+                at(level).add_note(content=f"{number}{'🂡' * 16_000}", tier=tier)
+
+    response = render(at(RESTRICTED))
+
+    assert [usage.used_chars for usage in response.usage] == [4 * 6 * 16_001 + 23 * len("\n§\n")] * 2
+    assert len(response.text.encode()) <= PROMPT_BYTES
+    assert left_out(response)[0] == "block large"
+    assert [len(section.note_ids) for section in response.left_out] == [0, 16]
+    assert len(blocks(response)) == len(FIRST_BLOCKS)
+
+
+def test_what_is_left_out_classifies_the_text_that_names_it(bare, session):
+    for number in range(33):
+        session(CONFIDENTIAL).update_block(label=f"b{number:02}", content="x" * 65_536)
+    session(RESTRICTED).update_block(label="z", content="y" * 65_536)
+
+    response = render(session(RESTRICTED))
+
+    assert left_out(response) == ["block b31", "block b32", "block z"]
+    assert response.classification == RESTRICTED
+
+
+def test_c30_what_is_left_out_is_the_same_whatever_is_above(at, filled):
+    filled(PROMPT_BYTES + 1)
+    before = at(PUBLIC).observe("RenderPrompt")
+    at(RESTRICTED).update_block(label="b00", content="short")
+    at(RESTRICTED).update_block(label="other", content="x" * 65_536)
+
+    assert at(PUBLIC).observe("RenderPrompt") == before
+
+
+def test_of_many_blocks_the_first_are_rendered(bare, monkeypatch):
     monkeypatch.setattr(repository, "_MAX_BLOCKS", 2)
     for number in range(2):
         bare.update_block(label=f"b{number}", content="")
-    assert len(blocks(render(bare))) == 2
+    assert left_out(render(bare)) == []
 
     bare.update_block(label="b2", content="")
+    response = render(bare)
 
-    assert refusal(bare.render_prompt) == TOO_LARGE
+    assert ([label for label, _ in blocks(response)], left_out(response)) == (["b0", "b1"], ["and others"])
+
+
+def test_of_what_is_left_out_the_first_are_named(bare, filled, monkeypatch):
+    monkeypatch.setattr(rendering, "_MAX_NAMED", 2)
+    filled(PROMPT_BYTES + 200_000)
+
+    assert left_out(render(bare)) == ["block b31", "block b32", "and others"]
 
 
 def test_a_label_counts_too(bare):
@@ -520,15 +611,44 @@ def test_a_label_counts_too(bare):
     for number in range(32):
         bare.update_block(label=f"{number:02}" + "க" * 62, content="x" * 65_400)
 
-    assert refusal(bare.render_prompt) == TOO_LARGE
+    response = render(bare)
+
+    assert left_out(response) == [f"block 31{'க' * 62}"]
+    assert len(response.text.encode()) <= PROMPT_BYTES
 
 
-def test_what_a_response_says_of_the_sections_counts_too(bare, monkeypatch):
-    """Of 10,000 blocks, it would be more than a response may have."""
-    bare.update_block(label="plan", content="text")
-    monkeypatch.setattr(servicer, "PAGE_BYTES", render(bare).ByteSize() - 1)
+def test_no_prompt_is_larger_than_a_response():
+    """Of 10,000 blocks and notes, what it says of them would be."""
+    now, level = datetime.now(UTC), Classification.RESTRICTED
+    rows = [
+        ListedBlock(
+            "𒀀" * 64,
+            "𒀀" * 64,
+            f"{number:05}" + "𒀀" * 59,
+            "",
+            level,
+            ItemId(uuid.UUID(int=number)),
+            1,
+            now,
+            now,
+            PUBLIC,
+            now,
+            0,
+        )
+        for number in range(10_000)
+    ]
+    many = [
+        Note(str(uuid.UUID(int=n)), Tier.MEMORY, "🂡", level, Version(ItemId(uuid.UUID(int=n)), 2), now, now)
+        for n in range(10**5)
+    ]
+    parts = repository.PromptParts(
+        repository.Contents(rows, {Tier.MEMORY: many}), NoteSet(level, DEFAULT_MEMORY_SETTINGS, many), more=True
+    )
 
-    assert refusal(bare.render_prompt) == TOO_LARGE
+    response = servicer.response_of(parts, omit_usage=False)
+
+    assert response.ByteSize() <= PAGE_BYTES
+    assert len(left_out(response)) == 101
 
 
 # What is recorded.

@@ -327,14 +327,6 @@ def passage_exists(service):
     return failure_of(session.store_passage, content="other", passage_id=ID)
 
 
-@provokes
-def prompt_too_large(service):
-    session = service.session(PUBLIC)
-    for number in range(40):
-        session.update_block(label=f"b{number}", content="x" * 65_536)
-    return failure_of(session.render_prompt)
-
-
 def test_every_reason_of_the_contract_is_provoked():
     missing = sorted(CODES.keys() - PROVOKED.keys())
     assert missing == [], (

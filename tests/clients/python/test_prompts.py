@@ -26,6 +26,7 @@ def test_a_prompt_is_what_was_sent(session):
         classification=Classification.PUBLIC,
         etag="hash-of-the-prompt",
         not_modified=False,
+        left_out=(PromptSection(PromptSectionKind.BLOCK, "transcript", "ada", (), Classification.PUBLIC),),
     )
 
     assert expected == session.render_prompt()

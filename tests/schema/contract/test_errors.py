@@ -26,7 +26,7 @@ REASONS = {
     name.removeprefix("ERROR_REASON_")
     for name, number in error_pb2.ErrorReason.items()
     if number  # UNSPECIFIED is never sent
-}
+} - {"PROMPT_TOO_LARGE"}  # no longer sent
 OURS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.MunimentError)]
 ABSTRACT = {errors.MunimentError, errors.Refusal}
 NEVER_LEAVES = {errors.StaleSession}

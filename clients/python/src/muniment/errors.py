@@ -36,7 +36,7 @@ MunimentError                   the base class, and any status that is none of t
 │   ├── TextNotUnique           the text to replace occurs more than once
 │   ├── LineOutOfRange          the block has fewer lines
 │   ├── BlockTooLarge           over 64 KiB
-│   └── PromptTooLarge          over 2 MiB
+│   └── PromptTooLarge          over 2 MiB; only from servers of 0.1.0
 ├── Aborted                     something has changed: read again, and retry
 │   ├── EtagStale
 │   └── TaintChanged            the taint was raised during a call or between two pages
@@ -348,7 +348,7 @@ class BlockTooLarge(FailedPrecondition):
 
 
 class PromptTooLarge(FailedPrecondition):
-    """The prompt would be larger than 2 MiB."""
+    """The prompt would be larger than 2 MiB. Only servers of 0.1.0 refuse it; others leave out what has no room."""
 
 
 class Aborted(MunimentError):

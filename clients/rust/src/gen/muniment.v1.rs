@@ -2917,9 +2917,7 @@ pub enum ErrorReason {
     ///
     /// Example, ALREADY_EXISTS: StorePassage twice with the same id and different content.
     PassageExists = 32,
-    /// The prompt would be larger than 2 MiB.
-    ///
-    /// Example, FAILED_PRECONDITION: RenderPrompt for an agent with forty blocks of 64 KiB.
+    /// No longer sent: servers of 0.1.0 refuse to render a prompt of more than 2 MiB.
     PromptTooLarge = 33,
     /// The session, or the sessions of its agent at its level, have made as many calls as the agent's limit allows.
     /// `google.rpc.RetryInfo` says when to try again.
@@ -5997,7 +5995,7 @@ pub mod passage_service_client {
         }
     }
 }
-/// The items that one section of a rendered prompt contains.
+/// The items that one section of a rendered prompt contains, or that are left out of it.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 #[prost(skip_debug)]
 pub struct PromptSection {
@@ -6109,7 +6107,7 @@ pub struct RenderPromptResponse {
     /// The usage of both tiers, counted over all visible notes. Treat it as classified at the session's taint.
     #[prost(message, repeated, tag = "3")]
     pub usage: ::prost::alloc::vec::Vec<Usage>,
-    /// The highest level in the text. PUBLIC if it is empty.
+    /// The highest level in the text, with what it leaves out. PUBLIC if there is nothing to render.
     #[prost(enumeration = "Classification", tag = "4")]
     pub classification: i32,
     /// Identifies the text only: `sections`, `usage` and levels may change while the text stays the same.
@@ -6118,6 +6116,10 @@ pub struct RenderPromptResponse {
     /// Whether the text is the one that `if_none_match` identifies.
     #[prost(bool, tag = "6")]
     pub not_modified: bool,
+    /// What the text has no room for, in the order of the text, at most 100 blocks and notes. ListBlocks and ListNotes
+    /// return what is in them. Empty if it is not modified.
+    #[prost(message, repeated, tag = "7")]
+    pub left_out: ::prost::alloc::vec::Vec<PromptSection>,
 }
 impl ::prost::Name for RenderPromptResponse {
     const NAME: &'static str = "RenderPromptResponse";
@@ -6136,8 +6138,8 @@ impl crate::Client {
     /// Each block is its heading `### {label}` and its text, in the order of ListBlocks. Then each enabled tier with notes
     /// is a heading between two lines of 48 `═`, and its notes, joined by lines `§`. A blank line separates two sections.
     /// Content that could pass for this structure is escaped; proto/README.md describes how, and how to parse the text.
-    /// Fails with FAILED_PRECONDITION `PROMPT_TOO_LARGE` if the text would be larger than 2 MiB, or if there are more than
-    /// 10,000 blocks.
+    /// The text has at most 2 MiB. If it would be larger, the largest blocks and notes are left out until the rest fits;
+    /// of more than 10,000 blocks, those after the first 10,000. A last section of the text names what is left out.
     pub async fn render_prompt(
         &self,
         request: RenderPromptRequest,
@@ -6244,8 +6246,8 @@ pub mod prompt_service_client {
         /// Each block is its heading `### {label}` and its text, in the order of ListBlocks. Then each enabled tier with notes
         /// is a heading between two lines of 48 `═`, and its notes, joined by lines `§`. A blank line separates two sections.
         /// Content that could pass for this structure is escaped; proto/README.md describes how, and how to parse the text.
-        /// Fails with FAILED_PRECONDITION `PROMPT_TOO_LARGE` if the text would be larger than 2 MiB, or if there are more than
-        /// 10,000 blocks.
+        /// The text has at most 2 MiB. If it would be larger, the largest blocks and notes are left out until the rest fits;
+        /// of more than 10,000 blocks, those after the first 10,000. A last section of the text names what is left out.
         pub async fn render_prompt(
             &mut self,
             request: impl tonic::IntoRequest<super::RenderPromptRequest>,
@@ -7630,6 +7632,7 @@ impl ::core::fmt::Debug for RenderPromptResponse {
             .field("classification", &self.classification())
             .field("etag", &self.etag)
             .field("not_modified", &self.not_modified)
+            .field("left_out", &self.left_out)
             .finish_non_exhaustive()
     }
 }

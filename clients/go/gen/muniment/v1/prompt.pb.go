@@ -78,7 +78,7 @@ func (PromptSectionKind) EnumDescriptor() ([]byte, []int) {
 	return file_muniment_v1_prompt_proto_rawDescGZIP(), []int{0}
 }
 
-// The items that one section of a rendered prompt contains.
+// The items that one section of a rendered prompt contains, or that are left out of it.
 type PromptSection struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The kind of section.

@@ -100,12 +100,15 @@ type RenderPromptResponse struct {
 	Sections []*PromptSection `protobuf:"bytes,2,rep,name=sections,proto3" json:"sections,omitempty"`
 	// The usage of both tiers, counted over all visible notes. Treat it as classified at the session's taint.
 	Usage []*Usage `protobuf:"bytes,3,rep,name=usage,proto3" json:"usage,omitempty"`
-	// The highest level in the text. PUBLIC if it is empty.
+	// The highest level in the text, with what it leaves out. PUBLIC if there is nothing to render.
 	Classification Classification `protobuf:"varint,4,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
 	// Identifies the text only: `sections`, `usage` and levels may change while the text stays the same.
 	Etag string `protobuf:"bytes,5,opt,name=etag,proto3" json:"etag,omitempty"`
 	// Whether the text is the one that `if_none_match` identifies.
-	NotModified   bool `protobuf:"varint,6,opt,name=not_modified,json=notModified,proto3" json:"not_modified,omitempty"`
+	NotModified bool `protobuf:"varint,6,opt,name=not_modified,json=notModified,proto3" json:"not_modified,omitempty"`
+	// What the text has no room for, in the order of the text, at most 100 blocks and notes. ListBlocks and ListNotes
+	// return what is in them. Empty if it is not modified.
+	LeftOut       []*PromptSection `protobuf:"bytes,7,rep,name=left_out,json=leftOut,proto3" json:"left_out,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -182,6 +185,13 @@ func (x *RenderPromptResponse) GetNotModified() bool {
 	return false
 }
 
+func (x *RenderPromptResponse) GetLeftOut() []*PromptSection {
+	if x != nil {
+		return x.LeftOut
+	}
+	return nil
+}
+
 var File_muniment_v1_prompt_service_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_prompt_service_proto_rawDesc = "" +
@@ -191,14 +201,15 @@ const file_muniment_v1_prompt_service_proto_rawDesc = "" +
 	"\bsections\x18\x01 \x03(\x0e2\x1e.muniment.v1.PromptSectionKindR\bsections\x12\x1d\n" +
 	"\n" +
 	"omit_usage\x18\x02 \x01(\bR\tomitUsage\x12\"\n" +
-	"\rif_none_match\x18\x03 \x01(\tR\vifNoneMatch\"\x8d\x02\n" +
+	"\rif_none_match\x18\x03 \x01(\tR\vifNoneMatch\"\xc4\x02\n" +
 	"\x14RenderPromptResponse\x12\x17\n" +
 	"\x04text\x18\x01 \x01(\tB\x03\x80\x01\x01R\x04text\x126\n" +
 	"\bsections\x18\x02 \x03(\v2\x1a.muniment.v1.PromptSectionR\bsections\x12(\n" +
 	"\x05usage\x18\x03 \x03(\v2\x12.muniment.v1.UsageR\x05usage\x12C\n" +
 	"\x0eclassification\x18\x04 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\x12\x12\n" +
 	"\x04etag\x18\x05 \x01(\tR\x04etag\x12!\n" +
-	"\fnot_modified\x18\x06 \x01(\bR\vnotModified2v\n" +
+	"\fnot_modified\x18\x06 \x01(\bR\vnotModified\x125\n" +
+	"\bleft_out\x18\a \x03(\v2\x1a.muniment.v1.PromptSectionR\aleftOut2v\n" +
 	"\rPromptService\x12e\n" +
 	"\fRenderPrompt\x12 .muniment.v1.RenderPromptRequest\x1a!.muniment.v1.RenderPromptResponse\"\x10\xc2\xc1\x18\t\n" +
 	"\x01\x02\x10\x01\x18\x01 \x01\x90\x02\x01BG\n" +
@@ -230,13 +241,14 @@ var file_muniment_v1_prompt_service_proto_depIdxs = []int32{
 	3, // 1: muniment.v1.RenderPromptResponse.sections:type_name -> muniment.v1.PromptSection
 	4, // 2: muniment.v1.RenderPromptResponse.usage:type_name -> muniment.v1.Usage
 	5, // 3: muniment.v1.RenderPromptResponse.classification:type_name -> muniment.v1.Classification
-	0, // 4: muniment.v1.PromptService.RenderPrompt:input_type -> muniment.v1.RenderPromptRequest
-	1, // 5: muniment.v1.PromptService.RenderPrompt:output_type -> muniment.v1.RenderPromptResponse
-	5, // [5:6] is the sub-list for method output_type
-	4, // [4:5] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	3, // 4: muniment.v1.RenderPromptResponse.left_out:type_name -> muniment.v1.PromptSection
+	0, // 5: muniment.v1.PromptService.RenderPrompt:input_type -> muniment.v1.RenderPromptRequest
+	1, // 6: muniment.v1.PromptService.RenderPrompt:output_type -> muniment.v1.RenderPromptResponse
+	6, // [6:7] is the sub-list for method output_type
+	5, // [5:6] is the sub-list for method input_type
+	5, // [5:5] is the sub-list for extension type_name
+	5, // [5:5] is the sub-list for extension extendee
+	0, // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_muniment_v1_prompt_service_proto_init() }

@@ -50,7 +50,7 @@ PROMPT_SECTION_KIND_USER_PROFILE: PromptSectionKind.ValueType  # 3
 
 @typing.final
 class PromptSection(message.Message):
-    """The items that one section of a rendered prompt contains."""
+    """The items that one section of a rendered prompt contains, or that are left out of it."""
 
     DESCRIPTOR: descriptor.Descriptor
 

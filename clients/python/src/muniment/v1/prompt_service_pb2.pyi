@@ -72,10 +72,11 @@ class RenderPromptResponse(message.Message):
     CLASSIFICATION_FIELD_NUMBER: builtins.int
     ETAG_FIELD_NUMBER: builtins.int
     NOT_MODIFIED_FIELD_NUMBER: builtins.int
+    LEFT_OUT_FIELD_NUMBER: builtins.int
     text: builtins.str
     """The text. Empty if there is nothing to render, or if it is not modified."""
     classification: classification_pb2.Classification.ValueType
-    """The highest level in the text. PUBLIC if it is empty."""
+    """The highest level in the text, with what it leaves out. PUBLIC if there is nothing to render."""
     etag: builtins.str
     """Identifies the text only: `sections`, `usage` and levels may change while the text stays the same."""
     not_modified: builtins.bool
@@ -88,6 +89,12 @@ class RenderPromptResponse(message.Message):
     def usage(self) -> containers.RepeatedCompositeFieldContainer[note_pb2.Usage]:
         """The usage of both tiers, counted over all visible notes. Treat it as classified at the session's taint."""
 
+    @builtins.property
+    def left_out(self) -> containers.RepeatedCompositeFieldContainer[prompt_pb2.PromptSection]:
+        """What the text has no room for, in the order of the text, at most 100 blocks and notes. ListBlocks and ListNotes
+        return what is in them. Empty if it is not modified.
+        """
+
     def __init__(
         self,
         *,
@@ -97,9 +104,10 @@ class RenderPromptResponse(message.Message):
         classification: classification_pb2.Classification.ValueType = ...,
         etag: builtins.str = ...,
         not_modified: builtins.bool = ...,
+        left_out: abc.Iterable[prompt_pb2.PromptSection] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "etag", b"etag", "not_modified", b"not_modified", "sections", b"sections", "text", b"text", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "etag", b"etag", "left_out", b"left_out", "not_modified", b"not_modified", "sections", b"sections", "text", b"text", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...

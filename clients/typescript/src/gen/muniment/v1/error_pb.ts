@@ -317,9 +317,7 @@ export enum ErrorReason {
   PASSAGE_EXISTS = 32,
 
   /**
-   * The prompt would be larger than 2 MiB.
-   *
-   * Example, FAILED_PRECONDITION: RenderPrompt for an agent with forty blocks of 64 KiB.
+   * No longer sent: servers of 0.1.0 refuse to render a prompt of more than 2 MiB.
    *
    * @generated from enum value: ERROR_REASON_PROMPT_TOO_LARGE = 33;
    */

@@ -17,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file muniment/v1/prompt_service.proto.
  */
 export const file_muniment_v1_prompt_service: GenFile = /*@__PURE__*/
-  fileDesc("CiBtdW5pbWVudC92MS9wcm9tcHRfc2VydmljZS5wcm90bxILbXVuaW1lbnQudjEicgoTUmVuZGVyUHJvbXB0UmVxdWVzdBIwCghzZWN0aW9ucxgBIAMoDjIeLm11bmltZW50LnYxLlByb21wdFNlY3Rpb25LaW5kEhIKCm9taXRfdXNhZ2UYAiABKAgSFQoNaWZfbm9uZV9tYXRjaBgDIAEoCSLTAQoUUmVuZGVyUHJvbXB0UmVzcG9uc2USEQoEdGV4dBgBIAEoCUIDgAEBEiwKCHNlY3Rpb25zGAIgAygLMhoubXVuaW1lbnQudjEuUHJvbXB0U2VjdGlvbhIhCgV1c2FnZRgDIAMoCzISLm11bmltZW50LnYxLlVzYWdlEjMKDmNsYXNzaWZpY2F0aW9uGAQgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb24SDAoEZXRhZxgFIAEoCRIUCgxub3RfbW9kaWZpZWQYBiABKAgydgoNUHJvbXB0U2VydmljZRJlCgxSZW5kZXJQcm9tcHQSIC5tdW5pbWVudC52MS5SZW5kZXJQcm9tcHRSZXF1ZXN0GiEubXVuaW1lbnQudjEuUmVuZGVyUHJvbXB0UmVzcG9uc2UiEJACAcLBGAkKAQIQARgBIAFCRwoLbXVuaW1lbnQudjFQAVo2bXVuaW1lbnQuZXhhbXBsZS9jbGllbnRzL2dvL2dlbi9tdW5pbWVudC92MTttdW5pbWVudHYxYgZwcm90bzM", [file_muniment_v1_classification, file_muniment_v1_note, file_muniment_v1_policy, file_muniment_v1_prompt]);
+  fileDesc("CiBtdW5pbWVudC92MS9wcm9tcHRfc2VydmljZS5wcm90bxILbXVuaW1lbnQudjEicgoTUmVuZGVyUHJvbXB0UmVxdWVzdBIwCghzZWN0aW9ucxgBIAMoDjIeLm11bmltZW50LnYxLlByb21wdFNlY3Rpb25LaW5kEhIKCm9taXRfdXNhZ2UYAiABKAgSFQoNaWZfbm9uZV9tYXRjaBgDIAEoCSKBAgoUUmVuZGVyUHJvbXB0UmVzcG9uc2USEQoEdGV4dBgBIAEoCUIDgAEBEiwKCHNlY3Rpb25zGAIgAygLMhoubXVuaW1lbnQudjEuUHJvbXB0U2VjdGlvbhIhCgV1c2FnZRgDIAMoCzISLm11bmltZW50LnYxLlVzYWdlEjMKDmNsYXNzaWZpY2F0aW9uGAQgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb24SDAoEZXRhZxgFIAEoCRIUCgxub3RfbW9kaWZpZWQYBiABKAgSLAoIbGVmdF9vdXQYByADKAsyGi5tdW5pbWVudC52MS5Qcm9tcHRTZWN0aW9uMnYKDVByb21wdFNlcnZpY2USZQoMUmVuZGVyUHJvbXB0EiAubXVuaW1lbnQudjEuUmVuZGVyUHJvbXB0UmVxdWVzdBohLm11bmltZW50LnYxLlJlbmRlclByb21wdFJlc3BvbnNlIhCQAgHCwRgJCgECEAEYASABQkcKC211bmltZW50LnYxUAFaNm11bmltZW50LmV4YW1wbGUvY2xpZW50cy9nby9nZW4vbXVuaW1lbnQvdjE7bXVuaW1lbnR2MWIGcHJvdG8z", [file_muniment_v1_classification, file_muniment_v1_note, file_muniment_v1_policy, file_muniment_v1_prompt]);
 
 /**
  * The request of RenderPrompt.
@@ -88,7 +88,7 @@ export type RenderPromptResponse = Message<"muniment.v1.RenderPromptResponse"> &
   usage: Usage[];
 
   /**
-   * The highest level in the text. PUBLIC if it is empty.
+   * The highest level in the text, with what it leaves out. PUBLIC if there is nothing to render.
    *
    * @generated from field: muniment.v1.Classification classification = 4;
    */
@@ -107,6 +107,14 @@ export type RenderPromptResponse = Message<"muniment.v1.RenderPromptResponse"> &
    * @generated from field: bool not_modified = 6;
    */
   notModified: boolean;
+
+  /**
+   * What the text has no room for, in the order of the text, at most 100 blocks and notes. ListBlocks and ListNotes
+   * return what is in them. Empty if it is not modified.
+   *
+   * @generated from field: repeated muniment.v1.PromptSection left_out = 7;
+   */
+  leftOut: PromptSection[];
 };
 
 /**
@@ -128,8 +136,8 @@ export const PromptService: GenService<{
    * Each block is its heading `### {label}` and its text, in the order of ListBlocks. Then each enabled tier with notes
    * is a heading between two lines of 48 `═`, and its notes, joined by lines `§`. A blank line separates two sections.
    * Content that could pass for this structure is escaped; proto/README.md describes how, and how to parse the text.
-   * Fails with FAILED_PRECONDITION `PROMPT_TOO_LARGE` if the text would be larger than 2 MiB, or if there are more than
-   * 10,000 blocks.
+   * The text has at most 2 MiB. If it would be larger, the largest blocks and notes are left out until the rest fits;
+   * of more than 10,000 blocks, those after the first 10,000. A last section of the text names what is left out.
    *
    * @generated from rpc muniment.v1.PromptService.RenderPrompt
    */
