@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
@@ -68,6 +69,7 @@ func (e encrypted) mistake(err error) error {
 	var notTLS tls.RecordHeaderError
 	var unknown x509.UnknownAuthorityError
 	var otherName x509.HostnameError
+	var refused *tls.CertificateVerificationError
 	switch {
 	case errors.As(err, &notTLS):
 		return fmt.Errorf("the server at %s does not speak TLS: connect without WithTLS, WithCAFile and MUNIMENT_TLS_CA,"+
@@ -78,9 +80,14 @@ func (e encrypted) mistake(err error) error {
 	case errors.As(err, &otherName):
 		return fmt.Errorf("the certificate of %s is for other names: connect to one of %s",
 			e.address, strings.Join(namesOf(otherName.Certificate), ", "))
+	case errors.As(err, &refused):
+		return fmt.Errorf("the certificate of %s is not accepted: give the server another one (%w)", e.address, refused.Err)
 	}
 	return err
 }
+
+// lasting is how the messages of mistakes begin that another attempt would meet again.
+var lasting = regexp.MustCompile(`^the (server at \S+ (expects|does not speak) TLS|certificate of \S+ is)`)
 
 func namesOf(certificate *x509.Certificate) []string {
 	names := slices.Clone(certificate.DNSNames)
@@ -122,14 +129,22 @@ func (c *plaintextConn) Read(into []byte) (int, error) {
 		return n, err
 	}
 	c.heard = n > 0
+	closed := n == 0 && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET))
 	switch {
-	case n > 0 && into[0] == tlsAlert:
+	case n > 0 && into[0] == tlsAlert, closed && speaksTLS(c.RemoteAddr()):
 		return 0, fmt.Errorf("the server at %s expects TLS: %s", c.address, turnOn)
-	case n == 0 && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)):
-		return 0, fmt.Errorf("the server at %s closed the connection without a word, as one that expects TLS does: %s",
-			c.address, turnOn)
+	case closed:
+		return 0, fmt.Errorf("the server at %s closed the connection without an answer", c.address)
 	}
 	return n, err
+}
+
+// speaksTLS says whether a server shakes hands. Nothing is sent to it over the connection.
+func speaksTLS(server net.Addr) bool {
+	dialer := net.Dialer{Timeout: 2 * time.Second}
+	config := tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}
+	conn, err := tls.DialWithDialer(&dialer, server.Network(), server.String(), &config)
+	return err == nil && conn.Close() == nil
 }
 
 // tlsAlert is the type of the TLS record that reports a refusal (RFC 8446, section 5.1).

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,16 +36,19 @@ func TestAnAddressThatGRPCWouldMisunderstand(t *testing.T) {
 	}
 }
 
-// unanswered is what a call over a connection says that cannot be made.
+// unanswered is what a call over a connection says that cannot be made. If it were retried, the test would time out.
 func unanswered(t *testing.T, address string, options ...muniment.Option) string {
 	t.Helper()
 	f := &fake{address: address}
-	_, err := sessionOf(t, connect(t, f, append(options, muniment.WithoutRetries())...)).SaveMemory(t.Context(), saveRequest())
+	options = append([]muniment.Option{muniment.WithTimeout(day)}, options...)
+	_, err := sessionOf(t, connect(t, f, options...)).SaveMemory(t.Context(), saveRequest())
 	if status.Code(err) != codes.Unavailable {
 		t.Errorf("%v", err)
 	}
 	return err.Error()
 }
+
+const day = 24 * time.Hour
 
 const turnOn = "turn TLS on by WithTLS, WithCAFile or MUNIMENT_TLS_CA"
 
@@ -55,8 +59,7 @@ func TestPlaintextToAServerThatExpectsTLS(t *testing.T) {
 
 	said := unanswered(t, address)
 
-	want := "the server at " + address + " closed the connection without a word, as one that expects TLS does: " + turnOn
-	if said != "muniment: Unavailable: "+want {
+	if said != "muniment: Unavailable: the server at "+address+" expects TLS: "+turnOn {
 		t.Error(said)
 	}
 }
@@ -124,16 +127,46 @@ func TestACertificateForOtherNames(t *testing.T) {
 	}
 }
 
-func TestOtherFailuresOfAConnectionHaveNoWrapping(t *testing.T) {
-	if said := unanswered(t, "127.0.0.1:1"); said != "muniment: Unavailable: dial tcp 127.0.0.1:1: connect: connection refused" {
+func TestAServerThatMayComeBackIsTriedUntilTheDeadlineAndSaysWhy(t *testing.T) {
+	said := unanswered(t, "127.0.0.1:1", muniment.WithTimeout(time.Second))
+	if said != "muniment: Unavailable: dial tcp 127.0.0.1:1: connect: connection refused" {
 		t.Error(said)
 	}
+	listener, closed := closingEach(t)
+	said = unanswered(t, listener, muniment.WithTimeout(time.Second))
+	if said != "muniment: Unavailable: the server at "+listener+" closed the connection without an answer" {
+		t.Error(said)
+	}
+	if n := closed.Load(); n < 3 { // one of the first attempt, one that asks in TLS, and more
+		t.Error(n)
+	}
+}
+
+// closingEach listens, and closes each connection without an answer, as a proxy does whose server is not up yet.
+func closingEach(t *testing.T) (address string, closed *atomic.Int32) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	closed = &atomic.Int32{}
+	go func() {
+		for conn, err := listener.Accept(); err == nil; conn, err = listener.Accept() {
+			closed.Add(1)
+			_ = conn.Close()
+		}
+	}()
+	return listener.Addr().String(), closed
+}
+
+func TestACertificateThatHasExpired(t *testing.T) {
 	certificate, ca := selfSigned(t)
 	f := serveTLS(t, certificate)
 	trusted := x509.NewCertPool()
 	trusted.AppendCertsFromPEM([]byte(read(t, ca)))
 	config := &tls.Config{RootCAs: trusted, Time: func() time.Time { return time.Now().Add(48 * time.Hour) }}
-	if said := unanswered(t, f.address, muniment.WithTLS(config)); !strings.Contains(said, "Unavailable: tls:") || !strings.Contains(said, "expired") {
+	if said := unanswered(t, f.address, muniment.WithTLS(config)); !strings.Contains(said, "is not accepted: give the server another one (x509: certificate has expired") {
 		t.Error(said)
 	}
 }

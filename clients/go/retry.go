@@ -2,6 +2,7 @@ package muniment
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -100,7 +101,8 @@ func repeat(ctx context.Context, attempt func() (again bool, err error)) error {
 func passes(err error) bool {
 	switch status.Code(err) {
 	case codes.Unavailable:
-		return true
+		var failure *Error
+		return !errors.As(err, &failure) || !lasting.MatchString(failure.Message)
 	case codes.ResourceExhausted:
 		_, found := Detail[*errdetails.RetryInfo](err)
 		return found

@@ -118,23 +118,23 @@ impl Client {
         let deadline = Instant::now() + self.timeout;
         let repeatable = may_repeat(&message);
         let mut pauses = pauses();
-        let attempts = async {
-            loop {
-                let Failed { error, may_have_begun } = match self.authorized(&message, &call, deadline).await
-                {
-                    Ok(response) => return Ok(response),
-                    Err(failed) => failed,
-                };
-                let again = self.retries && error.may_pass() && (repeatable || !may_have_begun);
-                let pause = pauses.next().unwrap_or_default();
-                let pause = pause.saturating_add(error.retry_delay().unwrap_or_default());
-                if !again || pause >= deadline - Instant::now() {
-                    return Err(error);
-                }
-                sleep(pause).await;
+        let mut before = None;
+        loop {
+            let attempt = timeout_at(deadline, self.authorized(&message, &call, deadline)).await;
+            let Failed { error, may_have_begun } = match attempt {
+                Ok(Ok(response)) => return Ok(response),
+                Ok(Err(failed)) if !failed.error.is_late_here() => failed,
+                _ => return Err(Error::deadline_exceeded(before.as_ref())),
+            };
+            let again = self.retries && error.may_pass() && (repeatable || !may_have_begun);
+            let pause = pauses.next().unwrap_or_default();
+            let pause = pause.saturating_add(error.retry_delay().unwrap_or_default());
+            if !again || pause >= deadline - Instant::now() {
+                return Err(error);
             }
-        };
-        timeout_at(deadline, attempts).await.unwrap_or_else(|_| Err(Error::deadline_exceeded()))
+            before = Some(error);
+            sleep(pause).await;
+        }
     }
 
     /// Send with the credential, and once more with another if that helps.
@@ -179,7 +179,7 @@ impl Client {
     {
         let taken = self.pool.take();
         let came = call(taken.channel(), request(message.clone(), deadline, held)).await;
-        self.pool.result(came).map_err(|error| Failed {
+        self.pool.result(came).await.map_err(|error| Failed {
             may_have_begun: !error.never_began() && error.reason_name().as_deref() != Some(Error::EXPIRED),
             error,
         })
@@ -203,9 +203,9 @@ impl Client {
             };
             let taken = self.pool.take();
             let came = call(taken.channel(), request(messages, deadline, held.as_deref())).await;
-            self.pool.result(came)
+            self.pool.result(came).await
         };
-        timeout_at(deadline, attempt).await.unwrap_or_else(|_| Err(Error::deadline_exceeded()))
+        timeout_at(deadline, attempt).await.unwrap_or_else(|_| Err(Error::deadline_exceeded(None)))
     }
 }
 

@@ -5,7 +5,10 @@ use prost_types::Any;
 use tonic::{Code, ConnectError, Status, TimeoutExpired};
 use tonic_types::{ErrorInfo, FieldViolation, StatusExt, pb};
 
-use crate::v1::{BudgetExceeded, ConversationTainted, ErrorReason, ImportProgress};
+use crate::{
+    mistakes::Mistake,
+    v1::{BudgetExceeded, ConversationTainted, ErrorReason, ImportProgress},
+};
 
 const DOMAIN: &str = "muniment.v1";
 
@@ -19,7 +22,7 @@ pub struct Error {
     code: Code,
     status: Status,
     /// What is said instead of the status's own message.
-    mistake: Option<String>,
+    mistake: Option<Mistake>,
 }
 
 impl Error {
@@ -51,7 +54,7 @@ impl Error {
     /// For people; may change.
     #[must_use]
     pub fn message(&self) -> &str {
-        self.mistake.as_deref().unwrap_or_else(|| self.status.message())
+        self.mistake.as_ref().map_or_else(|| self.status.message(), |mistake| &mistake.message)
     }
 
     /// The fields of the request that break rules of the contract, each with its rule.
@@ -107,9 +110,9 @@ impl Error {
     }
 
     /// The error of a call that ended with *status*, or with the *mistake* that explains it.
-    pub(crate) fn new(status: Status, mistake: Option<String>) -> Self {
+    pub(crate) fn new(status: Status, mistake: Option<Mistake>) -> Self {
         if sources(&status).any(<dyn StdError>::is::<TimeoutExpired>) {
-            return Self::deadline_exceeded();
+            return Self::deadline_exceeded(None);
         }
         // A status from the server has no source. One that tonic makes of a failed connection has a source, and any
         // code. Our callers cancel a call by dropping it, so CANCELLED comes from a server that stops.
@@ -118,16 +121,23 @@ impl Error {
         Self { code, status, mistake }
     }
 
-    /// The deadline of the call passed here.
-    pub(crate) fn deadline_exceeded() -> Self {
-        let status = Status::deadline_exceeded("the deadline passed before the answer came");
+    /// The deadline of the call passed here, after an attempt that failed in another way, if there was one.
+    pub(crate) fn deadline_exceeded(before: Option<&Self>) -> Self {
+        let reason =
+            before.map(|error| format!(", after an attempt that failed: {error}")).unwrap_or_default();
+        let status = Status::deadline_exceeded(format!("the deadline passed before the answer came{reason}"));
         Self { code: status.code(), status, mistake: None }
+    }
+
+    /// Whether the deadline passed here, before the server answered.
+    pub(crate) fn is_late_here(&self) -> bool {
+        self.code == Code::DeadlineExceeded && self.reason_name().is_none()
     }
 
     /// Whether the same call may succeed a little later.
     pub(crate) fn may_pass(&self) -> bool {
         match self.code {
-            Code::Unavailable => true,
+            Code::Unavailable => !self.mistake.as_ref().is_some_and(|mistake| mistake.lasts),
             Code::ResourceExhausted => self.retry_delay().is_some(),
             _ => false,
         }

@@ -1,8 +1,13 @@
 //! Mistakes in an address, or about TLS, and what a client says about them.
 
-use std::{error::Error, io, net::Ipv6Addr};
+use std::{error::Error, io, net::Ipv6Addr, sync::Arc, time::Duration};
 
-use rustls::CertificateError;
+use rustls::{CertificateError, ClientConfig, ClientConnection, RootCertStore, crypto::ring};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::timeout,
+};
 use tonic::{ConnectError, Status, codegen::http::uri::Authority};
 
 use crate::error::sources;
@@ -13,6 +18,13 @@ macro_rules! turn_on {
         "turn TLS on by ClientBuilder::tls or MUNIMENT_TLS_CA"
     };
 }
+
+/// How long to wait for a server that is asked whether it speaks TLS.
+const PROBE: Duration = Duration::from_secs(2);
+
+// Types of records of TLS (RFC 8446, section 5.1). A server in plaintext begins with neither.
+const ALERT: u8 = 21;
+const HANDSHAKE: u8 = 22;
 
 pub(crate) const PLAINTEXT_ELSEWHERE: &str = concat!(
     "without TLS only a loopback address or a unix socket will do, because the credential would cross a network \
@@ -53,26 +65,49 @@ fn lacks_port(address: &str, host: &str) -> String {
     format!("{address} has no port: give host:port, such as {host}:50051, or unix:/path")
 }
 
+/// Why there was no connection, or it broke.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Mistake {
+    pub(crate) message: String,
+    /// Whether another attempt would fail for the same reason.
+    pub(crate) lasts: bool,
+}
+
 /// What is wrong with the connection to *address*, by which a call failed. *silent*: the server has said nothing yet
-/// in plaintext.
-pub(crate) fn in_connection(status: &Status, address: &str, silent: bool) -> Option<String> {
+/// in plaintext. Then it is asked in TLS.
+pub(crate) async fn in_connection(status: &Status, address: &str, silent: bool) -> Option<Mistake> {
     let cause = sources(status).last()?.to_string();
-    if let Some(mistake) = sources(status).find_map(rustls_error).and_then(|error| in_tls(error, address)) {
-        return Some(mistake);
+    if let Some(message) = sources(status).find_map(rustls_error).and_then(|error| in_tls(error, address)) {
+        return Some(Mistake { message, lasts: true });
     }
-    Some(if sources(status).any(<dyn Error>::is::<ConnectError>) {
-        format!("no connection to {address}: {cause}")
-    } else if silent {
-        format!(
-            concat!(
-                "the server at {} closed the connection without an answer, as one that expects TLS does: ",
-                turn_on!()
-            ),
-            address
-        )
-    } else {
-        format!("the connection to {address} broke: {cause}")
-    })
+    if sources(status).any(<dyn Error>::is::<ConnectError>) {
+        return Some(Mistake { message: format!("no connection to {address}: {cause}"), lasts: false });
+    }
+    if silent && speaks_tls(address).await {
+        let message = format!(concat!("the server at {} expects TLS: ", turn_on!()), address);
+        return Some(Mistake { message, lasts: true });
+    }
+    Some(Mistake { message: format!("the connection to {address} broke: {cause}"), lasts: false })
+}
+
+/// Whether a server answers the first message of TLS. Nothing else is sent to it.
+async fn speaks_tls(address: &str) -> bool {
+    let answer = timeout(PROBE, first_byte_in_tls(address)).await;
+    matches!(answer, Ok(Ok(HANDSHAKE | ALERT)))
+}
+
+async fn first_byte_in_tls(address: &str) -> Result<u8, Box<dyn Error>> {
+    let mut hello = Vec::new();
+    ClientConnection::new(Arc::new(without_trust()?), "localhost".try_into()?)?.write_tls(&mut hello)?;
+    let mut server = TcpStream::connect(address).await?;
+    server.write_all(&hello).await?;
+    Ok(server.read_u8().await?)
+}
+
+fn without_trust() -> Result<ClientConfig, rustls::Error> {
+    let versions = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()?;
+    Ok(versions.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
 }
 
 /// The error of TLS that an error of a connection contains.
@@ -97,6 +132,9 @@ fn in_tls(error: &rustls::Error, address: &str) -> Option<String> {
             let names: Vec<_> = presented.iter().map(|name| bare(name)).collect();
             format!("the certificate of {address} is for other names: connect to one of {}", names.join(", "))
         }
+        rustls::Error::InvalidCertificate(_) => {
+            format!("the certificate of {address} is not accepted: give the server another one ({error})")
+        }
         _ => return None,
     })
 }
@@ -111,19 +149,18 @@ fn bare(name: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn message(silent: bool) -> Option<String> {
-        let broken = io::Error::new(io::ErrorKind::BrokenPipe, "a broken pipe");
-        in_connection(&Status::from_error(broken.into()), "localhost:1", silent)
+    #[tokio::test]
+    async fn a_server_that_does_not_answer_in_tls_does_not_expect_it() {
+        let broken = Status::from_error(io::Error::new(io::ErrorKind::BrokenPipe, "a broken pipe").into());
+        for silent in [true, false] {
+            let mistake = in_connection(&broken, "localhost:1", silent).await.unwrap();
+            assert_eq!(mistake.message, "the connection to localhost:1 broke: a broken pipe");
+            assert!(!mistake.lasts);
+        }
     }
 
-    #[test]
-    fn a_server_that_has_answered_in_plaintext_does_not_expect_tls() {
-        assert!(message(true).unwrap().contains("as one that expects TLS does"));
-        assert_eq!(message(false).unwrap(), "the connection to localhost:1 broke: a broken pipe");
-    }
-
-    #[test]
-    fn what_the_server_says_is_no_mistake() {
-        assert_eq!(in_connection(&Status::unavailable("away"), "localhost:1", true), None);
+    #[tokio::test]
+    async fn what_the_server_says_is_no_mistake() {
+        assert_eq!(in_connection(&Status::unavailable("away"), "localhost:1", true).await, None);
     }
 }

@@ -39,7 +39,7 @@ impl Pool {
     }
 
     /// What came of a call over one of the connections.
-    pub(crate) fn result<R>(&self, came: Result<Response<R>, Status>) -> Result<R, Error> {
+    pub(crate) async fn result<R>(&self, came: Result<Response<R>, Status>) -> Result<R, Error> {
         let status = match came {
             Ok(response) => {
                 self.heard.store(true, Ordering::Relaxed);
@@ -48,7 +48,7 @@ impl Pool {
             Err(status) => status,
         };
         let silent = self.plaintext && !self.heard.load(Ordering::Relaxed);
-        let mistake = mistakes::in_connection(&status, &self.address, silent);
+        let mistake = mistakes::in_connection(&status, &self.address, silent).await;
         // There is no mistake in a status from the server, so the server has answered.
         self.heard.fetch_or(mistake.is_none(), Ordering::Relaxed);
         Err(Error::new(status, mistake))

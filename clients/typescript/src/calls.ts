@@ -73,7 +73,7 @@ export class Calls implements Transport {
           if (!(failure instanceof ConnectError)) {
             throw failure;
           }
-          const error = this.#error(failure);
+          const error = await this.#error(failure);
           hasBegun = !neverBegan(failure) && error.reasonName !== "CREDENTIAL_EXPIRED";
           throw error;
         }
@@ -93,13 +93,15 @@ export class Calls implements Transport {
   ): Promise<Result> {
     const deadline = performance.now() + this.#timeout(timeoutMs);
     const leftMs = leftUntil(deadline);
+    let last: MunimentError | undefined;
     for (let number = 1; ; number += 1) {
       try {
         return await attempt(leftMs);
       } catch (error) {
         if (!(error instanceof MunimentError && this.#defaults.retries && again(error))) {
-          throw error;
+          throw last ? withReason(error, last) : error;
         }
+        last = error;
         const pause = pauseMs(number, error);
         if (performance.now() + pause >= deadline) {
           throw error;
@@ -119,9 +121,9 @@ export class Calls implements Transport {
     contextValues?: ContextValues,
   ): Promise<StreamResponse<I, O>> {
     const source = new Source(input);
-    const rethrow = (failure: unknown): never => {
+    const rethrow = async (failure: unknown): Promise<never> => {
       source.rethrow();
-      throw failure instanceof ConnectError ? this.#error(failure) : failure;
+      throw failure instanceof ConnectError ? await this.#error(failure) : failure;
     };
     const leftMs = leftUntil(performance.now() + this.#timeout(timeoutMs));
     const credential = await this.#credential.fresh({ leftMs, signal });
@@ -148,13 +150,20 @@ export class Calls implements Transport {
     }
   }
 
-  #error(failure: ConnectError): MunimentError {
-    return errorOf(failure, this.#connection.explain(failure));
+  async #error(failure: ConnectError): Promise<MunimentError> {
+    return errorOf(failure, await this.#connection.explain(failure));
   }
 
   #timeout(timeoutMs: number | undefined): number {
     return timeoutMs === undefined ? this.#defaults.timeoutMs : checkedTimeout(timeoutMs);
   }
+}
+
+/** A deadline that passed in an attempt does not say why the one before it failed: this error does. */
+function withReason(error: unknown, before: MunimentError): unknown {
+  return error instanceof MunimentError && error.code === Code.DeadlineExceeded && error.reasonName === ""
+    ? new MunimentError(error.code, `${error.rawMessage}, after an attempt that failed: ${before.message}`)
+    : error;
 }
 
 /** The milliseconds that are left of a deadline, and never none. */
@@ -223,11 +232,14 @@ function requireWholeTexts(value: unknown): void {
   }
 }
 
-async function* withErrors<T>(messages: AsyncIterable<T>, rethrow: (failure: unknown) => never): AsyncIterable<T> {
+async function* withErrors<T>(
+  messages: AsyncIterable<T>,
+  rethrow: (failure: unknown) => Promise<never>,
+): AsyncIterable<T> {
   try {
     yield* messages;
   } catch (failure) {
-    rethrow(failure);
+    await rethrow(failure);
   }
 }
 

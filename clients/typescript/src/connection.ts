@@ -4,10 +4,10 @@ import { connect as connectSocket, type Socket } from "node:net";
 import type { SecureContextOptions } from "node:tls";
 import type { ConnectError, Transport } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
-import { isLoopback, placeOf } from "./addresses.js";
+import { isLoopback, type Place, placeOf } from "./addresses.js";
 import { isConnectionLost } from "./errors.js";
 import { Listener } from "./listener.js";
-import { expectsTls, mistakeIn } from "./mistakes.js";
+import { type Explanation, mistakeIn, passing, silence } from "./mistakes.js";
 import { Pool } from "./pool.js";
 
 /**
@@ -21,7 +21,7 @@ export type TlsOptions = Pick<SecureContextOptions, "ca" | "cert" | "key">;
 export interface Connection {
   readonly transport: Transport;
   /** Why a call found no server, and what to do. Undefined if it found one, or the cause is unknown. */
-  explain(failure: ConnectError): string | undefined;
+  explain(failure: ConnectError): Promise<Explanation | undefined>;
   close(): void;
 }
 
@@ -39,30 +39,33 @@ function overSocket(address: string, tls: boolean | TlsOptions): Connection {
   if (tls) {
     throw new TypeError("a unix socket has no TLS: leave out the option `tls`");
   }
-  return inTheClear("http://localhost", address, () => connectSocket(address.slice("unix:".length)));
+  return inTheClear("http://localhost", address, undefined);
 }
 
 function overNetwork(address: string, tls: boolean | TlsOptions): Connection {
-  const { host, port } = placeOf(address);
+  const place = placeOf(address);
   if (tls) {
     return http2Connection(`https://${address}`, address, tls === true ? {} : tls);
   }
-  if (!isLoopback(host)) {
+  if (!isLoopback(place.host)) {
     throw new TypeError(
       "without tls only a loopback address or a unix socket will do: " +
         "the credential would cross a network in the clear",
     );
   }
-  return inTheClear(`http://${address}`, address, () => connectSocket(port, host));
+  return inTheClear(`http://${address}`, address, place);
 }
 
-function inTheClear(baseUrl: string, address: string, connect: () => Socket): Connection {
+/** Without a place, the address is that of a unix socket. */
+function inTheClear(baseUrl: string, address: string, place: Place | undefined): Connection {
   let last: Socket | undefined;
   const createConnection = () => {
-    last = connect();
+    last = place ? connectSocket(place.port, place.host) : connectSocket(address.slice("unix:".length));
     return last;
   };
-  return http2Connection(baseUrl, address, { createConnection }, () => last !== undefined && wasSilent(last));
+  return http2Connection(baseUrl, address, { createConnection }, async (failure) =>
+    last && wasSilent(last) ? silence(address, place) : broken(failure, address),
+  );
 }
 
 /** Whether a connection that was made has ended before the server began to speak HTTP/2. */
@@ -76,13 +79,14 @@ function http2Connection(
   baseUrl: string,
   address: string,
   options: Http2Options,
-  isSilent: () => boolean = () => false,
+  lost: (failure: ConnectError) => Promise<Explanation> = async (failure) => broken(failure, address),
 ): Connection {
   const managers = Array.from({ length: CONNECTIONS }, () => new Http2SessionManager(baseUrl, undefined, options));
   const transports = managers.map((manager) => createGrpcTransport({ baseUrl, sessionManager: new Listener(manager) }));
   return {
     transport: new Pool(transports),
-    explain: (failure) => mistakeIn(failure.cause, address) ?? broken(failure, address, isSilent()),
+    explain: async (failure) =>
+      mistakeIn(failure.cause, address) ?? (isConnectionLost(failure) ? lost(failure) : undefined),
     close: () => {
       for (const manager of managers) {
         manager.abort();
@@ -91,9 +95,6 @@ function http2Connection(
   };
 }
 
-function broken(failure: ConnectError, address: string, silent: boolean): string | undefined {
-  if (!isConnectionLost(failure)) {
-    return undefined;
-  }
-  return silent ? expectsTls(address) : `the connection to ${address} broke: ${failure.rawMessage}`;
+function broken(failure: ConnectError, address: string): Explanation {
+  return passing(`the connection to ${address} broke: ${failure.rawMessage}`);
 }

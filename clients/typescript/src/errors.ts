@@ -10,6 +10,7 @@ import { ErrorReason } from "./gen/muniment/v1/error_pb.js";
 import { type BudgetExceeded, BudgetExceededSchema } from "./gen/muniment/v1/note_pb.js";
 import { type ImportProgress, ImportProgressSchema } from "./gen/muniment/v1/passage_pb.js";
 import { ConversationTaintedSchema } from "./gen/muniment/v1/session_pb.js";
+import type { Explanation } from "./mistakes.js";
 import { type Status, statusName } from "./statuses.js";
 
 const DOMAIN = "muniment.v1";
@@ -106,19 +107,23 @@ export class MunimentError extends Error {
   }
 }
 
+/** TLS is set up differently at the server: a call that fails with it is not made again. */
+export class TlsMismatch extends MunimentError {}
+
 function isKnown(name: string): name is Exclude<Reason, ""> {
   return name in ErrorReason && name !== "UNSPECIFIED";
 }
 
 /** The error of a failed call. An explanation says why it found no server. */
-export function errorOf(failure: ConnectError, explanation?: string): MunimentError {
+export function errorOf(failure: ConnectError, explanation?: Explanation): MunimentError {
   const code =
     explanation !== undefined || isConnectionLost(failure) || isBrokenOff(failure) ? Code.Unavailable : failure.code;
   const details = failure.details.map((detail) =>
     create(AnySchema, "desc" in detail ? {} : { typeUrl: `type.googleapis.com/${detail.type}`, value: detail.value }),
   );
   const requestId = failure.metadata.get(REQUEST_ID);
-  return new MunimentError(code, explanation ?? failure.rawMessage, details, {
+  const Kind = explanation?.lasts ? TlsMismatch : MunimentError;
+  return new Kind(code, explanation?.text ?? failure.rawMessage, details, {
     ...(failure.cause ? { cause: failure.cause } : {}),
     ...(requestId ? { requestId } : {}),
   });

@@ -1,6 +1,11 @@
 // Failures to connect: what is wrong, and what to do.
 
-import { TURN_ON } from "./addresses.js";
+import { once } from "node:events";
+import { connect } from "node:tls";
+import { type Place, TURN_ON } from "./addresses.js";
+
+/** For finding out whether a server speaks TLS. */
+const LONGEST_MS = 2_000;
 
 const NO_AUTHORITY = new Set([
   "CERT_SIGNATURE_FAILURE",
@@ -21,24 +26,52 @@ const NO_TLS = new Set([
   "ERR_SSL_WRONG_VERSION_NUMBER",
 ]);
 
+/** Why a call found no server. */
+export interface Explanation {
+  readonly text: string;
+  /** Whether another attempt would fail for the same reason. */
+  readonly lasts: boolean;
+}
+
 /** What Node's error about a connection to `address` means. Undefined if there is nothing to add to its message. */
-export function mistakeIn(cause: unknown, address: string): string | undefined {
+export function mistakeIn(cause: unknown, address: string): Explanation | undefined {
   if (!(cause instanceof Error && "code" in cause && typeof cause.code === "string")) {
     return undefined;
   }
   const { code } = cause;
   if (code === "ECONNREFUSED" || code === "ENOENT") {
-    return `no connection to ${address}: nothing listens there: is the server running, and is this its address?`;
+    const question = "is the server running, and is this its address?";
+    return passing(`no connection to ${address}: nothing listens there: ${question}`);
   }
   if (code === "ENOTFOUND" || code === "EAI_AGAIN") {
-    return `no connection to ${address}: its name was not found: check the address`;
+    return passing(`no connection to ${address}: its name was not found: check the address`);
   }
-  return inTls(cause, code, address);
+  const text = inTls(cause, code, address);
+  return text === undefined ? undefined : { text, lasts: true };
+}
+
+export function passing(text: string): Explanation {
+  return { text, lasts: false };
 }
 
 /** What it means that a server has closed a connection without a byte of HTTP/2. */
-export function expectsTls(address: string): string {
-  return `the server at ${address} closed the connection without an answer, as one that expects TLS does: ${TURN_ON}`;
+export async function silence(address: string, place: Place | undefined): Promise<Explanation> {
+  return place && (await speaksTls(place))
+    ? { text: `the server at ${address} expects TLS: ${TURN_ON}`, lasts: true }
+    : passing(`the server at ${address} closed the connection without an answer`);
+}
+
+/** Whether a server shakes hands. Nothing is sent to it over the connection. */
+async function speaksTls({ host, port }: Place): Promise<boolean> {
+  const socket = connect({ host, port, rejectUnauthorized: false, ALPNProtocols: ["h2"] });
+  try {
+    await once(socket, "secureConnect", { signal: AbortSignal.timeout(LONGEST_MS) });
+    return true;
+  } catch {
+    return false;
+  } finally {
+    socket.on("error", () => {}).destroy();
+  }
 }
 
 function inTls(cause: Error, code: string, address: string): string | undefined {
@@ -57,7 +90,9 @@ function inTls(cause: Error, code: string, address: string): string | undefined 
   if (code === "ERR_TLS_CERT_ALTNAME_INVALID") {
     return `the certificate of ${address} is for other names: connect to one of ${namesIn(cause)}`;
   }
-  return undefined;
+  return code.startsWith("CERT_")
+    ? `the certificate of ${address} is not accepted: give the server another one (${cause.message})`
+    : undefined;
 }
 
 /** The names in a certificate that Node has refused, which has them as `DNS:db.example, IP Address:10.0.0.1`. */

@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type DescMethod, getOption, isMessage, type Message } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
-import { MunimentError } from "./errors.js";
+import { MunimentError, TlsMismatch } from "./errors.js";
 import { SaveMemoriesRequestSchema } from "./gen/muniment/v1/memory_service_pb.js";
 import { AddNoteRequestSchema, EditNotesRequestSchema } from "./gen/muniment/v1/note_service_pb.js";
 import { StorePassageRequestSchema } from "./gen/muniment/v1/passage_service_pb.js";
@@ -40,7 +40,9 @@ export function mayRepeat(method: DescMethod, request: Message): boolean {
 
 /** Whether the same call may succeed a little later: after UNAVAILABLE, or overload that names a time. */
 export function passes(error: MunimentError): boolean {
-  return error.code === Code.Unavailable || (error.code === Code.ResourceExhausted && error.retryAfterMs !== undefined);
+  return error.code === Code.Unavailable
+    ? !(error instanceof TlsMismatch)
+    : error.code === Code.ResourceExhausted && error.retryAfterMs !== undefined;
 }
 
 /**

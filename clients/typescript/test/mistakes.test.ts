@@ -4,6 +4,7 @@ import { createSecureServer, createServer } from "node:http2";
 import { type AddressInfo, createServer as createSocketServer, type Server, type Socket } from "node:net";
 import { test } from "node:test";
 import { Code, connect, MunimentError, type TlsOptions } from "../src/index.js";
+import { mistakeIn } from "../src/mistakes.js";
 import { authority, type Pair, signed } from "./certificates.js";
 import { failureOf } from "./fake.js";
 
@@ -34,14 +35,29 @@ function overTls(pair: Pair) {
   return listening(server);
 }
 
-/** What the first call fails with. A call that is not safe to repeat is made. */
-async function mistake(address: string, tls?: TlsOptions): Promise<string> {
-  const host = connect({ address, hostKey: "s3cret", ...(tls ? { tls } : {}), retries: false });
-  const error = await failureOf(host.agents.createAgent({}));
+const DAY_MS = 86_400_000;
+
+/** What a call fails with that is retried until its deadline. With that of a day, the test would time out. */
+async function failed(address: string, timeoutMs: number, tls?: TlsOptions): Promise<MunimentError> {
+  const host = connect({ address, hostKey: "s3cret", ...(tls ? { tls } : {}), timeoutMs });
+  const error = await failureOf(host.agents.listAgents({}));
   host.disconnect();
   assert.ok(error instanceof MunimentError);
-  assert.equal(error.code, Code.Unavailable);
   assert.ok(!error.message.includes("s3cret"));
+  return error;
+}
+
+/** What a call fails with at once. */
+async function mistake(address: string, tls?: TlsOptions): Promise<string> {
+  const error = await failed(address, DAY_MS, tls);
+  assert.equal(error.message, `UNAVAILABLE: ${error.rawMessage}`);
+  return error.rawMessage;
+}
+
+/** What a call fails with after it was retried. */
+async function lastMistake(address: string, tls?: TlsOptions): Promise<string> {
+  const error = await failed(address, 500, tls);
+  assert.equal(error.code, Code.Unavailable);
   return error.rawMessage;
 }
 
@@ -49,14 +65,36 @@ test("a client without TLS at a port with TLS", async () => {
   await using server = await overTls(HERE);
   assert.equal(
     await mistake(server.address),
-    `the server at ${server.address} closed the connection without an answer, as one that expects TLS does: ` +
-      "turn TLS on by the option `tls` or MUNIMENT_TLS_CA",
+    `the server at ${server.address} expects TLS: turn TLS on by the option \`tls\` or MUNIMENT_TLS_CA`,
   );
 });
 
-test("a server that closes without a byte, as Muniment's does", async () => {
-  await using server = await listening(createSocketServer((socket) => socket.once("data", () => socket.end())));
-  assert.match(await mistake(server.address), /as one that expects TLS does/);
+test("a server that closes without a byte, as a proxy does whose server is not up yet", async () => {
+  let closed = 0;
+  const close = (socket: Socket) => {
+    closed += 1;
+    socket.end();
+  };
+  await using server = await listening(createSocketServer((socket) => socket.once("data", () => close(socket))));
+  assert.equal(
+    await lastMistake(server.address),
+    `the server at ${server.address} closed the connection without an answer`,
+  );
+  assert.ok(closed >= 3, `${closed}`); // one of the first attempt, one that asks in TLS, and more
+});
+
+test("a deadline that passes in an attempt says why the one before it failed", async () => {
+  let first = true;
+  const closeFirst = (socket: Socket) => {
+    if (first) {
+      socket.destroy();
+    }
+    first = false;
+  };
+  await using server = await listening(createSocketServer(closeFirst));
+  const error = await failed(server.address, 1_000, { ca: OURS.cert });
+  assert.equal(error.code, Code.DeadlineExceeded);
+  assert.match(error.message, /, after an attempt that failed: UNAVAILABLE: the connection to .* broke: .*TLS/);
 });
 
 test("a client with TLS at a port without", async () => {
@@ -87,6 +125,14 @@ test("a certificate for another name", async () => {
   );
 });
 
+test("a certificate that has expired, which openssl makes none of", () => {
+  const refusal = Object.assign(new Error("certificate has expired"), { code: "CERT_HAS_EXPIRED" });
+  assert.deepEqual(mistakeIn(refusal, "here:1"), {
+    text: "the certificate of here:1 is not accepted: give the server another one (certificate has expired)",
+    lasts: true,
+  });
+});
+
 test("a port where nothing listens", async () => {
   const { address } = await listening(createSocketServer()).then(async (server) => {
     await server[Symbol.asyncDispose]();
@@ -94,13 +140,13 @@ test("a port where nothing listens", async () => {
   });
   for (const place of [address, address.replace("127.0.0.1", "localhost"), "unix:/no/such.sock"]) {
     const expected = `no connection to ${place}: nothing listens there: is the server running, and is this its address?`;
-    assert.equal(await mistake(place), expected);
+    assert.equal(await lastMistake(place), expected);
   }
 });
 
 test("a host that does not exist", async () => {
   assert.equal(
-    await mistake("muniment.invalid:443", { ca: OURS.cert }),
+    await lastMistake("muniment.invalid:443", { ca: OURS.cert }),
     "no connection to muniment.invalid:443: its name was not found: check the address",
   );
 });

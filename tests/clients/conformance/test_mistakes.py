@@ -1,4 +1,4 @@
-"""A mistake in an address, or about TLS, gets a message that names it: clients with servers of ours."""
+"""A mistake in an address, or about TLS, ends a call at once, with a message that names it: with servers of ours."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from tests.support.certificates import make as make_certificate
 
 pytestmark = pytest.mark.proof
 
-_DEADLINE_MS = {"go": 6_000, "typescript": 6_000, "java": 10_000, "rust": 6_000}
-"""A call is retried until its deadline, then says why it could not be made. Java needs seconds for its first."""
-_CLIENTS = [client for client in CLIENTS if client.name in _DEADLINE_MS]
+_DEADLINE_MS = 24 * 3600 * 1000
+"""The longest. A client that retried the call would not end before the suite gives it up."""
+_CLIENTS = [client for client in CLIENTS if client.name in ("go", "typescript", "java", "rust")]
+"""Those of Python have tests of their own."""
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +43,7 @@ def client(request):
 
 def _refusal(client, environment):
     """What the client says, that cannot connect as the environment says."""
-    deadline = _DEADLINE_MS[client.name]
-    step = {"as": "host", "call": "AgentService.ListAgents", "request": {}, "deadline_ms": deadline}
+    step = {"as": "host", "call": "AgentService.ListAgents", "request": {}, "deadline_ms": _DEADLINE_MS}
     with pytest.raises(Broken) as broken:
         client.play(json.dumps({"scenarios": [{"name": "one call", "steps": [step]}]}), environment)
     return str(broken.value)
@@ -55,8 +55,7 @@ def test_plaintext_to_a_port_of_tls(client, encrypted):
 
     refusal = _refusal(client, environment)
 
-    assert f"the server at {encrypted.address} closed the connection" in refusal
-    assert "as one that expects TLS does: turn TLS on by" in refusal
+    assert f"the server at {encrypted.address} expects TLS: turn TLS on by" in refusal
 
 
 def test_tls_to_a_port_in_plaintext(client, encrypted, plaintext):

@@ -1,9 +1,16 @@
 //! Mistakes about TLS, and what a client says about them.
 
-use std::{process::Command, sync::Arc};
+use std::{
+    process::Command,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use crate::fake::{Answer, FakeServer};
-use muniment::{Certificate, ClientBuilder, ClientTlsConfig, Code, v1::GetMemoryRequest};
+use muniment::{Certificate, ClientBuilder, ClientTlsConfig, Code, Error, v1::GetMemoryRequest};
 use tokio::net::TcpListener;
 use tokio_rustls::{
     TlsAcceptor,
@@ -49,10 +56,16 @@ async fn listen(name: &str) -> (String, String) {
     (address, pem)
 }
 
-/// What a call says that cannot be made.
+const DAY: Duration = Duration::from_secs(86400);
+
+async fn error_of(builder: ClientBuilder, timeout: Duration) -> Error {
+    let client = builder.credential("ms_1").connect().unwrap().with_timeout(timeout).unwrap();
+    client.get_memory(GetMemoryRequest { key: "tea".into() }).await.unwrap_err()
+}
+
+/// What a call says that fails at once. If it were made again, the test would take a day.
 async fn message_of(builder: ClientBuilder) -> String {
-    let client = builder.credential("ms_1").connect().unwrap().without_retries();
-    let error = client.get_memory(GetMemoryRequest { key: "tea".into() }).await.unwrap_err();
+    let error = error_of(builder, DAY).await;
     assert_eq!((error.code(), error.reason()), (Code::Unavailable, None));
     error.message().to_owned()
 }
@@ -101,12 +114,53 @@ async fn plaintext_to_a_server_that_expects_tls() {
 
     let message = message_of(ClientBuilder::new(&address)).await;
 
-    let said = "closed the connection without an answer, as one that expects TLS does: turn TLS on by";
+    let said = "expects TLS: turn TLS on by";
     assert!(message.starts_with(&format!("the server at {address} {said}")), "{message}");
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there() {
-    let message = message_of(ClientBuilder::new("127.0.0.1:1")).await;
-    assert_eq!(message, "no connection to 127.0.0.1:1: Connection refused (os error 111)");
+async fn a_server_that_is_not_there_is_tried_until_the_deadline() {
+    let error = error_of(ClientBuilder::new("127.0.0.1:1"), Duration::from_millis(500)).await;
+    assert_eq!(error.code(), Code::Unavailable);
+    assert_eq!(error.message(), "no connection to 127.0.0.1:1: Connection refused (os error 111)");
+}
+
+/// As a proxy does whose server is not up yet.
+#[tokio::test]
+async fn a_server_that_closes_each_connection_is_tried_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let closed = Arc::new(AtomicUsize::new(0));
+    let count = closed.clone();
+    tokio::spawn(async move {
+        while let Ok((socket, _)) = listener.accept().await {
+            drop(socket);
+            count.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+
+    let error = error_of(ClientBuilder::new(&address), Duration::from_millis(500)).await;
+
+    assert!(error.message().starts_with(&format!("the connection to {address} broke")), "{error}");
+    // One of the first attempt, one that asks in TLS, and more.
+    assert!(closed.load(Ordering::SeqCst) >= 3);
+}
+
+#[tokio::test]
+async fn a_deadline_that_passes_in_an_attempt_says_why_the_one_before_it_failed() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    tokio::spawn(async move {
+        drop(listener.accept().await);
+        let silent = listener.accept().await;
+        std::future::pending::<()>().await;
+        drop(silent);
+    });
+
+    let builder = ClientBuilder::new(&address).tls(ClientTlsConfig::new());
+    let error = error_of(builder, Duration::from_secs(1)).await;
+
+    assert_eq!(error.code(), Code::DeadlineExceeded);
+    let said = format!("after an attempt that failed: Unavailable: no connection to {address}: ");
+    assert!(error.message().contains(&said), "{error}");
 }

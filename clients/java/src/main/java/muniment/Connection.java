@@ -4,7 +4,9 @@ import io.grpc.Grpc;
 import io.grpc.ManagedChannel;
 import io.grpc.ManagedChannelBuilder;
 import io.grpc.TlsChannelCredentials;
+import java.net.InetSocketAddress;
 import java.util.Locale;
+import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -55,6 +57,15 @@ final class Connection {
     } else if (!address.startsWith("unix:") && !address.contains("://")) {
       throw new IllegalArgumentException("an address is host:port or unix:/path");
     }
+  }
+
+  /** Where an address leads. Empty for a unix socket. */
+  static Optional<InetSocketAddress> socketAddress(String address) {
+    Matcher place = PLACE.matcher(address);
+    return place.matches()
+        ? Optional.of(
+            new InetSocketAddress(place.group("host"), Integer.parseInt(place.group("port"))))
+        : Optional.empty();
   }
 
   private static String hasScheme(String scheme, String rest) {

@@ -2,6 +2,7 @@ package muniment;
 
 import io.grpc.Status;
 import java.io.FileNotFoundException;
+import java.io.IOException;
 import java.net.ConnectException;
 import java.net.UnknownHostException;
 import java.nio.channels.ClosedChannelException;
@@ -35,9 +36,28 @@ final class Mistake {
     if (status.getCode() != Status.Code.UNAVAILABLE) {
       return status;
     }
-    Optional<String> description =
-        sent ? lost(status, target.address()) : unreached(status, target);
-    return description.map(status::withDescription).orElse(status);
+    String address = target.address();
+    if (sent) {
+      return explained(status, "the connection to " + address + " broke");
+    }
+    return mismatch(status, target)
+        .map(text -> status.withDescription(text).withCause(new Mismatch(text, status.getCause())))
+        .or(() -> network(status, address).map(status::withDescription))
+        .orElseGet(() -> explained(status, "no connection to " + address));
+  }
+
+  /** Whether another attempt would fail for the same reason. */
+  static boolean isLasting(Throwable failure) {
+    return Status.fromThrowable(failure).getCause() instanceof Mismatch;
+  }
+
+  /** TLS is set up differently at the server. */
+  private static final class Mismatch extends IOException {
+    private static final long serialVersionUID = 1L;
+
+    Mismatch(String message, Throwable cause) {
+      super(message, cause);
+    }
   }
 
   /**
@@ -58,22 +78,16 @@ final class Mistake {
     return Status.UNAVAILABLE.withDescription(CLOSED).withCause(closed.getCause());
   }
 
-  private static Optional<String> lost(Status status, String address) {
-    return vague(status, "the connection to " + address + " broke");
-  }
-
-  private static Optional<String> unreached(Status status, Pool.Target target) {
+  private static Optional<String> mismatch(Status status, Pool.Target target) {
     String address = target.address();
-    return network(status, address)
-        .or(() -> target.encrypted() ? encrypted(status, address) : plaintext(status, address))
-        .or(() -> vague(status, "no connection to " + address));
+    return target.encrypted() ? encrypted(status, address) : plaintext(status, address);
   }
 
   /** Replaces a description that says nothing by what happened and the root cause. */
-  private static Optional<String> vague(Status status, String happened) {
+  private static Status explained(Status status, String happened) {
     String description = Objects.requireNonNullElse(status.getDescription(), "");
     boolean vague = description.startsWith("io exception") || description.equals(CLOSED);
-    return vague ? Optional.of(happened + rootMessage(status)) : Optional.empty();
+    return vague ? status.withDescription(happened + rootMessage(status)) : status;
   }
 
   private static Optional<String> network(Status status, String address) {
@@ -111,12 +125,8 @@ final class Mistake {
   }
 
   private static Optional<String> plaintext(Status status, String address) {
-    return isSilent(status)
-        ? Optional.of(
-            "the server at "
-                + address
-                + " closed the connection without an answer, as one that expects TLS does: "
-                + Connection.TURN_ON)
+    return isSilent(status) && Handshake.isAnswered(address)
+        ? Optional.of("the server at " + address + " expects TLS: " + Connection.TURN_ON)
         : Optional.empty();
   }
 

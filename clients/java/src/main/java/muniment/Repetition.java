@@ -69,7 +69,7 @@ final class Repetition {
 
   /** Whether the same call may succeed a little later. */
   static boolean mayPass(MunimentException error) {
-    return error.code() == Code.UNAVAILABLE
+    return error.code() == Code.UNAVAILABLE && !Mistake.isLasting(error)
         || error.code() == Code.RESOURCE_EXHAUSTED && error.retryAfter().isPresent();
   }
 

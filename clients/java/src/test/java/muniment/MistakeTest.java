@@ -13,7 +13,9 @@ import java.net.ServerSocket;
 import java.net.Socket;
 import java.nio.channels.ClosedChannelException;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
 import muniment.v1.AgentServiceGrpc;
 import muniment.v1.ListAgentsRequest;
 import org.junit.jupiter.api.Test;
@@ -23,12 +25,15 @@ import org.junit.jupiter.api.io.TempDir;
 class MistakeTest {
   private static final Options ONCE = Options.DEFAULT.withoutRetries();
 
+  /** With retries. A test whose calls did not end at once would take too long. */
+  private static final Options AT_ONCE = Options.DEFAULT.withTimeout(Duration.ofDays(1));
+
   @TempDir private Path folder;
 
   /** What a call fails with. */
   private static String mistake(String address, Options options) {
     try (var host = HostClient.connect(address, "mk_s3cret", options)) {
-      var error = assertThrows(MunimentException.class, () -> host.createAgent(r -> {}));
+      var error = assertThrows(MunimentException.class, () -> host.getAgent(r -> r.setAgentId("ada")));
       assertEquals(Code.UNAVAILABLE, error.code());
       assertEquals("UNAVAILABLE: " + error.description(), error.getMessage());
       assertFalse(error.getMessage().contains("s3cret"));
@@ -72,20 +77,36 @@ class MistakeTest {
       assertEquals(
           "the server at "
               + server.address()
-              + " closed the connection without an answer, as one that expects TLS does:"
-              + " turn TLS on by Options.withTls or MUNIMENT_TLS_CA",
-          mistake(server.address(), ONCE));
+              + " expects TLS: turn TLS on by Options.withTls or MUNIMENT_TLS_CA",
+          mistake(server.address(), AT_ONCE));
     }
   }
 
+  /** Such as a proxy whose server is not up yet. */
   @Test
-  void aServerThatClosesWithoutAByteExpectsTls() throws Exception {
-    try (var listener = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-      Thread closer = new Thread(() -> closeFirst(listener));
+  void aServerThatClosesEachConnectionIsTriedAgain() throws Exception {
+    var closed = new AtomicInteger();
+    Thread closer;
+    try (var listener = new ServerSocket(0, 50, InetAddress.getLoopbackAddress())) {
+      closer = new Thread(() -> closeEach(listener, closed));
       closer.start();
-      String said = mistake("127.0.0.1:" + listener.getLocalPort(), ONCE);
-      assertTrue(said.contains("as one that expects TLS does"), said);
-      closer.join();
+      String address = "127.0.0.1:" + listener.getLocalPort();
+      String said = mistake(address, Options.DEFAULT.withTimeout(Duration.ofSeconds(2)));
+      assertTrue(said.startsWith("no connection to " + address), said);
+    }
+    closer.join();
+    // One of the first attempt, one that asks in TLS, and more.
+    assertTrue(closed.get() >= 3, closed.toString());
+  }
+
+  private static void closeEach(ServerSocket listener, AtomicInteger closed) {
+    while (!listener.isClosed()) {
+      try (Socket socket = listener.accept()) {
+        socket.shutdownOutput();
+        closed.incrementAndGet();
+      } catch (IOException closing) {
+        return;
+      }
     }
   }
 
@@ -121,7 +142,7 @@ class MistakeTest {
               + server.address()
               + " does not speak TLS: connect without Options.withTls and MUNIMENT_TLS_CA, which is"
               + " possible on its own machine, or give the server a certificate",
-          mistake(server.address(), ONCE.withTls(ours)));
+          mistake(server.address(), AT_ONCE.withTls(ours)));
     }
   }
 
@@ -132,7 +153,7 @@ class MistakeTest {
     Path others = certificates.authority("others");
     var here = certificates.server("here", "ours", "IP:127.0.0.1");
     try (var server = new FakeServer(0, here)) {
-      for (Options options : List.of(ONCE.withTls(others), ONCE.withTls())) {
+      for (Options options : List.of(AT_ONCE.withTls(others), AT_ONCE.withTls())) {
         assertEquals(
             "the certificate of "
                 + server.address()
@@ -153,7 +174,7 @@ class MistakeTest {
           "the certificate of "
               + server.address()
               + " is for other names: connect to one of db.example",
-          mistake(server.address(), ONCE.withTls(ours)));
+          mistake(server.address(), AT_ONCE.withTls(ours)));
     }
   }
 
