@@ -51,5 +51,8 @@ class Disk:
 
 def free_bytes(directory: Path) -> int:
     """The bytes that are free for a user other than root, as Postgres is. If *directory* is gone: where it would be."""
-    found = os.statvfs(next(path for path in (directory, *directory.absolute().parents) if path.exists()))
+    try:
+        found = os.statvfs(directory)
+    except FileNotFoundError:
+        return free_bytes(directory.absolute().parent)
     return found.f_bavail * found.f_frsize

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 from functools import cache
 from itertools import chain, pairwise
 from typing import NamedTuple
@@ -81,8 +81,10 @@ def words(text: str) -> list[tuple[str, str]]:
     """
     text = _visible(text)
     found = _tokens(text)
-    tokens = [*found, *_parts(text, found), *_joined(text)]
-    return [(one.lower(), word) for one in dict.fromkeys(tokens) for word in _folded_words(one.lower())]
+    tokens = dict.fromkeys(map(str.lower, (*found, *_parts(text, found), *_joined(text))))
+    if text.isascii():
+        return [(one, one) for one in tokens]
+    return [(one, word) for one in tokens for word in _folded_words(one)]
 
 
 def words_in_order(text: str) -> list[str]:
@@ -90,10 +92,27 @@ def words_in_order(text: str) -> list[str]:
     return [word for one in _tokens(_visible(text)) for word in _folded_words(one.lower())[:1]]
 
 
+def folded_words(text: str) -> list[str]:
+    """The words of *text*, folded, each once, in order."""
+    return list(dict.fromkeys(word for _, word in words(text)))
+
+
 def grams(text: str) -> list[str]:
     """The grams of *text* for the index, each once, in order."""
-    each_once = dict.fromkeys(word for _, word in words(text))
-    return list(dict.fromkeys(chain.from_iterable(map(grams_of, each_once))))
+    return grams_of_words(folded_words(text))
+
+
+def grams_of_words(folded: Iterable[str]) -> list[str]:
+    """The grams of some folded words, each once, in order."""
+    found = dict[str, None]()
+    for word in folded:
+        if word.isascii():  # one run: most words, and without a call for each twice as fast
+            letters = f"_{word}_"
+            for start in range(max(1, len(letters) - 3)):
+                found[letters[start : start + 4]] = None
+        else:
+            found.update(dict.fromkeys(grams_of(word)))
+    return list(found)
 
 
 def grams_of(word: str) -> list[str]:
@@ -101,8 +120,6 @@ def grams_of(word: str) -> list[str]:
 
     The last ones of a script without spaces are shorter, so that one begins at each character.
     """
-    if word.isascii():  # one run: most words, and much faster
-        return _ngrams(f"_{word}_", 4)
     return [gram for run in _runs(word) for gram in run.indexed]
 
 
@@ -190,9 +207,10 @@ def _parts(text: str, found: list[str]) -> Iterator[str]:
 
 def _joined(text: str) -> Iterator[str]:
     """Tokens as one word whose parts are separated: `get_user_by_id`, `52,000`; and dates, the year first."""
-    for compound in _COMPOUND.findall(text):
-        if len(compound) <= _MAX_COMPOUND:
-            yield re.sub(r"[\W_]", "", compound)
+    if any(sign in text for sign in "-_'’"):
+        for compound in _COMPOUND.findall(text):
+            if len(compound) <= _MAX_COMPOUND:
+                yield re.sub(r"[\W_]", "", compound)
     for number in _NUMBER.findall(text):
         yield re.sub(r"\D", "", number)
     for day, month, year in _DATE.findall(text):

@@ -13,7 +13,7 @@ from muniment_server.domain.items import ItemKind
 from muniment_server.monitor.session_scope import SessionScope, Statement
 from muniment_server.search import languages
 from muniment_server.search.chunks import chunks
-from muniment_server.search.grams import grams
+from muniment_server.search.grams import folded_words, grams, grams_of_words
 from muniment_server.search.marks import marks
 
 IndexEntry: TypeAlias = Mapping[str, object]
@@ -33,7 +33,7 @@ def entry(
     """Split *content* into chunks. Each gets a header, the words of name, author and tags; later chunks a short one."""
     header = " ".join([*_words_of_key(kind, name), *([author] if author else []), *tags])
     later = header[:_LATER_HEADER_CHARS]
-    grams_of_header = {text: grams(text) for text in (header, later)}
+    grams_of_header = {text: grams(text) for text in {header, later}}
     return {
         "name": name,
         "change_id": str(change_id),
@@ -43,13 +43,15 @@ def entry(
                 "number": number,
                 "start": chunk.start,
                 "size": chunk.size,
-                "sample": zlib.crc32(chunk.of(content).encode()) - 2**31,
+                "sample": zlib.crc32(text.encode()) - 2**31,
                 "header": own_header,
-                "marks": marks(author, chunk.of(content)) if kind is ItemKind.PASSAGE else [],
-                "grams": list(dict.fromkeys([*grams_of_header[own_header], *grams(chunk.of(content))])),
+                "marks": marks(author, text, words) if kind is ItemKind.PASSAGE else [],
+                "grams": list(dict.fromkeys([*grams_of_header[own_header], *grams_of_words(words)])),
             }
             for number, chunk in enumerate(chunks(content))
             for own_header in (later if number else header,)
+            for text in (chunk.of(content),)
+            for words in (folded_words(text),)
         ],
     }
 

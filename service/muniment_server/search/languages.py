@@ -75,6 +75,8 @@ def stop_words(text: str) -> frozenset[str]:
 
 def _script(text: str) -> str:
     """The script of most letters of *text*: the first word of their Unicode names."""
+    if text.isascii():
+        return "LATIN"
     scripts = Counter[str]()
     for character, count in Counter(text).items():
         if character.isalpha():
@@ -87,8 +89,8 @@ def _latin(text: str) -> str:
         return SIMPLE
     spelled = re.findall(r"[^\W\d_]+", text)
     votes = Counter[str]()
-    for word, count in Counter(spelled).items():
+    for word in spelled:
         for language in _LANGUAGES_OF.get(word, ()):
-            votes[language] += count
+            votes[language] += 1
     best = max(votes, key=lambda language: (votes[language], language == "english", language), default="english")
     return best if votes[best] >= min(2, len(spelled) / 4) else "english"

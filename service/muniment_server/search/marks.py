@@ -6,8 +6,9 @@ Like the scope, they begin with `@`, as no word does.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
-from muniment_server.search.grams import words
+from muniment_server.search.grams import folded_words
 
 _QUESTION = "@?"
 """The mark of a text that asks. `lexical.sql` and `semantic.sql` have it, too."""
@@ -19,11 +20,13 @@ _MAX_NAMES = 8
 """How many words of an author's name are marks: the first ones."""
 
 
-def marks(author: str | None, text: str) -> list[str]:
-    """The marks of a chunk of a passage. A text that names its author needs no mark for that: its words say so."""
-    own = {word for _, word in words(text)}
-    names = [word for _, word in words(author or "")][:_MAX_NAMES]
-    found = dict.fromkeys(author_mark(name) for name in names if name not in own)
+def marks(author: str | None, text: str, words: Collection[str]) -> list[str]:
+    """The marks of a chunk of a passage with these folded *words*.
+
+    A text that names its author needs no mark for that: its words say so.
+    """
+    names = folded_words(author)[:_MAX_NAMES] if author else []
+    found = dict.fromkeys(author_mark(name) for name in names if name not in words)
     return [*found, *([_QUESTION] if _ASKS.search(text) else [])]
 
 

@@ -471,7 +471,7 @@ def test_an_author_cannot_pose_as_a_scope(at, shared, tenant):
 
 def test_an_author_whose_whole_name_is_a_mark_poses_as_a_scope(at, shared, tenant, monkeypatch):
     """The guard, broken. It is that a mark holds one word of a name, without what separates words."""
-    monkeypatch.setattr(index, "marks", lambda author, _: [author_mark(author)] if author else [])
+    monkeypatch.setattr(index, "marks", lambda author, _text, _words: [author_mark(author)] if author else [])
 
     assert any(scopes > own for scopes, own in scopes_of_posing_authors(at, shared, tenant))
 
