@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from muniment_server.domain.budgets import Tier
@@ -89,6 +89,13 @@ class NewPassage:
     event_time: datetime | None
     """None: the time it is stored."""
     expire_time: datetime | None
+
+
+class IndexedPassage(NamedTuple):
+    """A passage to store, and what the index has of it, which takes as long to make as the passage to store."""
+
+    passage: NewPassage
+    text: index.IndexedText
 
 
 def get(scope: SessionScope, kind: ItemKind, name: str) -> Item:
@@ -291,15 +298,21 @@ def revealed(kind: ItemKind, row: Deleted) -> Classification | None:
     raise NOT_FOUND[kind]
 
 
+def indexed(passage: NewPassage) -> IndexedPassage:
+    """Prepare a passage for `store_passages`."""
+    text = index.indexed_text(ItemKind.PASSAGE, "", passage.content, author=passage.author, tags=passage.tags)
+    return IndexedPassage(passage, text)
+
+
 def store_passages(
-    scope: SessionScope, batch: Sequence[NewPassage], *, more_follow: bool = False
+    scope: SessionScope, batch: Sequence[IndexedPassage], *, more_follow: bool = False
 ) -> list[StoredPassage]:
     """Store passages in order, up to the first refused one; return one row for each. Raises QuotaExceeded.
 
     With *more_follow*, another batch comes soon, so more entries may wait to be merged into the index.
     """
-    rows = [_passage_row(scope, position, passage) for position, passage in enumerate(batch)]
-    entries = [_passage_entry(row, passage) for row, passage in zip(rows, batch, strict=True)]
+    rows = [_passage_row(scope, position, one.passage) for position, one in enumerate(batch)]
+    entries = [index.entry_of(row["name"], row["change_id"], one.text) for row, one in zip(rows, batch, strict=True)]
     require_room(scope.look_up, scope.room, ItemKind.PASSAGE, [Written(row["name"], row["content"]) for row in rows])
     change_id = scope.new_uuid()
     parameters = {"passages": json.dumps(rows, default=str), "count": len(rows), "change_id": change_id}
@@ -340,11 +353,6 @@ def _passage_row(scope: SessionScope, position: int, passage: NewPassage) -> dic
         "event_time": passage.event_time and passage.event_time.isoformat(),
         "expire_time": passage.expire_time and passage.expire_time.isoformat(),
     }
-
-
-def _passage_entry(row: Mapping[str, Any], passage: NewPassage) -> index.IndexEntry:
-    name, change_id = row["name"], row["change_id"]
-    return index.entry(ItemKind.PASSAGE, name, change_id, passage.content, author=passage.author, tags=passage.tags)
 
 
 def etag_parameters(version: Version | None) -> dict[str, object]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias
 
 import grpc
 from google.protobuf.message import Message
@@ -27,6 +27,9 @@ _NO_DEADLINE = 365 * 24 * 3600.0
 """grpc reports a number near 2**63 if the caller set no deadline."""
 _CLOSING_SECONDS = 5.0
 
+InTurn: TypeAlias = Callable[[AbstractContextManager[Any]], AbstractContextManager[Any]]
+"""Makes a scope wait for the turn of its call, if the call does not have it anyway."""
+
 
 @dataclass(slots=True)
 class Call:
@@ -40,8 +43,7 @@ class Call:
     scopes: Scopes
     token: Token | None
     """The credential as the caller sent it. None if it is missing or malformed."""
-    give_way: Callable[[], None]
-    """Lets the calls of others have their turn first."""
+    in_turn: InTurn
     request_id: str = ""
     """The id of the call in the log."""
     principal: HostIdentity | SessionIdentity | None = None
@@ -62,7 +64,7 @@ class Call:
         assert self.token is not None
         assert self.principal is not None
         level = getattr(self.request, "classification", 0)
-        return CallContext(self.scopes, self.method, self.deadline, self.token, self.principal, self.give_way, level)
+        return CallContext(self.scopes, self.method, self.deadline, self.token, self.principal, self.in_turn, level)
 
 
 class CallContext:
@@ -71,7 +73,7 @@ class CallContext:
     Neither the call itself nor grpc's context is in its reach: it can change nothing that an interceptor relies on.
     """
 
-    __slots__ = ("_deadline", "_ended", "_give_way", "_level", "_method", "_principal", "_scopes", "_token")
+    __slots__ = ("_deadline", "_ended", "_in_turn", "_level", "_method", "_principal", "_scopes", "_token")
 
     def __init__(
         self,
@@ -80,7 +82,7 @@ class CallContext:
         deadline: Deadline,
         token: Token,
         principal: HostIdentity | SessionIdentity,
-        give_way: Callable[[], None],
+        in_turn: InTurn,
         level: int,
     ) -> None:
         self._scopes = scopes
@@ -88,7 +90,7 @@ class CallContext:
         self._deadline = deadline
         self._token = token
         self._principal = principal
-        self._give_way = give_way
+        self._in_turn = in_turn
         self._level = level
         self._ended = False
 
@@ -102,18 +104,16 @@ class CallContext:
         return self._principal
 
     def session_scope(self) -> AbstractContextManager[SessionScope]:
-        """What the calling session may do. Imports of others may have their turn first."""
-        self._give_way()
-        return self._scopes.of_session(self._session(), self._method, self._deadline)
+        """What the calling session may do."""
+        return self._in_turn(self._scopes.of_session(self._session(), self._method, self._deadline))
 
     def host_scope(self) -> AbstractContextManager[HostScope]:
         """What the calling host may do."""
         return self._scopes.of_host(self._host(), self._method, self._deadline)
 
     def eraser_scope(self) -> AbstractContextManager[HostScope]:
-        """What the calling host may erase by its erasure. Calls of others may have their turn first."""
-        self._give_way()
-        return self._scopes.of_host(self._host(), self._method, self._deadline, role=roles.ERASER)
+        """What the calling host may erase by its erasure."""
+        return self._in_turn(self._scopes.of_host(self._host(), self._method, self._deadline, role=roles.ERASER))
 
     def undeleting_scope(self, session_id: SessionId) -> AbstractContextManager[SessionScope]:
         """What a session may write that the host has opened for this call, at the level that the request names.

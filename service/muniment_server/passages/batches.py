@@ -1,16 +1,21 @@
-"""How a stream of passages is divided into transactions."""
+"""How a stream of passages is divided into transactions, each prepared while the one before it is stored."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple, TypeVar
 
 from muniment_server.domain.errors import MunimentError
-from muniment_server.items.item_store import NewPassage
+from muniment_server.items import item_store
+from muniment_server.items.item_store import IndexedPassage, NewPassage
 
 _BATCH_PASSAGES = 100
 _BATCH_BYTES = 256 * 1024
 """The content of one batch, give or take a passage. A RaiseTaint of the session waits until a batch is indexed."""
+
+
+_T = TypeVar("_T")
 
 
 class Batch(NamedTuple):
@@ -19,6 +24,18 @@ class Batch(NamedTuple):
     passages: Sequence[NewPassage]
     more_follow: bool
     """Whether there is another batch of the same stream."""
+
+
+class IndexedBatch(NamedTuple):
+    """A batch to store."""
+
+    passages: Sequence[IndexedPassage]
+    more_follow: bool
+
+
+def indexed(batch: Batch) -> IndexedBatch:
+    """Prepare a batch to be stored."""
+    return IndexedBatch([item_store.indexed(passage) for passage in batch.passages], batch.more_follow)
 
 
 def batches(passages: Iterator[NewPassage]) -> Iterator[Batch]:
@@ -38,6 +55,18 @@ def batches(passages: Iterator[NewPassage]) -> Iterator[Batch]:
         raise
     if batch:
         yield Batch(batch, more_follow=False)
+
+
+def one_ahead(items: Iterator[_T]) -> Iterator[_T]:
+    """The same items, each made by another thread while the one before it is used."""
+    executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ahead")
+    try:
+        following = executor.submit(next, items, None)
+        while (item := following.result()) is not None:
+            following = executor.submit(next, items, None)
+            yield item
+    finally:
+        executor.shutdown(wait=False)  # it may wait for a message: the end of the call ends that
 
 
 def _has_id(batch: list[NewPassage], passage_id: str) -> bool:

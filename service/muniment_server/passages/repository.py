@@ -17,7 +17,7 @@ from muniment_server.items import item_store
 from muniment_server.items.item_store import NewPassage
 from muniment_server.items.rows import ListedItem, StoredPassage
 from muniment_server.monitor.session_scope import Query, SessionScope
-from muniment_server.passages.batches import Batch
+from muniment_server.passages.batches import IndexedBatch
 from muniment_server.search.search import filter_parameters
 
 _MAX_RUNS = 4
@@ -58,7 +58,7 @@ _REFUSED: Mapping[str | None, Callable[[], Refusal]] = {
 def store(scope: SessionScope, passage: NewPassage) -> StoredPassage:
     """Store one passage; return it, or the existing one if it has the same id and content. Raises PassageExists."""
     for _ in range(_MAX_RUNS):
-        (row,) = item_store.store_passages(scope, [passage])
+        (row,) = item_store.store_passages(scope, [item_store.indexed(passage)])
         match row.outcome:
             case "OK" | "EXISTS":
                 return row
@@ -69,7 +69,7 @@ def store(scope: SessionScope, passage: NewPassage) -> StoredPassage:
     raise Conflict
 
 
-def store_batch(scope: SessionScope, batch: Batch, progress: ImportProgress) -> ImportProgress:
+def store_batch(scope: SessionScope, batch: IndexedBatch, progress: ImportProgress) -> ImportProgress:
     """Store passages with different ids, in order; return how far the import has come.
 
     Raises ImportRefused, with the progress up to the refused passage. Whether those after it are stored depends on

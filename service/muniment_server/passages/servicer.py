@@ -16,7 +16,7 @@ from muniment_server.items.deleting import delete_all
 from muniment_server.items.wire import id_from_proto, joined, level_to_proto
 from muniment_server.monitor.call import CallContext
 from muniment_server.passages import repository, wire
-from muniment_server.passages.batches import Batch, batches
+from muniment_server.passages.batches import Batch, IndexedBatch, batches, indexed, one_ahead
 from muniment_server.passages.repository import ImportProgress, ImportRefused
 from muniment_server.search.search import Searcher
 
@@ -36,15 +36,17 @@ class PassageServicer(passage_service_pb2_grpc.PassageServiceServicer):
     def ImportPassages(
         self, requests: Iterator[pb.ImportPassagesRequest], context: CallContext
     ) -> pb.ImportPassagesResponse:
-        check_session(context)  # the last check of the taint: the stream is stored at this level, or not at all
+        check_session(context)  # the stream is stored at its level of now, or not at all
         progress = ImportProgress()
         try:
             for validate_only, group in groupby(requests, key=lambda request: request.validate_only):
-                for batch in batches(wire.new_passage(request.passage, within="passage.") for request in group):
-                    if validate_only:
-                        progress = progress.after(["OK"] * len(batch.passages))
-                    else:
-                        progress = _store(context, batch, progress)
+                found = batches(wire.new_passage(request.passage, within="passage.") for request in group)
+                if validate_only:
+                    for batch in found:
+                        progress = _check(context, batch, progress)
+                else:
+                    for indexed_batch in one_ahead(map(indexed, found)):
+                        progress = _store(context, indexed_batch, progress)
         except StaleSession:
             raise _with_progress(TaintChanged(), progress) from None
         except ImportRefused as refused:
@@ -96,7 +98,12 @@ class PassageServicer(passage_service_pb2_grpc.PassageServiceServicer):
         return pb.DeletePassagesResponse(deleted_count=deleted_count, more=more)
 
 
-def _store(context: CallContext, batch: Batch, progress: ImportProgress) -> ImportProgress:
+def _check(context: CallContext, batch: Batch, progress: ImportProgress) -> ImportProgress:
+    check_session(context)
+    return progress.after(["OK"] * len(batch.passages))
+
+
+def _store(context: CallContext, batch: IndexedBatch, progress: ImportProgress) -> ImportProgress:
     with context.session_scope() as scope:
         return repository.store_batch(scope, batch, progress)
 

@@ -16,6 +16,8 @@ from muniment_server.search.chunks import chunks
 from muniment_server.search.grams import folded_words, grams, grams_of_words
 from muniment_server.search.marks import marks
 
+IndexedText: TypeAlias = Mapping[str, object]
+"""What the index has of a text: its language and chunks."""
 IndexEntry: TypeAlias = Mapping[str, object]
 """The index entry of one version, as `index_items` takes it. Without chunks, the version is not indexed."""
 
@@ -30,13 +32,23 @@ _FOLD_ONCE_IN = 64
 def entry(
     kind: ItemKind, name: str, change_id: UUID, content: str, *, author: str | None = None, tags: Iterable[str] = ()
 ) -> IndexEntry:
+    """The index entry of a version with this text."""
+    return entry_of(name, change_id, indexed_text(kind, name, content, author=author, tags=tags))
+
+
+def entry_of(name: str, change_id: UUID, text: IndexedText) -> IndexEntry:
+    """The index entry of a version whose text has been indexed."""
+    return {"name": name, "change_id": str(change_id), **text}
+
+
+def indexed_text(
+    kind: ItemKind, name: str, content: str, *, author: str | None = None, tags: Iterable[str] = ()
+) -> IndexedText:
     """Split *content* into chunks. Each gets a header, the words of name, author and tags; later chunks a short one."""
     header = " ".join([*_words_of_key(kind, name), *([author] if author else []), *tags])
     later = header[:_LATER_HEADER_CHARS]
     grams_of_header = {text: grams(text) for text in {header, later}}
     return {
-        "name": name,
-        "change_id": str(change_id),
         "language": languages.stemmer(content),
         "chunks": [
             {

@@ -23,7 +23,7 @@ from muniment_server.postgres.deadline import Deadline
 from muniment_server.transport.admission.admission import Admission, Route
 from muniment_server.transport.call_log import REQUEST_ID
 from muniment_server.transport.descriptions import SERVED, Descriptions
-from muniment_server.transport.incoming import Arrivals, Incoming, Rejection, nothing
+from muniment_server.transport.incoming import Arrivals, Incoming, Rejection, in_its_turn, nothing
 from muniment_server.transport.parsing import parsed
 from muniment_server.transport.reflection import REFLECT, Reflection
 
@@ -138,7 +138,7 @@ class Dispatcher(grpc.ServerInterceptor):
         is_waited_for = context.add_callback(deadline.expire)
         if incoming is None or incoming.record is None:
             token = bearer_token(context.invocation_metadata() or ())
-            return proceed(Call(method, context, nothing, deadline, self._scopes, token, nothing))
+            return proceed(Call(method, context, nothing, deadline, self._scopes, token, in_its_turn))
         record = incoming.record
         record.begin_trace(incoming.metadata)
         call = Call(
@@ -148,7 +148,7 @@ class Dispatcher(grpc.ServerInterceptor):
             deadline,
             self._scopes,
             incoming.token,
-            incoming.give_way,
+            incoming.in_turn,
             request_id=record.request_id,
         )
         try:

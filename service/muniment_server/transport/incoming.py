@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -21,6 +22,7 @@ from grpc import _server as internals
 from grpc._cython import cygrpc  # type: ignore[attr-defined]
 
 from muniment_server.domain.tokens import Token
+from muniment_server.monitor.call import InTurn
 from muniment_server.monitor.status import status_of
 from muniment_server.postgres.driver_errors import location_of
 from muniment_server.telemetry import worker_metrics as metrics
@@ -43,14 +45,19 @@ class Rejection:
 
 
 def nothing() -> None:
-    """The next message of a call that has none, and how a call gives way that keeps its turn."""
+    """The next message of a call that has none."""
     return None
+
+
+def in_its_turn(scope: AbstractContextManager[Any]) -> AbstractContextManager[Any]:
+    """*scope* as it is: the call has its turn until it ends."""
+    return scope
 
 
 class Incoming:
     """One call, from the arrival of its headers to its end."""
 
-    __slots__ = ("_event", "_respond", "_serialize", "_state", "give_way", "next_message", "record", "token")
+    __slots__ = ("_event", "_respond", "_serialize", "_state", "in_turn", "next_message", "record", "token")
 
     def __init__(self, respond: Callable[..., None], event: Any, state: Any, serialize: _Serialize | None) -> None:
         self._respond = respond
@@ -61,8 +68,8 @@ class Incoming:
         """The credential, once it has been read."""
         self.next_message: Callable[[], bytes | None] = nothing
         """Its next message; None at the end. Waits for those of a stream; that of any other call has arrived."""
-        self.give_way: Callable[[], None] = nothing
-        """Lets the calls of others have their turn first."""
+        self.in_turn: InTurn = in_its_turn
+        """Makes a scope wait for the turn of the call."""
         self.record: CallRecord | None = None
         """Its record in the call log. None for health checks."""
 

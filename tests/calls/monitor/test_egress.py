@@ -29,6 +29,7 @@ from muniment_server.notes.wire import budget_exceeded_to_proto
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.placement import Databases
 from muniment_server.postgres.pool import SINGLE, Database
+from muniment_server.transport.incoming import in_its_turn
 from muniment_server.transport.server import SERVICES
 from tests.rpcs import RPCS
 from tests.support.statuses import details_of
@@ -215,7 +216,7 @@ def _call(principal, connection=None):
         method=GET,
         grpc_context=connection,
         receive=bytes,
-        give_way=lambda: None,
+        in_turn=in_its_turn,
         token=None,
         deadline=Deadline(),
         scopes=Scopes(Databases.of_one(database), RandomIds(), audit_reads_from=Classification.CONFIDENTIAL),

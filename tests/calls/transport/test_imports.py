@@ -556,6 +556,23 @@ def test_c04_a_raise_after_the_first_look_ends_a_stream_that_has_stored_nothing(
     assert stored(low) == stored(high) == []
 
 
+def test_a_stream_that_only_checks_ends_with_a_raise_too(stream, service):
+    """It must not answer that all of it could be stored."""
+    own = service.session(PUBLIC)
+    checked = [
+        passage_service_pb2.ImportPassagesRequest(passage=passage, validate_only=True).SerializeToString()
+        for passage in some(2)
+    ]
+    running = stream(own, checked[0])
+    wait_until_waiting(service, 1)
+    service.host().raise_taint(session_id=own.session_id, taint=INTERNAL)
+    running.send(checked[1])
+
+    with pytest.raises(grpc.RpcError) as caught:
+        running.end()
+    assert caught.value.code() is grpc.StatusCode.ABORTED
+
+
 def wait_until_waiting(service, count):
     """Until the server waits for the next message of so many streams, and has looked at their sessions."""
 
@@ -726,13 +743,13 @@ def test_c87_a_stream_that_rests_does_not_delay_another(stream, service):
 def test_an_import_gives_way_to_others_after_each_batch(stream, service, monkeypatch):
     """Even while its caller keeps sending."""
     waited = []
-    give_way = AdmittedStream._give_way
+    in_turn = AdmittedStream._in_turn
 
-    def count(self):
+    def count(self, scope):
         waited.append(self)
-        give_way(self)
+        return in_turn(self, scope)
 
-    monkeypatch.setattr(AdmittedStream, "_give_way", count)
+    monkeypatch.setattr(AdmittedStream, "_in_turn", count)
 
     assert counts(service.session(PUBLIC).import_passages(*some(350))) == (350, 0)
     assert len(waited) >= 4

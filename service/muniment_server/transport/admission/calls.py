@@ -17,8 +17,10 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from queue import SimpleQueue
+from typing import TypeVar
 
 from muniment_server.domain.errors import Overloaded, Unavailable
 from muniment_server.postgres.driver_errors import location_of
@@ -30,6 +32,7 @@ _LOG = logging.getLogger("muniment.server")
 _OVERLOADED = Rejection(Overloaded())
 _UNAVAILABLE = Rejection(Unavailable())
 _READ_AHEAD_BYTES = 256 * 1024
+_S = TypeVar("_S")
 
 
 class Admitted(Claim):
@@ -195,8 +198,8 @@ class CallPool:
 class AdmittedStream(Admitted):
     """A call with a thread of its own, since it may last long: one with a stream of messages, or an erasure.
 
-    A stream holds a turn only while there is something to store, so one that waits for its caller delays no other. An
-    erasure gives way before each batch.
+    It has a turn only in its scopes: while it stores or erases a batch. So one that waits for its caller delays no
+    other, and others have their turn after each batch.
     """
 
     __slots__ = ("_bytes", "_changed", "_has_all", "_is_receiving", "_may_run", "_messages")
@@ -213,7 +216,7 @@ class AdmittedStream(Admitted):
     def begin(self) -> None:
         """Start its thread."""
         self._call.next_message = self._next
-        self._call.give_way = self._give_way
+        self._call.in_turn = self._in_turn
         try:
             if self._shares.receive(self, 0):
                 return threading.Thread(target=self._work, name="stream", daemon=True).start()
@@ -227,43 +230,30 @@ class AdmittedStream(Admitted):
 
     def _work(self) -> None:
         try:
-            self._resume()
-            try:
-                self.run()
-            finally:
-                self._pause()
+            self.run()
         finally:
             self.finish()
 
     def _next(self) -> bytes | None:
-        """The next message, or None at the end. Gives up the turn while it waits."""
+        """The next message, or None at the end."""
         with self._changed:
             self._receive()
-            if not self._messages and not self._has_all:
-                self._pause()
-                self._changed.wait_for(lambda: self._messages or self._has_all)
+            self._changed.wait_for(lambda: self._messages or self._has_all)
             message = self._messages.popleft() if self._messages else None
             self._bytes -= len(message or b"")
             self._receive()
-        self._resume()
         return message
 
-    def _resume(self) -> None:
-        """Wait for a turn, unless there is one."""
-        if not self._may_run.is_set():
-            start(self._shares.take_turn(self, RUNNING))
-            self._may_run.wait()
-
-    def _pause(self) -> None:
-        """Give up the turn, if there is one."""
-        if self._may_run.is_set():
+    @contextmanager
+    def _in_turn(self, scope: AbstractContextManager[_S]) -> Iterator[_S]:
+        start(self._shares.take_turn(self, RUNNING))
+        self._may_run.wait()
+        try:
+            with scope as entered:
+                yield entered
+        finally:
             self._may_run.clear()
             start(self._shares.end_turn(self, RUNNING))
-
-    def _give_way(self) -> None:
-        """Give up the turn, and wait for the next one."""
-        self._pause()
-        self._resume()
 
     def _receive(self) -> None:
         if not self._is_receiving and not self._has_all and self._bytes < _READ_AHEAD_BYTES:
