@@ -3,8 +3,9 @@
  *
  * An item is a keyed memory of the session's agent: its key is the namespace and the key
  * (`muniment:langgraph/users.42/theme` for `["users", "42"]` and `"theme"`), its content the value as JSON, its tags the
- * namespace and all its parents. The store of the Python client has the same items. Other memories of the agent are
- * neither seen nor changed, and a model cannot save one that is an item: `muniment:` is refused to its tools.
+ * namespace and all its parents. The store of the Python client has the same items. A model cannot save a memory that is
+ * an item: `muniment:` is refused to its tools. Other memories of the agent are never changed, and are shown only under
+ * a namespace that you name: see {@link StoreOptions}.
  *
  * It does what `BaseStore` documents, and what InMemoryStore does where that is silent, except for this:
  *
@@ -53,6 +54,7 @@ import { jsonOf } from "./json.js";
 import { keyOf, pathOf, prefixOf, TAG, tagOf, tagsOf } from "./langgraph-names.js";
 import { pages } from "./pages.js";
 import { requireSession } from "./require-session.js";
+import { sourceOf } from "./reserved.js";
 import type { SessionClient } from "./session.js";
 
 const MAX_PAGE_SIZE = 250;
@@ -60,14 +62,29 @@ const MAX_RESULTS = 100;
 const MAX_QUERY_CHARS = 1024;
 const DEFAULT_LIMIT = 10;
 
+/** What a store shows besides its items. */
+export interface StoreOptions {
+  /**
+   * A namespace under which the store shows what is no item of it: plain memories, files, and what other adapters
+   * stored. Their keys are those of the memories, and their values have the `content` and, as `source`, who stored it,
+   * such as `memory` or `files`. They can be found, listed and read; a put there is refused.
+   */
+  readonly others?: readonly string[];
+}
+
 /** A store for one session: the items of its agent, up to the session's taint. It does not close the session. */
 export class MunimentStore extends BaseStore {
   readonly #session: SessionClient;
+  readonly #others: readonly string[] | undefined;
 
-  constructor(session: SessionClient) {
+  constructor(session: SessionClient, { others }: StoreOptions = {}) {
     super();
+    if (others?.length === 0) {
+      throw new TypeError('others needs a namespace of its own, such as ["others"]');
+    }
     requireSession(session);
     this.#session = session;
+    this.#others = others;
   }
 
   /** Execute all reads, then the last write of each item. */
@@ -80,6 +97,7 @@ export class MunimentStore extends BaseStore {
       }
       if ("value" in operation) {
         requireNoIndex(operation);
+        this.#requireOwn(operation.namespace);
         puts.set(keyOf(operation.namespace, operation.key), operation);
         results.push(null);
       } else {
@@ -98,15 +116,33 @@ export class MunimentStore extends BaseStore {
   }
 
   async #get({ namespace, key }: GetOperation): Promise<Item | null> {
+    const isOther = this.#others !== undefined && isEqual(namespace, this.#others);
     try {
-      const { memory } = await this.#session.memories.getMemory({ key: keyOf(namespace, key) });
-      return (memory && itemOf(memory)) ?? null;
+      const { memory } = await this.#session.memories.getMemory({ key: isOther ? key : keyOf(namespace, key) });
+      const item = memory && this.#itemOf(memory);
+      return item && isEqual(item.namespace, namespace) ? item : null;
     } catch (error) {
       if (isMissing(error)) {
         return null;
       }
       throw error;
     }
+  }
+
+  #requireOwn(namespace: readonly string[]): void {
+    if (this.#others !== undefined && begins(namespace, this.#others)) {
+      throw new Error("what is under `others` can only be read: save it with the client");
+    }
+  }
+
+  /** The item that a memory stores. Otherwise the memory itself, if the store shows others. */
+  #itemOf(memory: Memory): Item | undefined {
+    const item = itemOf(memory);
+    if (item !== undefined || this.#others === undefined) {
+      return item;
+    }
+    const { key, content } = memory;
+    return { namespace: [...this.#others], key, value: { content, source: sourceOf(key) }, ...timesOf(memory) };
   }
 
   /** Delete what has no value, and save the rest, once all values are JSON: that may fail. */
@@ -141,25 +177,38 @@ export class MunimentStore extends BaseStore {
     const passes = filterOf(operation.filter ?? {});
     const found = query === "" ? await this.#listed(prefix) : await this.#found(query, prefix);
     return found
-      .filter((item) => prefix.every((label, depth) => item.namespace[depth] === label))
+      .filter((item) => begins(item.namespace, prefix))
       .filter((item) => passes(item.value))
       .slice(offset, offset + limit);
   }
 
   async #found(query: string, prefix: string[]): Promise<SearchItem[]> {
-    const tags = [tagOf(prefix)];
-    const request = { query, tags, keyPrefix: prefixOf(prefix), maxResults: MAX_RESULTS };
-    const { results } = await this.#session.memories.searchMemories(request);
+    // Scores compare within one response only, so one search finds both.
+    const filter = this.#showsOthers(prefix) ? {} : { tags: [tagOf(prefix)], keyPrefix: prefixOf(prefix) };
+    const { results } = await this.#session.memories.searchMemories({ query, ...filter, maxResults: MAX_RESULTS });
     return results.flatMap(({ memory, score }) => {
-      const item = memory && itemOf(memory);
+      const item = memory && this.#itemOf(memory);
       return item ? [{ ...item, score }] : [];
     });
   }
 
   async #listed(prefix: string[]): Promise<SearchItem[]> {
-    const request = { tag: tagOf(prefix), keyPrefix: prefixOf(prefix), pageSize: MAX_PAGE_SIZE };
+    const items = await this.#memories({ tag: tagOf(prefix), keyPrefix: prefixOf(prefix) });
+    const others = this.#showsOthers(prefix) ? await this.#memories({}) : [];
+    return [
+      ...items.flatMap((memory) => itemOf(memory) ?? []),
+      ...others.flatMap((memory) => (itemOf(memory) ? [] : (this.#itemOf(memory) ?? []))),
+    ];
+  }
+
+  async #memories(filter: { tag?: string; keyPrefix?: string }): Promise<Memory[]> {
+    const request = { ...filter, pageSize: MAX_PAGE_SIZE };
     const all = await pages(this.#session.memories.listMemories, request).all({ restartOnTaintChange: true });
-    return all.flatMap((page) => page.memories.flatMap((memory) => itemOf(memory) ?? []));
+    return all.flatMap((page) => page.memories);
+  }
+
+  #showsOthers(prefix: readonly string[]): boolean {
+    return this.#others !== undefined && begins(this.#others, prefix);
   }
 
   async #listNamespaces(operation: ListNamespacesOperation): Promise<string[][]> {
@@ -216,7 +265,8 @@ function isMissing(error: unknown): boolean {
 }
 
 /** The item that a memory stores. Undefined if no store wrote it. */
-function itemOf({ key: whole, content, tags, createTime, updateTime }: Memory): Item | undefined {
+function itemOf(memory: Memory): Item | undefined {
+  const { key: whole, content, tags } = memory;
   const [, path, name, ...rest] = whole.split("/");
   if (path === undefined || name === undefined || rest.length > 0 || !tags.includes(TAG)) {
     return undefined;
@@ -227,11 +277,23 @@ function itemOf({ key: whole, content, tags, createTime, updateTime }: Memory): 
     if (keyOf(namespace, key) !== whole || typeof value !== "object" || value === null || Array.isArray(value)) {
       return undefined;
     }
-    const [createdAt, updatedAt] = [createTime, updateTime].map((time) => (time ? timestampDate(time) : new Date(0)));
-    return { namespace, key, value, createdAt: createdAt as Date, updatedAt: updatedAt as Date };
+    return { namespace, key, value, ...timesOf(memory) };
   } catch {
     return undefined;
   }
+}
+
+function timesOf({ createTime, updateTime }: Memory): { createdAt: Date; updatedAt: Date } {
+  const [createdAt, updatedAt] = [createTime, updateTime].map((time) => (time ? timestampDate(time) : new Date(0)));
+  return { createdAt: createdAt as Date, updatedAt: updatedAt as Date };
+}
+
+function begins(namespace: readonly string[], prefix: readonly string[]): boolean {
+  return prefix.every((label, depth) => namespace[depth] === label);
+}
+
+function isEqual(one: readonly string[], other: readonly string[]): boolean {
+  return one.length === other.length && begins(one, other);
 }
 
 /** Whether a namespace begins or ends as a condition says. A `*` matches any one label. */

@@ -14,6 +14,7 @@ from muniment.files import FileView
 from muniment.langgraph import MunimentStore
 from muniment.openai_agents import MunimentSession
 from muniment.pydantic_ai import MunimentMemoryStore
+from muniment.searching import search_tool
 from tests.support.examples import TOKEN
 
 with warnings.catch_warnings():
@@ -23,6 +24,7 @@ with warnings.catch_warnings():
 ADAPTERS: dict[str, Callable[[Any], object]] = {
     "files": FileView,
     "langgraph": MunimentStore,
+    "search": search_tool,
     "anthropic": MunimentMemoryTool,
     "anthropic, asyncio": MunimentAsyncMemoryTool,
     "pydantic_ai": MunimentMemoryStore,

@@ -47,6 +47,16 @@ def test_memories_as_files(service, monkeypatch, capsys):
     assert capsys.readouterr().out == shown
 
 
+def test_a_search_for_any_framework(service, monkeypatch, capsys):
+    monkeypatch.setenv("MUNIMENT_ADDRESS", service.address)
+    monkeypatch.setenv("MUNIMENT_HOST_KEY", service.host().token)
+    (shown,) = re.findall(r"^```text\n(.*?)^```", section("Search, for any framework"), re.DOTALL | re.MULTILINE)
+
+    run("Search, for any framework")
+
+    assert capsys.readouterr().out == shown
+
+
 def test_anthropics_memory_tool(opened):
     session, asked = opened(INTERNAL), []
     command = {"command": "create", "path": "/memories/tea.md", "file_text": "Assam"}

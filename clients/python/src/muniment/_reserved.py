@@ -6,7 +6,9 @@ An adapter cannot tell by its content whether it stored an item. So it finds its
 
 from __future__ import annotations
 
+import re
 import unicodedata
+from collections.abc import Iterable
 
 RESERVED = "muniment:"
 
@@ -14,3 +16,9 @@ RESERVED = "muniment:"
 def is_reserved(name: str) -> bool:
     """Whether *name*, as a server stores it, begins with `RESERVED`: keys and tags are in NFC, and tags are trimmed."""
     return unicodedata.normalize("NFC", name).strip().startswith(RESERVED)
+
+
+def source_of(names: Iterable[str], default: str) -> str:
+    """The adapter that stored an item of these *names*, a key or tags, such as `files`; or the *default*."""
+    reserved = (name.removeprefix(RESERVED) for name in names if is_reserved(name))
+    return next((re.split("[:/#]", name)[0] for name in reserved), default)

@@ -2,8 +2,9 @@
 
 `MunimentStore` is a `langgraph.store.base.BaseStore`. An item is a keyed memory of the session's agent: its key is the
 namespace and the key (`muniment:langgraph/users.42/theme` for `("users", "42")` and `"theme"`), its content the value
-as JSON, its tags the namespace and all its parents, by which the server filters a search. The store neither sees nor
-changes other memories of the agent, and a model cannot save one that is an item: `muniment:` is refused to its tools.
+as JSON, its tags the namespace and all its parents, by which the server filters a search. A model cannot save a memory
+that is an item: `muniment:` is refused to its tools. The store never changes other memories of the agent, and it shows
+them only under a namespace that you name: see `MunimentStore`.
 
 It behaves like LangGraph's own stores, except for this:
 
@@ -68,6 +69,7 @@ from muniment._json import json_text, object_of
 from muniment._langgraph_filter import passes, require_filter
 from muniment._langgraph_names import TAG, Namespace, key_of, namespace_of, prefix_of, tag_of, tags_of, unescaped
 from muniment._listing import undisturbed
+from muniment._reserved import source_of
 from muniment.errors import MemoryNotFound
 from muniment.session import SessionClient
 from muniment.values import Memory, NewMemory
@@ -82,28 +84,37 @@ class MunimentStore(BaseStore):
 
     It does not close the session. Safe to use from several threads. Raises errors of `muniment.errors`, and LangGraph's
     `InvalidNamespaceError`. *ttl* may have a `default_ttl`, in minutes.
+
+    *others* is a namespace under which the store shows what is no item of it: plain memories, files, and what other
+    adapters stored. Their keys are those of the memories, and their values have the `content` and, as `source`, who
+    stored it, such as `memory` or `files`. They can be found, listed and read; a put there raises ValueError.
     """
 
-    __slots__ = ("_session", "ttl_config")
+    __slots__ = ("_others", "_session", "ttl_config")
 
     supports_ttl = True
 
-    def __init__(self, session: SessionClient, *, ttl: TTLConfig | None = None) -> None:
+    def __init__(
+        self, session: SessionClient, *, ttl: TTLConfig | None = None, others: Namespace | None = None
+    ) -> None:
         if ttl and ttl.get("refresh_on_read"):
             raise ValueError("refresh_on_read is not supported: reading does not extend the ttl of an item")
+        if others is not None and not others:
+            raise ValueError("others needs a namespace of its own, such as ('others',)")
         require_blocking(session)
         self._session = session
+        self._others = others
         self.ttl_config = ttl
 
     @classmethod
     @contextmanager
-    def from_env(cls, *, ttl: TTLConfig | None = None) -> Iterator[Self]:
+    def from_env(cls, *, ttl: TTLConfig | None = None, others: Namespace | None = None) -> Iterator[Self]:
         """A store for the session of MUNIMENT_ADDRESS, MUNIMENT_TOKEN and MUNIMENT_TLS_CA, as a context manager.
 
         At the end it closes the connection, and leaves the session open. ValueError: the variables are incomplete.
         """
         with connect_session() as session:
-            yield cls(session, ttl=ttl)
+            yield cls(session, ttl=ttl, others=others)
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Execute all reads, then the last write of each item."""
@@ -114,6 +125,7 @@ class MunimentStore(BaseStore):
             _require_page(op)
             if isinstance(op, PutOp):
                 _require_no_index(op)
+                self._require_own(op.namespace)
                 puts[op.namespace, op.key] = op
                 results.append(None)
             else:
@@ -139,11 +151,28 @@ class MunimentStore(BaseStore):
         raise ValueError(f"Unknown operation type: {type(op)}")
 
     def _get(self, op: GetOp) -> Item | None:
+        key = op.key if op.namespace == self._others else key_of(op.namespace, op.key)
         try:
-            fields = _fields(self._session.get_memory(key_of(op.namespace, op.key)))
+            fields = self._fields(self._session.get_memory(key))
         except MemoryNotFound:
             return None
-        return None if fields is None else Item(**fields)
+        return None if fields is None or fields["namespace"] != op.namespace else Item(**fields)
+
+    def _require_own(self, namespace: Namespace) -> None:
+        if self._others is not None and namespace[: len(self._others)] == self._others:
+            raise ValueError("what is under `others` can only be read: save it with the client")
+
+    def _shows_others(self, prefix: Namespace) -> bool:
+        """Whether the namespaces with *prefix* include that of the other memories."""
+        return self._others is not None and self._others[: len(prefix)] == prefix
+
+    def _fields(self, memory: Memory) -> _Fields | None:
+        """The fields of an item, or of another memory if the store shows these."""
+        item = _fields(memory)
+        if item is not None or self._others is None:
+            return item
+        value = {"content": memory.content, "source": source_of([memory.key], "memory")}
+        return _with_times(memory, self._others, memory.key, value)
 
     def _write(self, puts: Iterable[PutOp]) -> None:
         """Delete the items without a value and save the rest. All are first converted to JSON, since that may fail."""
@@ -168,18 +197,25 @@ class MunimentStore(BaseStore):
         return undisturbed(lambda: _part(self._listed(op.namespace_prefix), op))
 
     def _found(self, query: str, op: SearchOp) -> Iterator[SearchItem]:
-        tag = tag_of(op.namespace_prefix)
-        prefix = prefix_of(op.namespace_prefix)
-        for result in self._session.search_memories(query, tags=[tag], key_prefix=prefix, max_results=MAX_RESULTS):
-            if (fields := _fields(result.memory)) is not None:
+        # Scores compare within one response only, so one search finds both.
+        everything = self._shows_others(op.namespace_prefix)
+        tags = () if everything else (tag_of(op.namespace_prefix),)
+        prefix = None if everything else prefix_of(op.namespace_prefix)
+        for result in self._session.search_memories(query, tags=tags, key_prefix=prefix, max_results=MAX_RESULTS):
+            if (fields := self._fields(result.memory)) is not None:
                 yield SearchItem(**fields, score=result.score)
 
     def _listed(self, prefix: Namespace) -> Iterator[SearchItem]:
+        """The items by namespace and key, then the other memories by key."""
         for memory in self._session.list_memories(
             tag_of(prefix), key_prefix=prefix_of(prefix), page_size=MAX_PAGE_SIZE
         ):
             if (fields := _fields(memory)) is not None:
                 yield SearchItem(**fields)
+        if self._shows_others(prefix):
+            for memory in self._session.list_memories(page_size=MAX_PAGE_SIZE):
+                if _fields(memory) is None and (fields := self._fields(memory)) is not None:
+                    yield SearchItem(**fields)
 
     def _list_namespaces(self, op: ListNamespacesOp) -> list[Namespace]:
         conditions = op.match_conditions or ()
@@ -262,6 +298,10 @@ def _fields(memory: Memory) -> _Fields | None:
     value = object_of(memory.content)
     if TAG not in memory.tags or key_of(namespace, key) != memory.key or value is None:
         return None
+    return _with_times(memory, namespace, key, value)
+
+
+def _with_times(memory: Memory, namespace: Namespace, key: str, value: dict[str, Any]) -> _Fields:
     return _Fields(
         namespace=namespace, key=key, value=value, created_at=memory.create_time, updated_at=memory.update_time
     )

@@ -133,3 +133,34 @@ test("batches, searches, and what is refused", async () => {
 test("the example of LangGraph", async () => {
   assert.deepEqual(await remember(await (await someone())(PUBLIC)), ["theme"]);
 });
+
+test("it shows other memories under a namespace that the caller names, and who stored them", async () => {
+  const openedAt = await someone();
+  const session = await openedAt(CONFIDENTIAL);
+  const [others, files, unseen] = [["others"], "muniment:files/trips/graz.md", new MunimentStore(session)];
+  await session.memories.saveMemories({
+    memories: [
+      { key: "fact/tea", content: "She likes tea." },
+      { key: files, content: "A house of tea." },
+    ],
+  });
+  await unseen.put(WHERE, "drinks", { text: "tea in the morning" });
+  const store = new MunimentStore(session, { others });
+  for (const query of ["tea", undefined]) {
+    const found = await store.search([], query === undefined ? {} : { query });
+    assert.deepEqual(found.map(({ namespace, key, value }) => [...namespace, key, value.source]).sort(), [
+      ["others", "fact/tea", "memory"],
+      ["others", files, "files"],
+      [...WHERE, "drinks", undefined],
+    ]);
+    assert.deepEqual((await store.search(others, query === undefined ? {} : { query })).length, 2);
+    assert.deepEqual((await unseen.search([], query === undefined ? {} : { query })).length, 1);
+  }
+  assert.deepEqual((await store.get(others, "fact/tea"))?.value, { content: "She likes tea.", source: "memory" });
+  assert.equal(await store.get(others, "muniment:langgraph/users.42/drinks"), null);
+  assert.deepEqual(await store.listNamespaces(), [others, WHERE]);
+  await assert.rejects(store.put(others, "fact/tea", {}), /only be read/);
+  await assert.rejects(store.delete([...others, "below"], "x"), /only be read/);
+  assert.deepEqual(await new MunimentStore(await openedAt(PUBLIC), { others }).search([]), []);
+  assert.throws(() => new MunimentStore(session, { others: [] }), /namespace of its own/);
+});
