@@ -1,14 +1,18 @@
-"""The Python of READMEs and of the tour passes a strict type checker, as it would in a reader's editor."""
+"""The Python of READMEs and of the tour passes mypy and Pyright, both strict, as it would in a reader's editor."""
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.clients.conformance.toolchains import not_run
 from tests.schema.contract.test_packages_in_documents import documents
 from tests.tools.tour.readme import ROOT
 
@@ -17,10 +21,16 @@ _IMPORTS_OURS = re.compile(r"^(?:from|import) muniment", re.MULTILINE)
 _BEFORE_FRAGMENTS = """\
 import muniment
 from muniment.langgraph import MunimentStore
-session: muniment.SessionClient
-key: str
+session = muniment.connect_session()
+key = input()
+_ = MunimentStore
 """
 """What a block that imports nothing of ours takes from the text around it."""
+_IMPORT = re.compile(r"^(?:from|import) ([\w.]+)", re.MULTILINE)
+_PYRIGHT = ROOT / "clients/typescript/node_modules/pyright/index.js"
+"""Installed there, since npm has it."""
+_WITHOUT_FRAMEWORK = "# pyright: basic, reportMissingImports=false\n"
+"""Before a block for a framework that cannot be installed beside the server: nothing is known of its types."""
 
 
 def programs() -> dict[str, str]:
@@ -57,6 +67,34 @@ def complaints(modules: dict[str, str], folder: Path) -> str:
     return "" if done.returncode == 0 else done.stdout
 
 
+def complaints_of_pyright(modules: dict[str, str], folder: Path) -> str:
+    """What Pyright says of modules when it is strict."""
+    node = shutil.which("node")
+    if node is None or not _PYRIGHT.exists():
+        not_run("PYRIGHT", "there is no Node.js, or `make build-typescript` was never run")
+        return ""
+    for name, text in modules.items():
+        (folder / f"{name}.py").write_text(text if _has_frameworks(text) else _WITHOUT_FRAMEWORK + text, "utf-8")
+    sources = [str(ROOT / "clients/python/src"), str(ROOT / "service")]
+    (folder / "pyrightconfig.json").write_text(json.dumps({"typeCheckingMode": "strict", "extraPaths": sources}))
+    done = subprocess.run(
+        [node, _PYRIGHT, "--pythonpath", sys.executable, "-p", folder], capture_output=True, text=True, check=False
+    )
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    return "" if done.returncode == 0 else done.stdout
+
+
+def _has_frameworks(text: str) -> bool:
+    return all(map(_is_installed, _IMPORT.findall(text)))
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # the package above it is not installed
+        return False
+
+
 @pytest.mark.proof
 def test_every_block_of_python_passes_mypy(tmp_path):
     modules = programs()
@@ -69,3 +107,15 @@ def test_a_block_that_uses_a_host_as_a_session_does_not(tmp_path):
     planted = "import muniment\n\nwith muniment.connect_host() as host:\n    host.save_memory('tea', 'Assam')\n"
 
     assert 'has no attribute "save_memory"' in complaints({"planted": planted}, tmp_path)
+
+
+@pytest.mark.proof
+def test_every_block_of_python_passes_pyright(tmp_path):
+    assert complaints_of_pyright(programs(), tmp_path) == ""
+
+
+@pytest.mark.proof
+def test_pyright_sees_a_block_that_uses_a_host_as_a_session(tmp_path):
+    planted = "import muniment\n\nwith muniment.connect_host() as host:\n    host.save_memory('tea', 'Assam')\n"
+
+    assert 'Cannot access attribute "save_memory"' in complaints_of_pyright({"planted": planted}, tmp_path)
