@@ -4,7 +4,7 @@
  * Its key reaches PUBLIC only. Each line of the standard input is a message in the conversation.
  */
 import { createInterface } from "node:readline/promises";
-import { Classification, type Conversation, connect, MunimentError } from "muniment";
+import { Classification, type Conversation, connectHost, MunimentError } from "muniment";
 
 const LEDGER = "240 euros since May";
 
@@ -44,8 +44,7 @@ async function model(_prompt: string, message: string, tools: Tools): Promise<st
 }
 
 async function main(agentId: string, conversationId: string): Promise<void> {
-  const { MUNIMENT_ADDRESS: address = "", MUNIMENT_HOST_KEY: hostKey = "" } = process.env;
-  const host = connect({ address, hostKey });
+  const host = connectHost();
   await using conversation = await host.conversation(agentId, conversationId);
   const tools = new Tools(conversation);
   for await (const message of createInterface({ input: process.stdin })) {

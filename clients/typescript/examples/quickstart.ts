@@ -1,7 +1,6 @@
-import { Classification, connect } from "muniment";
+import { Classification, connectHost } from "muniment";
 
-const { MUNIMENT_ADDRESS: address = "", MUNIMENT_HOST_KEY: hostKey = "" } = process.env;
-const host = connect({ address, hostKey });
+const host = connectHost();
 const { agent } = await host.agents.createAgent({ displayName: "Ada" });
 await using session = await host.openSession({ agentId: agent?.agentId ?? "", taint: Classification.PUBLIC });
 await session.memories.saveMemory({ key: "tea", content: "Assam, no sugar", tags: ["taste"] });

@@ -2,10 +2,13 @@
 
 import { readFileSync } from "node:fs";
 import { Calls } from "./calls.js";
-import { openConnection, type TlsOptions } from "./connection.js";
+import { type Connection, openConnection, type TlsOptions } from "./connection.js";
 import { fixed } from "./credentials.js";
 import { HostClient } from "./host.js";
 import { SessionClient } from "./session.js";
+
+const ONE_CREDENTIAL =
+  "exactly one credential is needed: give a host key or a session's token, or set MUNIMENT_HOST_KEY or MUNIMENT_TOKEN and leave out the address too";
 
 /** Where the server is, who calls, and how. */
 export interface ClientOptions {
@@ -37,10 +40,9 @@ export interface ClientOptions {
 }
 
 interface Settings {
-  readonly address: string;
-  readonly hostKey: string;
-  readonly token: string;
-  readonly tls: boolean | TlsOptions;
+  readonly address?: string | undefined;
+  readonly credential?: string | undefined;
+  readonly tls?: boolean | TlsOptions | undefined;
 }
 
 /**
@@ -57,36 +59,65 @@ export function connect(options: ClientOptions & { readonly address: string; rea
 export function connect(options: ClientOptions & { readonly address: string; readonly token: string }): SessionClient;
 export function connect(options?: ClientOptions): HostClient | SessionClient;
 export function connect(options: ClientOptions = {}): HostClient | SessionClient {
-  const { timeoutMs = 10_000, retries = true } = options;
-  const { address, hostKey, token, tls } = settings(options);
-  const connection = openConnection(address, tls);
-  const calls = new Calls(connection, fixed(hostKey || token), { timeoutMs, retries });
-  return hostKey ? new HostClient(calls, connection) : new SessionClient(calls, connection);
+  const { address, hostKey, token } = options;
+  const isGiven = address !== undefined || hostKey !== undefined || token !== undefined;
+  const host = isGiven ? hostKey : variable("MUNIMENT_HOST_KEY");
+  const session = isGiven ? token : variable("MUNIMENT_TOKEN");
+  if (!(host || session) || (isGiven && host && session)) {
+    throw new TypeError(ONE_CREDENTIAL);
+  }
+  // A program that has both set is a host that has opened a session.
+  return host ? connectHost(options) : connectSession(options);
 }
 
-function settings(options: ClientOptions): Settings {
-  const given = options.address !== undefined || options.hostKey !== undefined || options.token !== undefined;
-  const { address = "", hostKey = "", token = "", tls = false } = given ? options : environment(options);
+/**
+ * A client for the holder of a host key: as `connect`, but a session's token in the environment is ignored.
+ *
+ * @throws as `connect` does.
+ */
+export function connectHost({ hostKey, ...options }: Omit<ClientOptions, "token"> = {}): HostClient {
+  return new HostClient(...opened(options, hostKey, "MUNIMENT_HOST_KEY"));
+}
+
+/**
+ * A client for the holder of a session's token: as `connect`, but a host key in the environment is ignored.
+ *
+ * @throws as `connect` does.
+ */
+export function connectSession({ token, ...options }: Omit<ClientOptions, "hostKey"> = {}): SessionClient {
+  return new SessionClient(...opened(options, token, "MUNIMENT_TOKEN"));
+}
+
+function opened(options: ClientOptions, given: string | undefined, name: string): [Calls, Connection] {
+  const { timeoutMs = 10_000, retries = true } = options;
+  const {
+    address,
+    credential,
+    tls = false,
+  }: Settings = options.address === undefined && given === undefined
+    ? environment(options, name)
+    : { ...options, credential: given };
   if (!address) {
     throw new TypeError("an address is needed: give one, or set MUNIMENT_ADDRESS and leave out the credential too");
   }
-  if (Boolean(hostKey) === Boolean(token)) {
-    throw new TypeError(
-      "exactly one credential is needed: give a host key or a session's token, or set MUNIMENT_HOST_KEY or MUNIMENT_TOKEN and leave out the address too",
-    );
+  if (!credential) {
+    throw new TypeError(`a credential is needed: give one, or set ${name} and leave out the address too`);
   }
-  return { address, hostKey, token, tls };
+  const connection = openConnection(address, tls);
+  return [new Calls(connection, fixed(credential), { timeoutMs, retries }), connection];
 }
 
-function environment(options: ClientOptions): ClientOptions {
-  const ca = process.env.MUNIMENT_TLS_CA?.trim();
-  const hostKey = process.env.MUNIMENT_HOST_KEY?.trim();
+function environment(options: ClientOptions, name: string): Settings {
+  const ca = variable("MUNIMENT_TLS_CA");
   return {
     tls: options.tls ?? (ca ? { ca: authority(ca) } : undefined),
-    address: process.env.MUNIMENT_ADDRESS?.trim(),
-    // A program that has both set is a host that has opened a session.
-    ...(hostKey ? { hostKey } : { token: process.env.MUNIMENT_TOKEN?.trim() }),
+    address: variable("MUNIMENT_ADDRESS"),
+    credential: variable(name),
   };
+}
+
+function variable(name: string): string | undefined {
+  return process.env[name]?.trim();
 }
 
 function authority(file: string): Buffer {

@@ -5,7 +5,7 @@
  */
 
 export { type CallOptions, Code } from "@connectrpc/connect";
-export { type ClientOptions, connect } from "./connect.js";
+export { type ClientOptions, connect, connectHost, connectSession } from "./connect.js";
 export type { TlsOptions } from "./connection.js";
 export { Conversation, type ConversationOptions } from "./conversation.js";
 export type { Violation } from "./details.js";

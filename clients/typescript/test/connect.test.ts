@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { inspect } from "node:util";
-import { connect, HostClient, SessionClient } from "../src/index.js";
+import { connect, connectHost, connectSession, HostClient, SessionClient } from "../src/index.js";
 
 const VARIABLES = ["MUNIMENT_ADDRESS", "MUNIMENT_HOST_KEY", "MUNIMENT_TOKEN", "MUNIMENT_TLS_CA"];
 
@@ -99,6 +99,19 @@ test("the environment serves when neither address nor credential is given", () =
 test("with both credentials in the environment the host key is taken", () => {
   const both = { MUNIMENT_ADDRESS: "localhost:1", MUNIMENT_HOST_KEY: "h", MUNIMENT_TOKEN: "t" };
   assert.ok(withEnvironment(both, () => connect()) instanceof HostClient);
+});
+
+test("a function for each kind of client ignores the other's credential", () => {
+  const both = { MUNIMENT_ADDRESS: "localhost:1", MUNIMENT_HOST_KEY: "h", MUNIMENT_TOKEN: "t" };
+  const host: HostClient = withEnvironment(both, () => connectHost());
+  const session: SessionClient = withEnvironment(both, () => connectSession({ timeoutMs: 5 }));
+  assert.ok(host instanceof HostClient);
+  assert.equal(session.token, "t");
+  const { MUNIMENT_HOST_KEY: _, ...noKey } = both;
+  assert.throws(() => withEnvironment(noKey, () => connectHost()), /set MUNIMENT_HOST_KEY and leave out the address/);
+  assert.throws(() => withEnvironment({ ...both, MUNIMENT_TOKEN: "" }, () => connectSession()), /set MUNIMENT_TOKEN/);
+  assert.throws(() => withEnvironment(both, () => connectSession({ address: "localhost:2" })), /credential is needed/);
+  assert.equal(connectSession({ address: "localhost:2", token: "given" }).token, "given");
 });
 
 test("the environment may name an authority", () => {

@@ -33,7 +33,8 @@ class MistakeTest {
   /** What a call fails with. */
   private static String mistake(String address, Options options) {
     try (var host = HostClient.connect(address, "mk_s3cret", options)) {
-      var error = assertThrows(MunimentException.class, () -> host.getAgent(r -> r.setAgentId("ada")));
+      var error =
+          assertThrows(MunimentException.class, () -> host.getAgent(r -> r.setAgentId("ada")));
       assertEquals(Code.UNAVAILABLE, error.code());
       assertEquals("UNAVAILABLE: " + error.description(), error.getMessage());
       assertFalse(error.getMessage().contains("s3cret"));
