@@ -41,7 +41,7 @@ _TABLE: dict[type[errors.MunimentError], _Entry] = {
         StatusCode.UNAUTHENTICATED, "CREDENTIAL_INVALID", "send one valid credential as `authorization: Bearer <token>`"
     ),
     errors.SessionExpired: _Entry(
-        StatusCode.UNAUTHENTICATED, "CREDENTIAL_EXPIRED", "the session has expired: its host opens it again"
+        StatusCode.UNAUTHENTICATED, "CREDENTIAL_EXPIRED", "the session has expired: its host may open another one"
     ),
     errors.HostKeyExpired: _Entry(
         StatusCode.UNAUTHENTICATED, "CREDENTIAL_EXPIRED", "the host key has expired: ask the operator for another one"
