@@ -32,7 +32,7 @@ def test_the_example(service, owner, monkeypatch, capsys):
 
 
 def test_a_server_has_a_store_for_each_request(owner, opened):
-    names: dict[str, Any] = {"muniment": muniment, "MunimentStore": MunimentStore}
+    names: dict[str, Any] = {"__name__": "readme"}
     exec(compile(CODE[1], str(README), "exec"), names)
     low, high = opened(Classification.PUBLIC), opened(Classification.RESTRICTED)
 

@@ -29,6 +29,13 @@ _ = MunimentStore
 _IMPORT = re.compile(r"^(?:from|import) ([\w.]+)", re.MULTILINE)
 _PYRIGHT = ROOT / "clients/typescript/node_modules/pyright/index.js"
 """Installed there, since npm has it."""
+_PYRIGHT_SETTINGS = {
+    "typeCheckingMode": "strict",
+    "extraPaths": [str(ROOT / "clients/python/src"), str(ROOT / "service")],
+    # Not ours to mend: LangGraph's graphs.
+    "reportMissingTypeStubs": False,
+    "reportUnknownMemberType": False,
+}
 _WITHOUT_FRAMEWORK = "# pyright: basic, reportMissingImports=false\n"
 """Before a block for a framework that cannot be installed beside the server: nothing is known of its types."""
 
@@ -75,8 +82,7 @@ def complaints_of_pyright(modules: dict[str, str], folder: Path) -> str:
         return ""
     for name, text in modules.items():
         (folder / f"{name}.py").write_text(text if _has_frameworks(text) else _WITHOUT_FRAMEWORK + text, "utf-8")
-    sources = [str(ROOT / "clients/python/src"), str(ROOT / "service")]
-    (folder / "pyrightconfig.json").write_text(json.dumps({"typeCheckingMode": "strict", "extraPaths": sources}))
+    (folder / "pyrightconfig.json").write_text(json.dumps(_PYRIGHT_SETTINGS))
     done = subprocess.run(
         [node, _PYRIGHT, "--pythonpath", sys.executable, "-p", folder], capture_output=True, text=True, check=False
     )
