@@ -391,7 +391,9 @@ _ROWS: dict[str, Rpc] = {
         changes="",
         request=lambda w: {"query": w.word, "tags": [w.word], "key_prefix": w.word},
         answer=memory_service_pb2.SearchMemoriesResponse(
-            results=[memory_service_pb2.MemoryResult(memory=MEMORY, score=1.5, snippet="Assam, no sugar")],
+            results=[
+                memory_service_pb2.MemoryResult(memory=MEMORY, score=1.5, snippet="Assam, no sugar", relevance=0.5)
+            ],
             classification=classification_pb2.CLASSIFICATION_PUBLIC,
             semantic=True,
             reranked=True,
@@ -596,7 +598,7 @@ _ROWS: dict[str, Rpc] = {
         changes="",
         request=lambda w: {"query": w.word},
         answer=note_service_pb2.SearchNotesResponse(
-            results=[note_service_pb2.NoteResult(note=NOTE, score=1.5, snippet="night train")],
+            results=[note_service_pb2.NoteResult(note=NOTE, score=1.5, snippet="night train", relevance=0.5)],
             usage=USAGE,
             classification=classification_pb2.CLASSIFICATION_PUBLIC,
             semantic=True,
@@ -697,7 +699,11 @@ _ROWS: dict[str, Rpc] = {
         changes="",
         request=lambda w: {"query": w.word, "tags": [w.word], "thread": w.word},
         answer=passage_service_pb2.SearchPassagesResponse(
-            results=[passage_service_pb2.PassageResult(passage=PASSAGE, score=1.5, snippet="sleeper to Vienna")],
+            results=[
+                passage_service_pb2.PassageResult(
+                    passage=PASSAGE, score=1.5, snippet="sleeper to Vienna", relevance=0.5
+                )
+            ],
             classification=classification_pb2.CLASSIFICATION_PUBLIC,
             semantic=True,
             reranked=True,

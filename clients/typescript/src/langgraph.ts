@@ -13,7 +13,8 @@
  *   `delete` deletes at the taint: a lower item that was shadowed is visible again, and an item that exists only below
  *   the taint rejects with `WRITE_LEVEL_MISMATCH`.
  * - `search` without a query returns items by namespace and key. With a query, it returns only matches, best first and
- *   with scores, from the 100 best. It searches all words of a value, so a `put` with `index` is refused.
+ *   with scores, from the 100 best. A score is the relevance of an item, from 0 to 1, or that of the item before it if
+ *   that is lower: below 0.3 an item hardly fits. It searches all words of a value, so a `put` with `index` is refused.
  * - A filter compares arrays and objects by what they contain, and looks into objects: `{ by: { who: "Ada" } }`. `$gt`
  *   and its like compare numbers, texts such as "31", and true and false as 1 and 0; null and "" are not 0. If they
  *   compare with anything else, such as a date, the search rejects with TypeError. So it does for undefined, and for
@@ -183,11 +184,13 @@ export class MunimentStore extends BaseStore {
   }
 
   async #found(query: string, prefix: string[]): Promise<SearchItem[]> {
-    // Scores compare within one response only, so one search finds both.
+    // Ranks compare within one response only, so one search finds both.
     const filter = this.#showsOthers(prefix) ? {} : { tags: [tagOf(prefix)], keyPrefix: prefixOf(prefix) };
     const { results } = await this.#session.memories.searchMemories({ query, ...filter, maxResults: MAX_RESULTS });
-    return results.flatMap(({ memory, score }) => {
+    let score = 1;
+    return results.flatMap(({ memory, relevance }) => {
       const item = memory && this.#itemOf(memory);
+      score = Math.min(score, relevance);
       return item ? [{ ...item, score }] : [];
     });
   }

@@ -70,7 +70,9 @@ class MemoryServicer(memory_service_pb2_grpc.MemoryServiceServicer):
         wanted = filter_from_proto(request)
         limit = paging.max_results(request.max_results)
         with context.session_scope() as scope:
-            found = self._searcher.search(scope, ItemKind.MEMORY, query, limit=limit, wanted=wanted)
+            found = self._searcher.search(
+                scope, ItemKind.MEMORY, query, limit=limit, min_relevance=request.min_relevance, wanted=wanted
+            )
         return pb.SearchMemoriesResponse(
             results=map(result_to_proto, found.matches),
             classification=joined(match.item.level for match in found.matches),

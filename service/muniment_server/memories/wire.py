@@ -52,4 +52,6 @@ def memory_to_proto(item: Item) -> memory_pb2.Memory:
 
 def result_to_proto(match: Match) -> memory_service_pb2.MemoryResult:
     """A result of a search."""
-    return memory_service_pb2.MemoryResult(memory=memory_to_proto(match.item), score=match.score, snippet=match.snippet)
+    return memory_service_pb2.MemoryResult(
+        memory=memory_to_proto(match.item), score=match.score, snippet=match.snippet, relevance=match.relevance
+    )

@@ -27,9 +27,7 @@ _TEXTS = {
     "enum.defined_only": "must be a known value",
     "enum.not_in": "must be stated",
     "int32.gte": "must not be negative",
-    "int32.gte_lte": "is out of range",
-    "int64.gte_lte": "is out of range",
-    "duration.gte_lte": "is out of range",
+    **dict.fromkeys(["int32.gte_lte", "int64.gte_lte", "duration.gte_lte", "double.gte_lte"], "is out of range"),
     "repeated.max_items": "has too many entries",
     "repeated.min_items": "must not be empty",
 }

@@ -47,11 +47,12 @@ class NotePage:
 
 @dataclass(frozen=True, slots=True)
 class NoteMatch:
-    """One result of a search. Scores are comparable within one search only."""
+    """One result of a search, as `search.Match`."""
 
     note: Note
     score: float
     snippet: str
+    relevance: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +88,13 @@ def list_notes(scope: SessionScope, tier: Tier, *, after: Position | None, limit
     return page
 
 
-def search(scope: SessionScope, searcher: Searcher, query: str, *, tier: Tier, limit: int) -> NoteSearch:
+def search(
+    scope: SessionScope, searcher: Searcher, query: str, *, tier: Tier, limit: int, min_relevance: float
+) -> NoteSearch:
     """Up to *limit* notes of *tier* that match *query*, best first."""
     usage = note_set(scope.taint, scope.look_up(NOTE_VERSIONS)).usage(tier)
-    found = searcher.search(scope, ItemKind.NOTE, query, limit=limit, tier=tier)
-    matches = [NoteMatch(_note(match.item), match.score, match.snippet) for match in found.matches]
+    found = searcher.search(scope, ItemKind.NOTE, query, limit=limit, min_relevance=min_relevance, tier=tier)
+    matches = [NoteMatch(_note(match.item), match.score, match.snippet, match.relevance) for match in found.matches]
     return NoteSearch(matches, found.semantic, found.reranked, usage)
 
 

@@ -51,7 +51,9 @@ class NoteServicer(note_service_pb2_grpc.NoteServiceServicer):
         tier = wire.tier_from_proto(request.tier)
         limit = paging.max_results(request.max_results)
         with context.session_scope() as scope:
-            found = repository.search(scope, self._searcher, query, tier=tier, limit=limit)
+            found = repository.search(
+                scope, self._searcher, query, tier=tier, limit=limit, min_relevance=request.min_relevance
+            )
         return pb.SearchNotesResponse(
             results=map(wire.result_to_proto, found.matches),
             usage=usage_to_proto(found.usage),

@@ -48,7 +48,9 @@ def note_to_proto(note: Note) -> note_pb2.Note:
 
 def result_to_proto(match: NoteMatch) -> note_service_pb2.NoteResult:
     """A result of a search."""
-    return note_service_pb2.NoteResult(note=note_to_proto(match.note), score=match.score, snippet=match.snippet)
+    return note_service_pb2.NoteResult(
+        note=note_to_proto(match.note), score=match.score, snippet=match.snippet, relevance=match.relevance
+    )
 
 
 def budget_exceeded_to_proto(error: BudgetExceeded) -> note_pb2.BudgetExceeded:

@@ -78,7 +78,9 @@ class PassageServicer(passage_service_pb2_grpc.PassageServiceServicer):
         wanted = wire.filter_from_proto(request)
         limit = paging.max_results(request.max_results)
         with context.session_scope() as scope:
-            found = self._searcher.search(scope, ItemKind.PASSAGE, query, limit=limit, wanted=wanted)
+            found = self._searcher.search(
+                scope, ItemKind.PASSAGE, query, limit=limit, min_relevance=request.min_relevance, wanted=wanted
+            )
         return pb.SearchPassagesResponse(
             results=map(wire.result_to_proto, found.matches),
             classification=joined(match.item.level for match in found.matches),

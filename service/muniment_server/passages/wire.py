@@ -76,7 +76,7 @@ def passage_to_proto(passage: Item | StoredPassage) -> passage_pb2.Passage:
 def result_to_proto(match: Match) -> passage_service_pb2.PassageResult:
     """A result of a search."""
     return passage_service_pb2.PassageResult(
-        passage=passage_to_proto(match.item), score=match.score, snippet=match.snippet
+        passage=passage_to_proto(match.item), score=match.score, snippet=match.snippet, relevance=match.relevance
     )
 
 

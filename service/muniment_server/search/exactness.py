@@ -33,6 +33,10 @@ class Exactness:
         """Whether texts can differ in exactness. For a query of one plain word, they cannot."""
         return bool(self._row or self._coded)
 
+    def has_whole(self, text: str) -> bool:
+        """Whether *text* has the whole query, but not as a part of a number or of a word in letters of ASCII."""
+        return _stands_in(self._whole, _plain(text))
+
     def rank_of(self, text: str) -> int:
         """How exactly *text* has the query, from 0 to 3."""
         plain = _plain(text)

@@ -45,9 +45,9 @@ def indexed_text(
     kind: ItemKind, name: str, content: str, *, author: str | None = None, tags: Iterable[str] = ()
 ) -> IndexedText:
     """Split *content* into chunks. Each gets a header, the words of name, author and tags; later chunks a short one."""
-    header = " ".join([*_words_of_key(kind, name), *([author] if author else []), *tags])
-    later = header[:_LATER_HEADER_CHARS]
-    grams_of_header = {text: grams(text) for text in {header, later}}
+    first = header(kind, name, author, tags)
+    later = first[:_LATER_HEADER_CHARS]
+    grams_of_header = {text: grams(text) for text in {first, later}}
     return {
         "language": languages.stemmer(content),
         "chunks": [
@@ -61,11 +61,16 @@ def indexed_text(
                 "grams": list(dict.fromkeys([*grams_of_header[own_header], *grams_of_words(words)])),
             }
             for number, chunk in enumerate(chunks(content))
-            for own_header in (later if number else header,)
+            for own_header in (later if number else first,)
             for text in (chunk.of(content),)
             for words in (folded_words(text),)
         ],
     }
+
+
+def header(kind: ItemKind, name: str, author: str | None, tags: Iterable[str]) -> str:
+    """The words that are indexed with the first chunk: of a memory's key, of author and tags."""
+    return " ".join([*_words_of_key(kind, name), *([author] if author else []), *tags])
 
 
 def no_entry(name: str, change_id: UUID) -> IndexEntry:

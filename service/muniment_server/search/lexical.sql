@@ -35,7 +35,8 @@ content_word AS MATERIALIZED (
            CROSS JOIN LATERAL unnest(to_tsvector(('pg_catalog.' || likely.language)::regconfig, %(query)s)) AS word
 ),
 stem AS MATERIALIZED (
-    SELECT CASE WHEN bool_or(content_word.lexeme IS NULL) THEN 'stop' ELSE 'stem' END AS what, parsed.lexeme AS text
+    SELECT CASE WHEN bool_or(content_word.lexeme IS NULL) THEN 'stop' ELSE 'stem' END AS what, parsed.lexeme AS text,
+           min(parsed.place) AS place
       FROM parsed
            LEFT JOIN content_word USING (language, lexeme)
      WHERE octet_length(parsed.lexeme) < 2047 -- a tsvector may hold longer lexemes than a tsquery
@@ -63,14 +64,14 @@ gram_sample AS MATERIALIZED (
      LIMIT (SELECT CASE WHEN sampled < %(max_sampled)s THEN sampled ELSE greatest(%(few_sampled)s, chunks / 40) END FROM size)
 ),
 requested AS MATERIALIZED ( -- quoted, so that nothing in a stem is syntax
-    SELECT stem.what, stem.text, ('''' || replace(replace(stem.text, '\', '\\'), '''', '''''') || '''')::tsquery AS word
+    SELECT stem.what, stem.text, stem.place, ('''' || replace(replace(stem.text, '\', '\\'), '''', '''''') || '''')::tsquery AS word
       FROM stem
      UNION ALL
-    SELECT 'gram', gram.text, gram.word::tsquery
+    SELECT 'gram', gram.text, 0, gram.word::tsquery
       FROM unnest(%(grams)s::text[], %(quoted_grams)s::text[]) AS gram (text, word)
 ),
 counted AS MATERIALIZED (
-    SELECT requested.what, requested.text, ('''' || posting.scope || '''')::tsquery && requested.word AS words, size.chunks,
+    SELECT requested.what, requested.text, requested.place, ('''' || posting.scope || '''')::tsquery && requested.word AS words, size.chunks,
            size.sampled < %(max_sampled)s AS is_all,
            CASE WHEN requested.what = 'gram' THEN (SELECT count(*) FROM gram_sample) ELSE size.sampled END AS sampled,
            CASE WHEN requested.what = 'gram' THEN (SELECT count(*) FROM gram_sample WHERE grams @@ requested.word)
@@ -79,7 +80,7 @@ counted AS MATERIALIZED (
            CROSS JOIN size
            CROSS JOIN requested
 )
-SELECT 'corpus' AS what, '' AS text, size.chunks, size.stems, size.grams
+SELECT 'corpus' AS what, '' AS text, size.chunks, size.stems, size.grams, 0 AS place
   FROM session
        CROSS JOIN size
  UNION ALL
@@ -98,10 +99,10 @@ SELECT counted.what, counted.text,
                 SELECT count(*)
                   FROM visible_chunk_by_term AS chunk
                  WHERE chunk.stems @@ counted.words
-            ) END, 0, 0
+            ) END, 0, 0, counted.place
   FROM counted
  UNION ALL
-SELECT 'stop_word', word.text, 0, 0, 0
+SELECT 'stop_word', word.text, 0, 0, 0, 0
   FROM unnest(%(words)s::text[]) AS word (text)
  WHERE EXISTS (
            SELECT
@@ -140,8 +141,8 @@ seen AS NOT MATERIALIZED (
 ),
 stem AS MATERIALIZED (
     SELECT stem.text::tsquery AS word, (stem.text || ':C')::tsquery AS twice, (stem.text || ':B')::tsquery AS thrice,
-           (stem.text || ':A')::tsquery AS often, stem.weight
-      FROM unnest(%(stems)s::text[], %(stem_weights)s::float8[]) AS stem (text, weight)
+           (stem.text || ':A')::tsquery AS often, stem.weight, 1::bigint << (stem.number - 1)::integer AS bit
+      FROM unnest(%(stems)s::text[], %(stem_weights)s::float8[]) WITH ORDINALITY AS stem (text, weight, number)
 ),
 gram AS MATERIALIZED (
     SELECT gram.text::tsquery AS word, gram.weight
@@ -149,20 +150,22 @@ gram AS MATERIALIZED (
 ),
 scored AS MATERIALIZED ( -- the query's terms are looked up in the chunk, which has many more
     SELECT seen.name, seen.level, seen.piece, seen.start, seen.size, seen.is_whole, seen.thread, seen.place, seen.turn_factor,
-           (
-               SELECT coalesce(sum((stem.weight * many.times / (many.times + %(damping)s + seen.stem_count * %(stem_slope)s))::integer), 0)
+           by_stem.found, by_stem.score + (
+               SELECT coalesce(sum((gram.weight / (1 + %(damping)s + seen.gram_count * %(gram_slope)s))::integer), 0)
+                 FROM gram
+                WHERE seen.grams @@ gram.word
+           ) AS score
+      FROM seen
+           CROSS JOIN LATERAL (
+               SELECT coalesce(sum((stem.weight * many.times / (many.times + %(damping)s + seen.stem_count * %(stem_slope)s))::integer), 0) AS score,
+                      coalesce(bit_or(stem.bit), 0) AS found
                  FROM stem
                       CROSS JOIN LATERAL (
                           SELECT CASE WHEN seen.stems @@ stem.twice THEN 2 WHEN seen.stems @@ stem.thrice THEN 3
                                       WHEN seen.stems @@ stem.often THEN 5 ELSE 1 END AS times -- 5: four or more, which BM25 hardly distinguishes
                       ) AS many
                 WHERE seen.stems @@ stem.word
-           ) + (
-               SELECT coalesce(sum((gram.weight / (1 + %(damping)s + seen.gram_count * %(gram_slope)s))::integer), 0)
-                 FROM gram
-                WHERE seen.grams @@ gram.word
-           ) AS score
-      FROM seen
+           ) AS by_stem
      WHERE seen.passes
        AND (seen.stems @@ (SELECT posting.scope && %(wanted_stems)s::tsquery FROM posting)
             OR seen.grams @@ (SELECT posting.scope && %(wanted_grams)s::tsquery FROM posting))
@@ -234,7 +237,7 @@ thread_score AS MATERIALIZED (
      GROUP BY neighbor.name, neighbor.level, neighbor.thread, neighbor.turn_factor
 ),
 lexical AS (
-    SELECT name, hit.start, hit.size, coalesce(hit.score, 0) + coalesce(thread_score.score, 0) AS score,
+    SELECT name, hit.start, hit.size, hit.found, coalesce(hit.score, 0) + coalesce(thread_score.score, 0) AS score,
            coalesce(thread_score.thread, CASE WHEN hit.is_whole THEN hit.thread END) AS thread,
            coalesce(thread_score.turn_factor, hit.turn_factor) AS turn_factor
       FROM (
@@ -247,7 +250,7 @@ lexical AS (
            FULL JOIN thread_score USING (name, level)
 ),
 weighed AS (
-    SELECT name, lexical.start, lexical.size, coalesce(lexical.thread, semantic.thread) AS thread,
+    SELECT name, lexical.start, lexical.size, lexical.found, coalesce(lexical.thread, semantic.thread) AS thread,
            coalesce(round(%(share)s * lexical.score * lexical.turn_factor
                           / nullif(1000 * greatest(max(lexical.score) OVER (), %(least_best)s::float8), 0)), 0)
            + coalesce(semantic.score, 0) AS score
@@ -256,7 +259,7 @@ weighed AS (
                      AS semantic (name, thread, score) USING (name)
 ),
 best AS (
-    SELECT weighed.name, weighed.start, weighed.size,
+    SELECT weighed.name, weighed.start, weighed.size, weighed.found,
            weighed.score + CASE WHEN weighed.thread IS NULL THEN 0
                                 ELSE round(max(weighed.score) OVER (PARTITION BY weighed.thread) / 5) END AS score
       FROM weighed
@@ -265,10 +268,10 @@ best AS (
 )
 SELECT found.name, found.tier, found.content, found.tags, found.thread, found.author, found.event_time, found.level,
        found.item_id, found.revision, found.create_time, found.update_time, found.expire_time, found.newest_level, found.newest_time,
-       found.change_id, found.score, found.start, found.size, nullif((SELECT count(*) FROM top), 0) AS matches
+       found.change_id, found.score, found.start, found.size, found.found AS stems_found, nullif((SELECT count(*) FROM top), 0) AS matches
   FROM session
        LEFT JOIN LATERAL (
-           SELECT item.*, (best.score / 1e6)::float8 AS score, best.start, best.size,
+           SELECT item.*, (best.score / 1e6)::float8 AS score, best.start, best.size, best.found,
                   sum(2048 + octet_length(item.name) + octet_length(item.content) + octet_length(item.tags::text))
                       OVER (ORDER BY best.score DESC, best.name) AS bytes
              FROM best

@@ -60,6 +60,11 @@ class Corpus:
         """How much each gram of a chunk reduces the score of an occurrence."""
         return K1 * B * max(self.chunks, 1) / max(self.grams, 1)
 
+    def rarity(self, chunks: int) -> float:
+        """How much it says that a chunk contains a term that *chunks* contain: the inverse document frequency."""
+        known = max(self.chunks, chunks)
+        return math.log(1 + (known - chunks + 0.5) / (chunks + 0.5))
+
     def least_best(self, terms: Sequence[Term]) -> float:
         """The score of a chunk with all grams of a query, if none of its stems occurs; otherwise 0.
 
@@ -83,12 +88,13 @@ class Term:
     """The number of chunks that contain it."""
     is_gram: bool
     is_stop: bool = False
+    place: int = 0
+    """Of a stem: that of its word in the query, which has one in each language."""
 
     def weight(self, corpus: Corpus) -> float:
         """The score of one occurrence, in millionths. Rare terms weigh more."""
-        known = max(corpus.chunks, self.chunks)
-        rarity = math.log(1 + (known - self.chunks + 0.5) / (self.chunks + 0.5))
-        return 1e6 * (K1 + 1) * rarity * (GRAM_WEIGHT if self.is_gram else STOP_WEIGHT if self.is_stop else 1)
+        factor = GRAM_WEIGHT if self.is_gram else STOP_WEIGHT if self.is_stop else 1
+        return 1e6 * (K1 + 1) * corpus.rarity(self.chunks) * factor
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,23 +109,24 @@ class QueryTerms:
     """The words of a query, and their grams."""
 
     def __init__(self, query: str) -> None:
-        self._spelled = {word: spelled for spelled, word in words(query)}
-        grams = (gram for word in self._spelled for gram in query_grams_of(word))
+        self.words = {word: spelled for spelled, word in words(query)}
+        """The words as they are spelled in lower case, by their folded form."""
+        grams = (gram for word in self.words for gram in query_grams_of(word))
         self.grams = list(dict.fromkeys(grams))[:MAX_GRAMS]
-        self.spelled = sorted(set(self._spelled.values()))
+        self.spelled = sorted(set(self.words.values()))
         """The words in lower case, with their accents."""
 
     def evidence(self, stop_words: Collection[str]) -> list[Combination]:
         """The combinations of grams that count as a match of a word, for all words but *stop_words*."""
         known = set(self.grams)
         found = (
-            pair for word, spelled in self._spelled.items() if spelled not in stop_words for pair in evidence_of(word)
+            pair for word, spelled in self.words.items() if spelled not in stop_words for pair in evidence_of(word)
         )
         return [pair for pair in dict.fromkeys(found) if known.issuperset(pair)]
 
     def names(self, stop_words: Collection[str]) -> list[str]:
         """The words that may be names of authors, folded as for grams: all but *stop_words*."""
-        return [word for word, spelled in self._spelled.items() if spelled not in stop_words][:MAX_NAMES]
+        return [word for word, spelled in self.words.items() if spelled not in stop_words][:MAX_NAMES]
 
 
 def candidate_queries(corpus: Corpus, terms: Sequence[Term], evidence: Sequence[Combination]) -> list[Candidates]:

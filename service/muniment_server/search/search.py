@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TypeAlias
 from uuid import UUID
 
@@ -29,6 +30,7 @@ from muniment_server.search.embeddings import (
 )
 from muniment_server.search.exactness import MORE_COMPARED, Exactness
 from muniment_server.search.grams import is_part_of_occurring_word
+from muniment_server.search.index import header
 from muniment_server.search.marks import author_mark
 from muniment_server.search.ranking import (
     DAMPING,
@@ -44,6 +46,7 @@ from muniment_server.search.ranking import (
     Term,
     candidate_queries,
 )
+from muniment_server.search.relevance import Relevance
 from muniment_server.search.reranking import NO_RERANKER, LabeledText, Reranker
 from muniment_server.search.snippets import snippet
 from muniment_server.search.tsquery import any_of, quoted
@@ -58,16 +61,19 @@ _COMPARED_VECTORS, _FEW_COMPARED = 200, 50
 _CANDIDATE_LIMITS = ((1000, 15), (None, 100))
 """The candidate limit, and the percentage of the lists to read: first few, and everything if too few chunks pass the
 shadow and the filters."""
+_MOST_FITTING = 100
+"""Of how many matches those that are relevant enough are chosen: the best ones."""
 _MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """One result. Scores are comparable within one search only."""
+    """One result. Scores are comparable within one search only, relevance everywhere: see `relevance.py`."""
 
     item: Item
     score: float
     snippet: str
+    relevance: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +92,7 @@ class _TermRow:
     chunks: int
     stems: int
     grams: int
+    place: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +116,7 @@ class _MatchRow(Item):
     score: float
     start: int | None
     size: int | None
+    stems: int | None
     matches: int | None
 
 
@@ -121,6 +129,7 @@ class _LexicalQuery:
     candidates: Sequence[Candidates]
     authors: str | None
     """A query for the authors that the query names, if any word of it may be a name."""
+    relevance: Relevance
 
     @property
     def gram_weights(self) -> Mapping[str, float]:
@@ -157,23 +166,33 @@ class Searcher:
         query: str,
         *,
         limit: int,
+        min_relevance: float = 0,
         tier: Tier = Tier.MEMORY,
         wanted: ItemFilter = ALL_ITEMS,
     ) -> Found:
-        """Up to *limit* items that match *query*, best first. Only notes have a *tier* other than MEMORY."""
+        """Up to *limit* items that match *query*, best first. Only notes have a *tier* other than MEMORY.
+
+        With *min_relevance*, only those of the best that have it.
+        """
         terms = QueryTerms(query)
         lexical = _lexical(scope, kind, query, terms)
         filters = {"kind": kind, "tier": tier, "authors": lexical.authors, **filter_parameters(wanted)}
         semantic = self._semantic(scope, query, filters)
         exactness = Exactness(query)
-        most = self._reranker.matches_for(scope.taint, limit) + (MORE_COMPARED if exactness.distinguishes else 0)
+        enough = max(limit, _MOST_FITTING) if min_relevance else limit
+        most = self._reranker.matches_for(scope.taint, enough) + (MORE_COMPARED if exactness.distinguishes else 0)
         ranked = [row for row in _ranked(scope, lexical, semantic, filters, most) if _is_current(row, semantic)]
         found = _most_exact_first(ranked, semantic, exactness)
         order = self._reranker.rerank(query, [_labeled(row, kind, semantic) for row in found], scope.taint)
-        rows = _in_order(found, order)[:limit]
-        scope.record_read(kind, [row.version for row in rows])
+        fitting = (
+            (row, fit)
+            for row in _in_order(found, order)[:enough]
+            if (fit := _relevance(row, kind, semantic, lexical.relevance, exactness)) >= min_relevance
+        )
+        rows = list(islice(fitting, limit))
+        scope.record_read(kind, [row.version for row, _ in rows])
         weights = lexical.gram_weights
-        matches = [Match(row, row.score, snippet(_best_chunk(row, semantic), weights)) for row in rows]
+        matches = [Match(row, row.score, snippet(_best_chunk(row, semantic), weights), fit) for row, fit in rows]
         return Found(matches, semantic.compared, order is not None)
 
     def _semantic(self, scope: SessionScope, query: str, filters: Mapping[str, object]) -> _SemanticMatches:
@@ -224,13 +243,14 @@ def _lexical(scope: SessionScope, kind: ItemKind, query: str, terms: QueryTerms)
     stop_words = {row.text for row in rows if row.what == "stop_word"}
     occurring = {row.text for row in rows if row.what == "gram" and row.chunks}
     counted = [
-        Term(row.text, row.chunks, is_gram=row.what == "gram", is_stop=row.what == "stop")
+        Term(row.text, row.chunks, is_gram=row.what == "gram", is_stop=row.what == "stop", place=row.place)
         for row in rows
         if row.what in {"stem", "stop"} or (row.what == "gram" and not is_part_of_occurring_word(row.text, occurring))
     ]
     candidates = candidate_queries(corpus, counted, terms.evidence(stop_words))
     authors = any_of((author_mark(word),) for word in terms.names(stop_words))
-    return _LexicalQuery(corpus, counted, candidates, authors or None)
+    relevance = Relevance(terms, corpus, counted, stop_words)
+    return _LexicalQuery(corpus, counted, candidates, authors or None, relevance)
 
 
 def _nothing_compared() -> _SemanticMatches:
@@ -304,6 +324,16 @@ def _best_chunk(row: _MatchRow, semantic: _SemanticMatches) -> str:
     else:
         chunk = Chunk(0, CHUNK_CHARS)
     return chunk.of(row.content)
+
+
+def _relevance(
+    row: _MatchRow, kind: ItemKind, semantic: _SemanticMatches, relevance: Relevance, exactness: Exactness
+) -> float:
+    similar = semantic.similar.get(row.name)
+    text = f"{header(kind, row.name, row.author, row.tags)} {_best_chunk(row, semantic)}"
+    if exactness.has_whole(text):
+        return 1.0
+    return relevance.of(text, stems=row.stems or 0, similarity=similar.similarity if similar else 0)
 
 
 def _labeled(row: _MatchRow, kind: ItemKind, semantic: _SemanticMatches) -> LabeledText:

@@ -46,7 +46,7 @@ def test_a_passage_is_stored_got_listed_found_and_deleted(passage):
     assert objects(passage("get", stored["passage_id"], "--json")) == [stored]
     assert objects(passage("list", "--json")) == [stored]
     found = objects(passage("search", "porto", "--max-results", "1", "--json"))[0]
-    assert (found["passage_id"], set(found) - set(stored)) == (stored["passage_id"], {"score", "snippet"})
+    assert (found["passage_id"], set(found) - set(stored)) == (stored["passage_id"], {"relevance", "score", "snippet"})
     assert passage("search", "porto").stdout.split("\t")[1:3] == [stored["passage_id"], "INTERNAL"]
     assert passage("delete", stored["passage_id"]).stderr == "Deleted.\n"
     gone = passage("get", stored["passage_id"])

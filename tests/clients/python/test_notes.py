@@ -122,7 +122,9 @@ def test_a_search_gives_results_their_level_and_the_usage(server, session):
         True,
         True,
     )
-    assert [(each.note.content, each.score, each.snippet) for each in found] == [(TRAINS, 1.5, "night train")]
+    assert [(each.note.content, each.score, each.snippet, each.relevance) for each in found] == [
+        (TRAINS, 1.5, "night train", 0.5)
+    ]
     assert len(found) == 1
 
 

@@ -161,7 +161,9 @@ def test_a_search_gives_results_and_their_level(server, session):
     )
     assert [expected] == server.requests("SearchPassages")
     assert (found.classification, found.semantic, found.reranked, len(found)) == (Classification.PUBLIC, True, True, 1)
-    assert [(each.passage.content, each.score, each.snippet) for each in found] == [(VIENNA, 1.5, "sleeper to Vienna")]
+    assert [(each.passage.content, each.score, each.snippet, each.relevance) for each in found] == [
+        (VIENNA, 1.5, "sleeper to Vienna", 0.5)
+    ]
 
 
 def test_a_deletion_says_what_it_reveals(server, session):

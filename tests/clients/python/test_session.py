@@ -133,7 +133,9 @@ def test_a_search_gives_results_and_their_level(server, session):
         request.tag_match,
     ) == ("which tea?", 3, ["a", "b"], 2)
     assert (found.classification, found.semantic, found.reranked, len(found)) == (Classification.PUBLIC, True, True, 1)
-    assert [(each.memory.key, each.score, each.snippet) for each in found] == [("tea", 1.5, "Assam, no sugar")]
+    assert [(each.memory.key, each.score, each.snippet, each.relevance) for each in found] == [
+        ("tea", 1.5, "Assam, no sugar", 0.5)
+    ]
 
 
 def test_an_unknown_match_is_refused(session):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -47,6 +47,9 @@ _STOP, _GRAM = 0.4, 0.3
 _SEMANTIC, _LEXICAL = 300_000, 700_000
 _NO_MATCH = 150_000
 """The similarity that a match must exceed, in millionths."""
+_UNRELATED, _THE_SAME = 250_000, 750_000
+"""The similarities between which relevance rises."""
+_SHORT = 3
 _MANY = 4
 """From so many occurrences on, a word counts as if it occurred five times."""
 _MEMORIES, _DELETED, _QUERIES = 40, 4, 15
@@ -98,6 +101,8 @@ def scores_are_those_of_what_is_seen(world: World) -> None:
             answer: Any = _ANSWER.FromString(response)
             expected = expected_scores(list(stored.values()), level, query)
             assert {one.memory.key: one.score for one in answer.results} == pytest.approx(expected, abs=3e-6), query
+            fit = {one.memory.key: one.relevance for one in answer.results}
+            assert fit == pytest.approx(expected_relevance(list(stored.values()), level, query), abs=3e-6), query
             assert answer.semantic
 
 
@@ -115,6 +120,65 @@ def expected_scores(stored: Sequence[Stored], taint: int, query: str) -> dict[st
     ranked = sorted(found, key=lambda key: (-found[key], key))
     exact = sorted(ranked, key=lambda key: not _has(live[key], query))
     return {key: found[place] / 1e6 for key, place in zip(exact, ranked, strict=True)}
+
+
+def expected_relevance(stored: Sequence[Stored], taint: int, query: str) -> dict[str, float]:
+    """How well each fits what a search finds, by key: by what is seen, whatever the other results are."""
+    seen = [one for one in stored if one.level <= taint]
+    live = {one.key: one for one in sorted(seen, key=lambda one: one.level)}
+    by_words = _lexical(seen, live, query)
+    similar = {key: one for key, one in _similarities(live, query).items() if one > _NO_MATCH}
+    found = {}
+    for key in by_words.keys() | similar.keys():
+        text = f" {live[key].key} {live[key].content} "
+        words = max(
+            _share_of_stems(seen, live[key], query) if key in by_words else 0, _share_of_words(seen, text, query)
+        )
+        closeness = min(max((similar.get(key, 0) - _UNRELATED) / (_THE_SAME - _UNRELATED), 0), 1)
+        found[key] = 1 if f" {query} " in text else 1 - (1 - words) * (1 - closeness)
+    return found
+
+
+def _share_of_stems(seen: Sequence[Stored], one: Stored, query: str) -> float:
+    stems = dict.fromkeys(_STEMS[word] for word in query.split())
+    weights = {stem: _said(seen, sum(stem in other.stems for other in seen), stem) for stem in stems}
+    return _part({stem: weight * (stem in one.stems) for stem, weight in weights.items()}, weights)
+
+
+def _share_of_words(seen: Sequence[Stored], text: str, query: str) -> float:
+    grams = {gram for word in text.split() for gram in _grams(word)}
+    weights, matched = {}, {}
+    for word in dict.fromkeys(query.split()):
+        own = set(_asked_grams(word))
+        weights[word] = _said(seen, min(_holding(seen, gram) for gram in own), word)
+        share = 1 if word in text.split() else (sum(_is_in(gram, grams) for gram in own) / len(own)) ** 2
+        matched[word] = share
+    best = {word: max(share for other, share in matched.items() if word in other) for word in matched}
+    return _part({word: weights[word] * share for word, share in best.items()}, weights)
+
+
+def _asked_grams(word: str) -> list[str]:
+    """A word of three letters is looked for within words, too."""
+    return [*_grams(word), *([f"{word}:*"] if len(word) == _SHORT else [])]
+
+
+def _is_in(gram: str, grams: Collection[str]) -> bool:
+    return any(one.startswith(gram[:-2]) for one in grams) if gram.endswith(":*") else gram in grams
+
+
+def _holding(seen: Sequence[Stored], gram: str) -> int:
+    return sum(_is_in(gram, one.grams) for one in seen)
+
+
+def _said(seen: Sequence[Stored], holding: int, word: str) -> float:
+    """How much a word of a query counts. A stop word that nowhere occurs does not."""
+    if word not in _STOP_WORDS:
+        return _rarity(seen, holding)
+    return _STOP * _rarity(seen, holding) if holding else 0
+
+
+def _part(matched: Mapping[str, float], weights: Mapping[str, float]) -> float:
+    return sum(matched.values()) / sum(weights.values()) if sum(weights.values()) else 0
 
 
 def _has(stored: Stored, query: str) -> bool:
@@ -151,14 +215,18 @@ def _lexical(seen: Sequence[Stored], live: Mapping[str, Stored], query: str) -> 
 
 def _semantic(live: Mapping[str, Stored], query: str) -> dict[str, int]:
     """The similarities above the floor, scaled so that the highest gets the full score."""
-    asked = embedding_of(query)
-    similarities = {
-        key: sum(one * other for one, other in zip(asked, embedding_of(f"{stored.key}: {stored.content}"), strict=True))
-        for key, stored in live.items()
-    }
+    similarities = _similarities(live, query)
     best = max(similarities.values(), default=0)
     return {
         key: _SEMANTIC * (one - _NO_MATCH) // (best - _NO_MATCH) for key, one in similarities.items() if one > _NO_MATCH
+    }
+
+
+def _similarities(live: Mapping[str, Stored], query: str) -> dict[str, int]:
+    asked = embedding_of(query)
+    return {
+        key: sum(one * other for one, other in zip(asked, embedding_of(f"{stored.key}: {stored.content}"), strict=True))
+        for key, stored in live.items()
     }
 
 

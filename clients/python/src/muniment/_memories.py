@@ -117,6 +117,7 @@ class Memories:
         query: str,
         *,
         max_results: int = 0,
+        min_relevance: float = 0,
         tags: Iterable[str] = (),
         tag_match: Literal["all", "any"] = "all",
         key_prefix: str | None = None,
@@ -125,12 +126,14 @@ class Memories:
         """The memories that match a query in plain language, best first.
 
         *query* is 1 to 1024 code points; it has no syntax. A *max_results* of 0 means 10; the most
-        is 100. Only those whose key begins with *key_prefix*, compared byte by byte after NFC.
+        is 100. Only those whose key begins with *key_prefix*, compared byte by byte after NFC. Results
+        whose relevance is below *min_relevance*, from 0 to 1, are left out.
         """
         request = _convert.message(
             pb.SearchMemoriesRequest,
             query=query,
             max_results=max_results,
+            min_relevance=min_relevance,
             tags=_convert.tags_to_proto(tags),
             tag_match=_convert.tag_match_to_proto(tag_match),
             key_prefix=key_prefix or "",
@@ -215,4 +218,6 @@ def _search_results(message: pb.SearchMemoriesResponse) -> SearchResults:
 
 
 def _memory_result(message: pb.MemoryResult) -> MemoryResult:
-    return MemoryResult(memory=_memory(message.memory), score=message.score, snippet=message.snippet)
+    return MemoryResult(
+        memory=_memory(message.memory), score=message.score, snippet=message.snippet, relevance=message.relevance
+    )

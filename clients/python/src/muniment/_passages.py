@@ -151,6 +151,7 @@ class Passages:
         query: str,
         *,
         max_results: int = 0,
+        min_relevance: float = 0,
         tags: Iterable[str] = (),
         tag_match: Literal["all", "any"] = "all",
         thread: str | None = None,
@@ -161,12 +162,13 @@ class Passages:
         """The passages that match a query in plain language, best first. The filters are those of `list_passages`.
 
         *query* is 1 to 1024 code points; it has no syntax. A *max_results* of 0 means 10; the most
-        is 100.
+        is 100. Results whose relevance is below *min_relevance*, from 0 to 1, are left out.
         """
         request = _convert.message(
             pb.SearchPassagesRequest,
             query=query,
             max_results=max_results,
+            min_relevance=min_relevance,
             tags=_convert.tags_to_proto(tags),
             tag_match=_convert.tag_match_to_proto(tag_match),
             thread=thread or "",
@@ -243,4 +245,6 @@ def _search_results(message: pb.SearchPassagesResponse) -> PassageSearchResults:
 
 
 def _result(message: pb.PassageResult) -> PassageResult:
-    return PassageResult(passage=_passage(message.passage), score=message.score, snippet=message.snippet)
+    return PassageResult(
+        passage=_passage(message.passage), score=message.score, snippet=message.snippet, relevance=message.relevance
+    )

@@ -12,8 +12,9 @@ It behaves like LangGraph's own stores, except for this:
   `delete` deletes at the taint: a lower item that was shadowed is visible again, and an item that exists only below the
   taint raises `WriteLevelMismatch`.
 - `search` without a query returns items by namespace and key. With a query, it returns only matches, best first and
-  with scores, from the 100 best, even if a filter passes few of these. It searches all words of a key and a value, so a
-  `put` with `index` raises ValueError: a field that must not be found would be.
+  with scores, from the 100 best, even if a filter passes few of these. A score is the relevance of an item, from 0 to
+  1, or that of the item before it if that is lower: below 0.3 an item hardly fits. It searches all words of a key and a
+  value, so a `put` with `index` raises ValueError: a field that must not be found would be.
 - What was put is found by its words at once, and by its meaning as soon as the server has made an embedding of it,
   which it does after it has answered. No call waits for that: `get` has the item at once.
 - A comparison such as `{"age": {"$gt": 30}}` does not match values that are neither numbers nor texts such as "31", and
@@ -44,7 +45,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Any, Self, TypedDict
 
 from langgraph.store.base import (
@@ -197,13 +198,15 @@ class MunimentStore(BaseStore):
         return undisturbed(lambda: _part(self._listed(op.namespace_prefix), op))
 
     def _found(self, query: str, op: SearchOp) -> Iterator[SearchItem]:
-        # Scores compare within one response only, so one search finds both.
+        # Ranks compare within one response only, so one search finds both.
         everything = self._shows_others(op.namespace_prefix)
         tags = () if everything else (tag_of(op.namespace_prefix),)
         prefix = None if everything else prefix_of(op.namespace_prefix)
-        for result in self._session.search_memories(query, tags=tags, key_prefix=prefix, max_results=MAX_RESULTS):
+        found = self._session.search_memories(query, tags=tags, key_prefix=prefix, max_results=MAX_RESULTS)
+        scores = accumulate((result.relevance for result in found), min)
+        for result, score in zip(found, scores, strict=True):
             if (fields := self._fields(result.memory)) is not None:
-                yield SearchItem(**fields, score=result.score)
+                yield SearchItem(**fields, score=score)
 
     def _listed(self, prefix: Namespace) -> Iterator[SearchItem]:
         """The items by namespace and key, then the other memories by key."""

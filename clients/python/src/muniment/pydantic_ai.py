@@ -131,7 +131,7 @@ class MunimentMemoryStore:
             room = max_chars - len(path.removeprefix(prefix))
             if room <= 0:
                 break
-            matches.append(MemorySearchMatch(path, result.snippet[:room], result.score))
+            matches.append(MemorySearchMatch(path, result.snippet[:room], result.relevance))
             max_chars = room - len(matches[-1].snippet)
         return MemorySearchResult(matches, scanned=len(below), truncated=len(matches) < len(below))
 

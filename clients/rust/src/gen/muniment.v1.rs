@@ -3332,7 +3332,7 @@ impl ::prost::Name for ListMemoriesResponse {
     }
 }
 /// The request of SearchMemories.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 #[prost(skip_debug)]
 pub struct SearchMemoriesRequest {
     /// What to look for: 1 to 1024 code points, not blank.
@@ -3359,6 +3359,11 @@ pub struct SearchMemoriesRequest {
     /// The default is all.
     #[prost(string, tag = "5")]
     pub key_prefix: ::prost::alloc::string::String,
+    /// The relevance that a result must have at least, from 0 to 1. Of the 100 best matches, those below it are left out.
+    ///
+    /// The default is 0: all.
+    #[prost(double, tag = "6")]
+    pub min_relevance: f64,
 }
 impl ::prost::Name for SearchMemoriesRequest {
     const NAME: &'static str = "SearchMemoriesRequest";
@@ -3410,6 +3415,12 @@ pub struct MemoryResult {
     /// The part of the content that matches best.
     #[prost(string, tag = "3")]
     pub snippet: ::prost::alloc::string::String,
+    /// How well it fits the query, from 0 to 1. It means the same in every response, with an embedder or without: 1 if the
+    /// text has the query as it is, and otherwise 1 - (1 - words)(1 - closeness). Words are the share of the query that it has:
+    /// a rare word counts more than a frequent one, and one that is only similar by the square of what the two have in
+    /// common. Closeness is 0 up to a cosine of 0.25, and 1 from 0.75 on. Below 0.3 it hardly fits.
+    #[prost(double, tag = "4")]
+    pub relevance: f64,
 }
 impl ::prost::Name for MemoryResult {
     const NAME: &'static str = "MemoryResult";
@@ -4390,7 +4401,7 @@ impl ::prost::Name for DeleteNoteResponse {
     }
 }
 /// The request of SearchNotes.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 #[prost(skip_debug)]
 pub struct SearchNotesRequest {
     /// What to look for: 1 to 1024 code points, not blank.
@@ -4406,6 +4417,11 @@ pub struct SearchNotesRequest {
     /// The default is 10. The maximum is 100; larger values are reduced to 100.
     #[prost(int32, tag = "3")]
     pub max_results: i32,
+    /// The relevance that a result must have at least, from 0 to 1. Of the 100 best matches, those below it are left out.
+    ///
+    /// The default is 0: all.
+    #[prost(double, tag = "4")]
+    pub min_relevance: f64,
 }
 impl ::prost::Name for SearchNotesRequest {
     const NAME: &'static str = "SearchNotesRequest";
@@ -4460,6 +4476,12 @@ pub struct NoteResult {
     /// The part of the content that matches best.
     #[prost(string, tag = "3")]
     pub snippet: ::prost::alloc::string::String,
+    /// How well it fits the query, from 0 to 1. It means the same in every response, with an embedder or without: 1 if the
+    /// text has the query as it is, and otherwise 1 - (1 - words)(1 - closeness). Words are the share of the query that it has:
+    /// a rare word counts more than a frequent one, and one that is only similar by the square of what the two have in
+    /// common. Closeness is 0 up to a cosine of 0.25, and 1 from 0.75 on. Below 0.3 it hardly fits.
+    #[prost(double, tag = "4")]
+    pub relevance: f64,
 }
 impl ::prost::Name for NoteResult {
     const NAME: &'static str = "NoteResult";
@@ -5366,7 +5388,7 @@ impl ::prost::Name for ListPassagesResponse {
     }
 }
 /// The request of SearchPassages.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 #[prost(skip_debug)]
 pub struct SearchPassagesRequest {
     /// What to look for: 1 to 1024 code points, not blank.
@@ -5402,6 +5424,11 @@ pub struct SearchPassagesRequest {
     /// The default is no bound.
     #[prost(message, optional, tag = "7")]
     pub end_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// The relevance that a result must have at least, from 0 to 1. Of the 100 best matches, those below it are left out.
+    ///
+    /// The default is 0: all.
+    #[prost(double, tag = "8")]
+    pub min_relevance: f64,
 }
 impl ::prost::Name for SearchPassagesRequest {
     const NAME: &'static str = "SearchPassagesRequest";
@@ -5453,6 +5480,12 @@ pub struct PassageResult {
     /// The part of the content that matches best.
     #[prost(string, tag = "3")]
     pub snippet: ::prost::alloc::string::String,
+    /// How well it fits the query, from 0 to 1. It means the same in every response, with an embedder or without: 1 if the
+    /// text has the query as it is, and otherwise 1 - (1 - words)(1 - closeness). Words are the share of the query that it has:
+    /// a rare word counts more than a frequent one, and one that is only similar by the square of what the two have in
+    /// common. Closeness is 0 up to a cosine of 0.25, and 1 from 0.75 on. Below 0.3 it hardly fits.
+    #[prost(double, tag = "4")]
+    pub relevance: f64,
 }
 impl ::prost::Name for PassageResult {
     const NAME: &'static str = "PassageResult";
@@ -7458,6 +7491,7 @@ impl ::core::fmt::Debug for SearchMemoriesRequest {
         f.debug_struct("SearchMemoriesRequest")
             .field("max_results", &self.max_results)
             .field("tag_match", &self.tag_match())
+            .field("min_relevance", &self.min_relevance)
             .finish_non_exhaustive()
     }
 }
@@ -7466,6 +7500,7 @@ impl ::core::fmt::Debug for MemoryResult {
         f.debug_struct("MemoryResult")
             .field("memory", &self.memory)
             .field("score", &self.score)
+            .field("relevance", &self.relevance)
             .finish_non_exhaustive()
     }
 }
@@ -7533,6 +7568,7 @@ impl ::core::fmt::Debug for SearchNotesRequest {
         f.debug_struct("SearchNotesRequest")
             .field("tier", &self.tier())
             .field("max_results", &self.max_results)
+            .field("min_relevance", &self.min_relevance)
             .finish_non_exhaustive()
     }
 }
@@ -7541,6 +7577,7 @@ impl ::core::fmt::Debug for NoteResult {
         f.debug_struct("NoteResult")
             .field("note", &self.note)
             .field("score", &self.score)
+            .field("relevance", &self.relevance)
             .finish_non_exhaustive()
     }
 }
@@ -7597,6 +7634,7 @@ impl ::core::fmt::Debug for SearchPassagesRequest {
             .field("tag_match", &self.tag_match())
             .field("start_time", &self.start_time)
             .field("end_time", &self.end_time)
+            .field("min_relevance", &self.min_relevance)
             .finish_non_exhaustive()
     }
 }
@@ -7605,6 +7643,7 @@ impl ::core::fmt::Debug for PassageResult {
         f.debug_struct("PassageResult")
             .field("passage", &self.passage)
             .field("score", &self.score)
+            .field("relevance", &self.relevance)
             .finish_non_exhaustive()
     }
 }

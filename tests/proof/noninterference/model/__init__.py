@@ -216,6 +216,7 @@ class Model(Memories, Passages, Prompts, Versions, Sharing, Sessions, Agents):
         agree(rpc, expected.matching <= set(names) or len(names) == expected.limit, f"not all of {expected.matching}")
         agree(rpc, scored == sorted(scored, key=lambda one: (-one[1], one[0])), "not in order")
         agree(rpc, all(score > 0 for _, score in scored), "a match that is none")
+        agree(rpc, all(0 <= one.relevance <= 1 for one in answer.results), "a relevance that is none")
         for name, item in zip(names, items, strict=True):
             known = type(item).FromString(expected.items[name].SerializeToString())
             self._bind(rpc, known, item)

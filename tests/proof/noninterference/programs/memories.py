@@ -90,7 +90,8 @@ def page_size(pen: Pen) -> int:
 
 def question(pen: Pen) -> dict[str, Any]:
     query = pen.words((*WORDS, "the", "user-name", "it's & | !", '"%_'), (1, 1, 2, 3))
-    return {"query": query, "max_results": pen.rng.choice((0, 0, 1, 2, 101))}
+    fit = {"min_relevance": 0.3} if pen.chance(0.1) else {}
+    return {"query": query, "max_results": pen.rng.choice((0, 0, 1, 2, 101)), **fit}
 
 
 def tag_filter(pen: Pen) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ from rich.progress import track
 from rich.table import Table
 
 from muniment import Classification, HostClient, SessionClient
+from muniment_server.search.relevance import FITS
 from tests.tools.bench.processes import serving
 from tests.tools.eval.people.corpora import KINDS, NONE, SHARES_NO_WORD, Corpus, Query, corpora
 from tests.tools.eval.systems import Muniment, WordsAlone
@@ -29,17 +30,22 @@ _TRIES = 50
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The keys that a query found, best first."""
+    """The keys that a query found, best first, each with its relevance."""
 
     corpus: str
     query: Query
-    found: Sequence[str]
+    found: Mapping[str, float]
 
     def among(self, first: int) -> bool:
         """Whether an expected key is among the *first*; if none is expected, whether nothing is found."""
         if not self.query.expected:
             return not self.found
-        return not self.query.expected.isdisjoint(self.found[:first])
+        return not self.query.expected.isdisjoint(list(self.found)[:first])
+
+    @property
+    def relevance(self) -> float:
+        """The highest relevance of what is expected; if nothing is expected, of what is found."""
+        return max((fit for key, fit in self.found.items() if key in (self.query.expected or self.found)), default=0.0)
 
 
 @click.command(epilog="Example: make eval-people ARGS='--words-alone --only kitchen --failures'")
@@ -55,6 +61,8 @@ def main(only: str, words_alone: bool, failures: bool) -> None:
     if not words_alone:
         answers[Muniment.name] = _asked(chosen, words_alone=False)
     _CONSOLE.print(_table(answers))
+    for name, given in answers.items():
+        _CONSOLE.print(_overlap(name, given))
     if failures:
         for name, given in answers.items():
             _list_failures(name, given)
@@ -88,11 +96,11 @@ def _answers(corpus: Corpus, session: SessionClient, semantic: bool) -> list[Ans
     return [Answer(corpus.name, query, keys) for query, keys in zip(corpus.queries, found, strict=True)]
 
 
-def _search(session: SessionClient, text: str, semantic: bool) -> list[str]:
-    """The keys found; also those by words alone if a *semantic* search has no embedding after many tries."""
+def _search(session: SessionClient, text: str, semantic: bool) -> dict[str, float]:
+    """What is found; also that by words alone if a *semantic* search has no embedding after many tries."""
     tries = (session.search_memories(text, timeout=30) for _ in range(_TRIES))
     found = next((one for one in tries if one.semantic == semantic), None) or session.search_memories(text, timeout=30)
-    return [result.memory.key for result in found]
+    return {result.memory.key: result.relevance for result in found}
 
 
 def _table(answers: dict[str, list[Answer]]) -> Table:
@@ -121,12 +129,26 @@ def _share(answers: Sequence[Answer], first: int) -> float:
     return sum(one.among(first) for one in answers) / len(answers)
 
 
+def _overlap(name: str, answers: Sequence[Answer]) -> str:
+    """How well relevance tells what was asked for from what is found though nothing answers the query."""
+    right = [one.relevance for one in answers if not one.query.expected.isdisjoint(one.found)]
+    wrong = [one.relevance for one in answers if one.query.kind == NONE]
+    if not right or not wrong:
+        return f"{name}: relevance not compared"
+    above = sum((one > other) + (one == other) / 2 for one in right for other in wrong) / len(right) / len(wrong)
+    fit, fit_wrongly = (sum(one >= FITS for one in each) / len(each) for each in (right, wrong))
+    return (
+        f"{name}: in {above:.3f} of pairs, what was asked is more relevant than what an unanswered query finds; "
+        f"at least {FITS} has {fit:.3f} of the one, {fit_wrongly:.3f} of the other"
+    )
+
+
 def _list_failures(name: str, answers: Sequence[Answer]) -> None:
     _CONSOLE.print(f"\n{name}: queries whose expected memory is not first")
     for one in answers:
         if not one.among(1):
             expected = " or ".join(sorted(one.query.expected)) or "nothing"
-            found = ", ".join(one.found[:3]) or "nothing"
+            found = ", ".join(list(one.found)[:3]) or "nothing"
             line = f"{one.corpus}  {one.query.kind}  {one.query.text}  expected {expected}, found {found}"
             _CONSOLE.print(line, markup=False, highlight=False, soft_wrap=True)
 

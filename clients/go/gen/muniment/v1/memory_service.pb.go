@@ -526,7 +526,11 @@ type SearchMemoriesRequest struct {
 	// end in a space.
 	//
 	// The default is all.
-	KeyPrefix     string `protobuf:"bytes,5,opt,name=key_prefix,json=keyPrefix,proto3" json:"key_prefix,omitempty"`
+	KeyPrefix string `protobuf:"bytes,5,opt,name=key_prefix,json=keyPrefix,proto3" json:"key_prefix,omitempty"`
+	// The relevance that a result must have at least, from 0 to 1. Of the 100 best matches, those below it are left out.
+	//
+	// The default is 0: all.
+	MinRelevance  float64 `protobuf:"fixed64,6,opt,name=min_relevance,json=minRelevance,proto3" json:"min_relevance,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -594,6 +598,13 @@ func (x *SearchMemoriesRequest) GetKeyPrefix() string {
 		return x.KeyPrefix
 	}
 	return ""
+}
+
+func (x *SearchMemoriesRequest) GetMinRelevance() float64 {
+	if x != nil {
+		return x.MinRelevance
+	}
+	return 0
 }
 
 // The response of SearchMemories.
@@ -678,7 +689,12 @@ type MemoryResult struct {
 	// How well it matches. Higher is better. Scores are comparable only within one response.
 	Score float64 `protobuf:"fixed64,2,opt,name=score,proto3" json:"score,omitempty"`
 	// The part of the content that matches best.
-	Snippet       string `protobuf:"bytes,3,opt,name=snippet,proto3" json:"snippet,omitempty"`
+	Snippet string `protobuf:"bytes,3,opt,name=snippet,proto3" json:"snippet,omitempty"`
+	// How well it fits the query, from 0 to 1. It means the same in every response, with an embedder or without: 1 if the
+	// text has the query as it is, and otherwise 1 - (1 - words)(1 - closeness). Words are the share of the query that it has:
+	// a rare word counts more than a frequent one, and one that is only similar by the square of what the two have in
+	// common. Closeness is 0 up to a cosine of 0.25, and 1 from 0.75 on. Below 0.3 it hardly fits.
+	Relevance     float64 `protobuf:"fixed64,4,opt,name=relevance,proto3" json:"relevance,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -732,6 +748,13 @@ func (x *MemoryResult) GetSnippet() string {
 		return x.Snippet
 	}
 	return ""
+}
+
+func (x *MemoryResult) GetRelevance() float64 {
+	if x != nil {
+		return x.Relevance
+	}
+	return 0
 }
 
 // The request of DeleteMemory.
@@ -1093,7 +1116,7 @@ const file_muniment_v1_memory_service_proto_rawDesc = "" +
 	"\x14ListMemoriesResponse\x12/\n" +
 	"\bmemories\x18\x01 \x03(\v2\x13.muniment.v1.MemoryR\bmemories\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12C\n" +
-	"\x0eclassification\x18\x03 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\"\xc4\x01\n" +
+	"\x0eclassification\x18\x03 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\"\xe9\x01\n" +
 	"\x15SearchMemoriesRequest\x12\x19\n" +
 	"\x05query\x18\x01 \x01(\tB\x03\x80\x01\x01R\x05query\x12\x1f\n" +
 	"\vmax_results\x18\x02 \x01(\x05R\n" +
@@ -1101,16 +1124,18 @@ const file_muniment_v1_memory_service_proto_rawDesc = "" +
 	"\x04tags\x18\x03 \x03(\tB\x03\x80\x01\x01R\x04tags\x122\n" +
 	"\ttag_match\x18\x04 \x01(\x0e2\x15.muniment.v1.TagMatchR\btagMatch\x12\"\n" +
 	"\n" +
-	"key_prefix\x18\x05 \x01(\tB\x03\x80\x01\x01R\tkeyPrefix\"\xca\x01\n" +
+	"key_prefix\x18\x05 \x01(\tB\x03\x80\x01\x01R\tkeyPrefix\x12#\n" +
+	"\rmin_relevance\x18\x06 \x01(\x01R\fminRelevance\"\xca\x01\n" +
 	"\x16SearchMemoriesResponse\x123\n" +
 	"\aresults\x18\x01 \x03(\v2\x19.muniment.v1.MemoryResultR\aresults\x12C\n" +
 	"\x0eclassification\x18\x02 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\x12\x1a\n" +
 	"\bsemantic\x18\x03 \x01(\bR\bsemantic\x12\x1a\n" +
-	"\breranked\x18\x04 \x01(\bR\breranked\"p\n" +
+	"\breranked\x18\x04 \x01(\bR\breranked\"\x8e\x01\n" +
 	"\fMemoryResult\x12+\n" +
 	"\x06memory\x18\x01 \x01(\v2\x13.muniment.v1.MemoryR\x06memory\x12\x14\n" +
 	"\x05score\x18\x02 \x01(\x01R\x05score\x12\x1d\n" +
-	"\asnippet\x18\x03 \x01(\tB\x03\x80\x01\x01R\asnippet\"@\n" +
+	"\asnippet\x18\x03 \x01(\tB\x03\x80\x01\x01R\asnippet\x12\x1c\n" +
+	"\trelevance\x18\x04 \x01(\x01R\trelevance\"@\n" +
 	"\x13DeleteMemoryRequest\x12\x15\n" +
 	"\x03key\x18\x01 \x01(\tB\x03\x80\x01\x01R\x03key\x12\x12\n" +
 	"\x04etag\x18\x02 \x01(\tR\x04etag\"O\n" +

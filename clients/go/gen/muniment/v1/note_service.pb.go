@@ -411,7 +411,11 @@ type SearchNotesRequest struct {
 	// The maximum number of results to return.
 	//
 	// The default is 10. The maximum is 100; larger values are reduced to 100.
-	MaxResults    int32 `protobuf:"varint,3,opt,name=max_results,json=maxResults,proto3" json:"max_results,omitempty"`
+	MaxResults int32 `protobuf:"varint,3,opt,name=max_results,json=maxResults,proto3" json:"max_results,omitempty"`
+	// The relevance that a result must have at least, from 0 to 1. Of the 100 best matches, those below it are left out.
+	//
+	// The default is 0: all.
+	MinRelevance  float64 `protobuf:"fixed64,4,opt,name=min_relevance,json=minRelevance,proto3" json:"min_relevance,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -463,6 +467,13 @@ func (x *SearchNotesRequest) GetTier() Tier {
 func (x *SearchNotesRequest) GetMaxResults() int32 {
 	if x != nil {
 		return x.MaxResults
+	}
+	return 0
+}
+
+func (x *SearchNotesRequest) GetMinRelevance() float64 {
+	if x != nil {
+		return x.MinRelevance
 	}
 	return 0
 }
@@ -558,7 +569,12 @@ type NoteResult struct {
 	// How well it matches. Higher is better. Scores are comparable only within one response.
 	Score float64 `protobuf:"fixed64,2,opt,name=score,proto3" json:"score,omitempty"`
 	// The part of the content that matches best.
-	Snippet       string `protobuf:"bytes,3,opt,name=snippet,proto3" json:"snippet,omitempty"`
+	Snippet string `protobuf:"bytes,3,opt,name=snippet,proto3" json:"snippet,omitempty"`
+	// How well it fits the query, from 0 to 1. It means the same in every response, with an embedder or without: 1 if the
+	// text has the query as it is, and otherwise 1 - (1 - words)(1 - closeness). Words are the share of the query that it has:
+	// a rare word counts more than a frequent one, and one that is only similar by the square of what the two have in
+	// common. Closeness is 0 up to a cosine of 0.25, and 1 from 0.75 on. Below 0.3 it hardly fits.
+	Relevance     float64 `protobuf:"fixed64,4,opt,name=relevance,proto3" json:"relevance,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -612,6 +628,13 @@ func (x *NoteResult) GetSnippet() string {
 		return x.Snippet
 	}
 	return ""
+}
+
+func (x *NoteResult) GetRelevance() float64 {
+	if x != nil {
+		return x.Relevance
+	}
+	return 0
 }
 
 // The request of ListNotes.
@@ -1177,23 +1200,25 @@ const file_muniment_v1_note_service_proto_rawDesc = "" +
 	"\x04etag\x18\x03 \x01(\tR\x04etag\"w\n" +
 	"\x12DeleteNoteResponse\x127\n" +
 	"\brevealed\x18\x01 \x01(\x0e2\x1b.muniment.v1.ClassificationR\brevealed\x12(\n" +
-	"\x05usage\x18\x02 \x01(\v2\x12.muniment.v1.UsageR\x05usage\"w\n" +
+	"\x05usage\x18\x02 \x01(\v2\x12.muniment.v1.UsageR\x05usage\"\x9c\x01\n" +
 	"\x12SearchNotesRequest\x12\x19\n" +
 	"\x05query\x18\x01 \x01(\tB\x03\x80\x01\x01R\x05query\x12%\n" +
 	"\x04tier\x18\x02 \x01(\x0e2\x11.muniment.v1.TierR\x04tier\x12\x1f\n" +
 	"\vmax_results\x18\x03 \x01(\x05R\n" +
-	"maxResults\"\xef\x01\n" +
+	"maxResults\x12#\n" +
+	"\rmin_relevance\x18\x04 \x01(\x01R\fminRelevance\"\xef\x01\n" +
 	"\x13SearchNotesResponse\x121\n" +
 	"\aresults\x18\x01 \x03(\v2\x17.muniment.v1.NoteResultR\aresults\x12(\n" +
 	"\x05usage\x18\x02 \x01(\v2\x12.muniment.v1.UsageR\x05usage\x12C\n" +
 	"\x0eclassification\x18\x03 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\x12\x1a\n" +
 	"\bsemantic\x18\x04 \x01(\bR\bsemantic\x12\x1a\n" +
-	"\breranked\x18\x05 \x01(\bR\breranked\"h\n" +
+	"\breranked\x18\x05 \x01(\bR\breranked\"\x86\x01\n" +
 	"\n" +
 	"NoteResult\x12%\n" +
 	"\x04note\x18\x01 \x01(\v2\x11.muniment.v1.NoteR\x04note\x12\x14\n" +
 	"\x05score\x18\x02 \x01(\x01R\x05score\x12\x1d\n" +
-	"\asnippet\x18\x03 \x01(\tB\x03\x80\x01\x01R\asnippet\"u\n" +
+	"\asnippet\x18\x03 \x01(\tB\x03\x80\x01\x01R\asnippet\x12\x1c\n" +
+	"\trelevance\x18\x04 \x01(\x01R\trelevance\"u\n" +
 	"\x10ListNotesRequest\x12%\n" +
 	"\x04tier\x18\x01 \x01(\x0e2\x11.muniment.v1.TierR\x04tier\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +

@@ -589,7 +589,11 @@ type SearchPassagesRequest struct {
 	// Only passages whose `event_time` is before this time.
 	//
 	// The default is no bound.
-	EndTime       *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	EndTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	// The relevance that a result must have at least, from 0 to 1. Of the 100 best matches, those below it are left out.
+	//
+	// The default is 0: all.
+	MinRelevance  float64 `protobuf:"fixed64,8,opt,name=min_relevance,json=minRelevance,proto3" json:"min_relevance,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -671,6 +675,13 @@ func (x *SearchPassagesRequest) GetEndTime() *timestamppb.Timestamp {
 		return x.EndTime
 	}
 	return nil
+}
+
+func (x *SearchPassagesRequest) GetMinRelevance() float64 {
+	if x != nil {
+		return x.MinRelevance
+	}
+	return 0
 }
 
 // The response of SearchPassages.
@@ -755,7 +766,12 @@ type PassageResult struct {
 	// How well it matches. Higher is better. Scores are comparable only within one response.
 	Score float64 `protobuf:"fixed64,2,opt,name=score,proto3" json:"score,omitempty"`
 	// The part of the content that matches best.
-	Snippet       string `protobuf:"bytes,3,opt,name=snippet,proto3" json:"snippet,omitempty"`
+	Snippet string `protobuf:"bytes,3,opt,name=snippet,proto3" json:"snippet,omitempty"`
+	// How well it fits the query, from 0 to 1. It means the same in every response, with an embedder or without: 1 if the
+	// text has the query as it is, and otherwise 1 - (1 - words)(1 - closeness). Words are the share of the query that it has:
+	// a rare word counts more than a frequent one, and one that is only similar by the square of what the two have in
+	// common. Closeness is 0 up to a cosine of 0.25, and 1 from 0.75 on. Below 0.3 it hardly fits.
+	Relevance     float64 `protobuf:"fixed64,4,opt,name=relevance,proto3" json:"relevance,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -809,6 +825,13 @@ func (x *PassageResult) GetSnippet() string {
 		return x.Snippet
 	}
 	return ""
+}
+
+func (x *PassageResult) GetRelevance() float64 {
+	if x != nil {
+		return x.Relevance
+	}
+	return 0
 }
 
 // The request of DeletePassage.
@@ -1055,7 +1078,7 @@ const file_muniment_v1_passage_service_proto_rawDesc = "" +
 	"\x14ListPassagesResponse\x120\n" +
 	"\bpassages\x18\x01 \x03(\v2\x14.muniment.v1.PassageR\bpassages\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12C\n" +
-	"\x0eclassification\x18\x03 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\"\xaf\x02\n" +
+	"\x0eclassification\x18\x03 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\"\xd4\x02\n" +
 	"\x15SearchPassagesRequest\x12\x19\n" +
 	"\x05query\x18\x01 \x01(\tB\x03\x80\x01\x01R\x05query\x12\x1f\n" +
 	"\vmax_results\x18\x02 \x01(\x05R\n" +
@@ -1065,16 +1088,18 @@ const file_muniment_v1_passage_service_proto_rawDesc = "" +
 	"\x06thread\x18\x05 \x01(\tB\x03\x80\x01\x01R\x06thread\x129\n" +
 	"\n" +
 	"start_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
-	"\bend_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\"\xcb\x01\n" +
+	"\bend_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12#\n" +
+	"\rmin_relevance\x18\b \x01(\x01R\fminRelevance\"\xcb\x01\n" +
 	"\x16SearchPassagesResponse\x124\n" +
 	"\aresults\x18\x01 \x03(\v2\x1a.muniment.v1.PassageResultR\aresults\x12C\n" +
 	"\x0eclassification\x18\x02 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\x12\x1a\n" +
 	"\bsemantic\x18\x03 \x01(\bR\bsemantic\x12\x1a\n" +
-	"\breranked\x18\x04 \x01(\bR\breranked\"t\n" +
+	"\breranked\x18\x04 \x01(\bR\breranked\"\x92\x01\n" +
 	"\rPassageResult\x12.\n" +
 	"\apassage\x18\x01 \x01(\v2\x14.muniment.v1.PassageR\apassage\x12\x14\n" +
 	"\x05score\x18\x02 \x01(\x01R\x05score\x12\x1d\n" +
-	"\asnippet\x18\x03 \x01(\tB\x03\x80\x01\x01R\asnippet\"5\n" +
+	"\asnippet\x18\x03 \x01(\tB\x03\x80\x01\x01R\asnippet\x12\x1c\n" +
+	"\trelevance\x18\x04 \x01(\x01R\trelevance\"5\n" +
 	"\x14DeletePassageRequest\x12\x1d\n" +
 	"\n" +
 	"passage_id\x18\x01 \x01(\tR\tpassageId\"P\n" +

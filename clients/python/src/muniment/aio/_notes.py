@@ -106,15 +106,25 @@ class Notes:
         return _page(await self._calls(self._notes.ListNotes, request, timeout))
 
     async def search_notes(
-        self, query: str, *, tier: Tier = Tier.MEMORY, max_results: int = 0, timeout: float | None = None
+        self,
+        query: str,
+        *,
+        tier: Tier = Tier.MEMORY,
+        max_results: int = 0,
+        min_relevance: float = 0,
+        timeout: float | None = None,
     ) -> NoteSearchResults:
         """The notes of a tier that match a query in plain language, best first.
 
         *query* is 1 to 1024 code points; it has no syntax. A *max_results* of 0 means 10; the most
-        is 100.
+        is 100. Results whose relevance is below *min_relevance*, from 0 to 1, are left out.
         """
         request = _convert.message(
-            pb.SearchNotesRequest, query=query, tier=_convert.tier_to_proto(tier), max_results=max_results
+            pb.SearchNotesRequest,
+            query=query,
+            tier=_convert.tier_to_proto(tier),
+            max_results=max_results,
+            min_relevance=min_relevance,
         )
         return _search_results(await self._calls(self._notes.SearchNotes, request, timeout))
 

@@ -47,6 +47,13 @@ MAX_RESULTS = click.option(
     show_default=True,
     help="At most this many results, up to 100.",
 )
+MIN_RELEVANCE = click.option(
+    "--min-relevance",
+    type=click.FloatRange(min=0, max=1),
+    default=0.0,
+    metavar="SHARE",
+    help="Only results of at least this relevance, from 0 to 1. Below 0.3 one hardly fits. The default is all.",
+)
 LIMIT = click.option(
     "--limit", type=click.IntRange(min=1), metavar="N", help="List only the first N. The default is all."
 )

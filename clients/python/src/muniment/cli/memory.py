@@ -16,6 +16,7 @@ from muniment.cli.content import (
     EXPIRES_IN,
     LIMIT,
     MAX_RESULTS,
+    MIN_RELEVANCE,
     TAGS,
     WITH_TAGS,
     delete_all,
@@ -34,7 +35,7 @@ from muniment.cli.versions import versions_of
 
 _LIST_COLUMNS = ("key", "classification", "tags", "update_time", "content")
 _SAVED_COLUMNS = ("key", "classification", "tags", "update_time", "expire_time", "etag")
-_FOUND_COLUMNS = ("score", "key", "classification", "snippet")
+_FOUND_COLUMNS = ("relevance", "key", "classification", "snippet")
 
 _KEY = click.argument("key", type=TEXT)
 _PREFIX = click.option("--prefix", "key_prefix", type=TEXT, help="Only those whose key begins with this text.")
@@ -102,6 +103,7 @@ def get(session: SessionClient, output: Output, key: str) -> None:
 @memory.command(cls=Discreet)
 @click.argument("query", type=TEXT)
 @MAX_RESULTS
+@MIN_RELEVANCE
 @WITH_TAGS
 @ANY_TAG
 @_PREFIX
@@ -112,6 +114,7 @@ def search(
     output: Output,
     query: str,
     max_results: int,
+    min_relevance: float,
     tags: tuple[str, ...],
     any_tag: bool,
     key_prefix: str | None,
@@ -124,7 +127,12 @@ def search(
       muniment memory search "what ships when?" --tag work --max-results 3 --agent alice --taint internal
     """
     found = session.search_memories(
-        query, max_results=max_results, tags=tags, tag_match="any" if any_tag else "all", key_prefix=key_prefix
+        query,
+        max_results=max_results,
+        min_relevance=min_relevance,
+        tags=tags,
+        tag_match="any" if any_tag else "all",
+        key_prefix=key_prefix,
     )
     output.rows(map(_found, found), _FOUND_COLUMNS, query=query)
     print_how_found(found, semantic=found.semantic)
@@ -195,4 +203,4 @@ memory.add_command(versions_of(ItemKind.MEMORY, "KEY", example="plan"))
 
 
 def _found(result: MemoryResult) -> Row:
-    return {"score": result.score, "snippet": result.snippet, **asdict(result.memory)}
+    return {"relevance": result.relevance, "score": result.score, "snippet": result.snippet, **asdict(result.memory)}

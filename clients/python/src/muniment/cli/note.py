@@ -17,6 +17,7 @@ from muniment.cli.content import (
     ETAG,
     LIMIT,
     MAX_RESULTS,
+    MIN_RELEVANCE,
     STANDARD_INPUT,
     first,
     print_deleted,
@@ -32,7 +33,7 @@ from muniment.cli.versions import versions_of
 
 _LIST_COLUMNS = ("note_id", "classification", "update_time", "content")
 _WRITTEN_COLUMNS = ("note_id", "tier", "classification", "update_time", "etag")
-_FOUND_COLUMNS = ("score", "note_id", "classification", "snippet")
+_FOUND_COLUMNS = ("relevance", "note_id", "classification", "snippet")
 
 _NOTE = click.argument("note_id", type=TEXT)
 _TIER = click.option(
@@ -157,9 +158,12 @@ def list_(session: SessionClient, output: Output, tier: Tier, limit: int | None)
 @click.argument("query", type=TEXT)
 @_TIER
 @MAX_RESULTS
+@MIN_RELEVANCE
 @with_output
 @with_session
-def search(session: SessionClient, output: Output, query: str, tier: Tier, max_results: int) -> None:
+def search(
+    session: SessionClient, output: Output, query: str, tier: Tier, max_results: int, min_relevance: float
+) -> None:
     """Search in plain language, best match first. With --json: one object with the field `results`.
 
     \b
@@ -167,7 +171,7 @@ def search(session: SessionClient, output: Output, query: str, tier: Tier, max_r
       muniment note search friday
       muniment note search "what does she like?" --tier user --max-results 3 --agent alice --taint internal
     """
-    found = session.search_notes(query, tier=tier, max_results=max_results)
+    found = session.search_notes(query, tier=tier, max_results=max_results, min_relevance=min_relevance)
     if output.as_json:
         output.record(asdict(found) | {"results": [_found(each) for each in found]}, ())
         return
@@ -224,4 +228,4 @@ def _show_written(output: Output, written: NoteWritten) -> None:
 
 
 def _found(result: NoteResult) -> Row:
-    return {"score": result.score, "snippet": result.snippet, **asdict(result.note)}
+    return {"relevance": result.relevance, "score": result.score, "snippet": result.snippet, **asdict(result.note)}

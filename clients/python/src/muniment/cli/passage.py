@@ -18,6 +18,7 @@ from muniment.cli.content import (
     EXPIRES_IN,
     LIMIT,
     MAX_RESULTS,
+    MIN_RELEVANCE,
     TAGS,
     WITH_TAGS,
     delete_all,
@@ -35,7 +36,7 @@ from muniment.cli.versions import versions_of
 
 _COLUMNS = ("passage_id", "classification", "event_time", "thread", "author", "tags", "expire_time")
 _LIST_COLUMNS = ("passage_id", "classification", "event_time", "thread", "author", "tags", "content")
-_FOUND_COLUMNS = ("score", "passage_id", "classification", "event_time", "author", "snippet")
+_FOUND_COLUMNS = ("relevance", "passage_id", "classification", "event_time", "author", "snippet")
 
 _PASSAGE = click.argument("passage_id", type=TEXT)
 
@@ -141,10 +142,13 @@ def list_(session: SessionClient, output: Output, filters: dict[str, Any], limit
 @passage.command(cls=Discreet)
 @click.argument("query", type=TEXT)
 @MAX_RESULTS
+@MIN_RELEVANCE
 @_with_filters
 @with_output
 @with_session
-def search(session: SessionClient, output: Output, query: str, max_results: int, filters: dict[str, Any]) -> None:
+def search(
+    session: SessionClient, output: Output, query: str, max_results: int, min_relevance: float, filters: dict[str, Any]
+) -> None:
     """Search in plain language, best match first.
 
     \b
@@ -152,7 +156,7 @@ def search(session: SessionClient, output: Output, query: str, max_results: int,
       muniment passage search "where do we live?"
       muniment passage search porto --since 2026-11-22T09:00:00+01:00 --max-results 3 --agent alice --taint internal
     """
-    found = session.search_passages(query, max_results=max_results, **filters)
+    found = session.search_passages(query, max_results=max_results, min_relevance=min_relevance, **filters)
     output.rows(map(_found, found), _FOUND_COLUMNS, query=query)
     print_how_found(found, semantic=found.semantic)
 
@@ -185,4 +189,4 @@ passage.add_command(versions_of(ItemKind.PASSAGE, "PASSAGE_ID", example="7c1d2a5
 
 
 def _found(result: PassageResult) -> Row:
-    return {"score": result.score, "snippet": result.snippet, **asdict(result.passage)}
+    return {"relevance": result.relevance, "score": result.score, "snippet": result.snippet, **asdict(result.passage)}

@@ -33,7 +33,7 @@ class Labeled(BaseModel):
     classification: Level
 
 
-_RARE = ("newer_below", "next")
+_RARE = ("newer_below", "next", "relevance", "hint")
 
 
 class _Sparse(Labeled):
@@ -49,6 +49,13 @@ class Shown(_Sparse):
 
     newer_below: Level | None = None
     """The level of a newer version that is less sensitive. Left out if there is none."""
+
+
+class Entry(Shown):
+    """An item of a list or search."""
+
+    relevance: float | None = None
+    """Of a search: how well it fits, from 0 to 1. Below 0.3 it hardly fits."""
 
 
 class Listed(_Sparse):
@@ -91,7 +98,7 @@ class MemorySaved(Labeled):
     key: str
 
 
-class MemoryEntry(Shown):
+class MemoryEntry(Entry):
     """One memory of a list or search."""
 
     key: str
@@ -189,7 +196,7 @@ class Passage(Shown):
     event_time: datetime
 
 
-class PassageEntry(Shown):
+class PassageEntry(Entry):
     """One passage of a list or search."""
 
     passage_id: str
@@ -207,7 +214,7 @@ class PassageList(Listed):
     passages: list[PassageEntry]
 
 
-class NoteEntry(Shown):
+class NoteEntry(Entry):
     """One note of a search."""
 
     note_id: str
@@ -217,9 +224,11 @@ class NoteEntry(Shown):
     """If not, note_list reads the whole content."""
 
 
-class Found(Labeled):
+class Found(_Sparse):
     """What a search found, each kind by itself, best first."""
 
+    hint: str | None = None
+    """How to read it, if nothing fits well."""
     memories: list[MemoryEntry]
     notes: list[NoteEntry]
     passages: list[PassageEntry]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field
 
@@ -10,8 +10,11 @@ from muniment import MemoryResult, NoteResult, PassageResult
 from muniment.mcp import results
 from muniment.mcp.tools import TIERS, HasClassification, Tools
 
-Query = Annotated[str, Field(min_length=1, max_length=1024, description="Plain language: a question, or words.")]
+_FITS = 0.3
+"""From which relevance on a result fits."""
 Kind = Literal["all", "memory", "note", "passage"]
+
+_EntryT = TypeVar("_EntryT", bound=results.Entry)
 
 
 class SearchTools(Tools):
@@ -29,6 +32,7 @@ class SearchTools(Tools):
 
         Use it before you answer anything that may depend on earlier conversations, and before you ask the user
         something that you may already know. If `whole` is false, memory_get, note_list or passage_get reads the rest.
+        Below a `relevance` of 0.3 a result hardly fits, and a `hint` says when none fits.
         """
         memories = self._memories(query, max_results) if kind in ("all", "memory") else []
         notes = self._notes(query, max_results) if kind in ("all", "note") else []
@@ -38,11 +42,13 @@ class SearchTools(Tools):
             *(each.note for _, each in notes),
             *(each.passage for each in passages),
         ]
+        best = max((each.relevance for each in (*memories, *(each for _, each in notes), *passages)), default=None)
         return results.Found(
             classification=self._level(found),
-            memories=[results.memory_entry(each.memory, each.snippet) for each in memories],
-            notes=[results.note_entry(each.note, target, each.snippet) for target, each in notes],
-            passages=[results.passage_entry(each.passage, each.snippet) for each in passages],
+            hint=_hint(best),
+            memories=[_rated(results.memory_entry(each.memory, each.snippet), each) for each in memories],
+            notes=[_rated(results.note_entry(each.note, target, each.snippet), each) for target, each in notes],
+            passages=[_rated(results.passage_entry(each.passage, each.snippet), each) for each in passages],
         )
 
     def _memories(self, query: str, most: int) -> list[MemoryResult]:
@@ -58,3 +64,17 @@ class SearchTools(Tools):
 
     def _passages(self, query: str, most: int) -> list[PassageResult]:
         return list(self._session.search_passages(query, max_results=most))
+
+
+def _rated(entry: _EntryT, result: MemoryResult | NoteResult | PassageResult) -> _EntryT:
+    entry.relevance = round(result.relevance, 2)
+    return entry
+
+
+def _hint(best: float | None) -> str | None:
+    """What a model should know if nothing fits well."""
+    if best is None:
+        return "Nothing was found. Try other words, or take it that nothing is stored about this."
+    if best < _FITS:
+        return "Nothing fits this well. These results are only the nearest: do not take them for an answer."
+    return None

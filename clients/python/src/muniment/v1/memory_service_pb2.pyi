@@ -274,6 +274,7 @@ class SearchMemoriesRequest(message.Message):
     TAGS_FIELD_NUMBER: builtins.int
     TAG_MATCH_FIELD_NUMBER: builtins.int
     KEY_PREFIX_FIELD_NUMBER: builtins.int
+    MIN_RELEVANCE_FIELD_NUMBER: builtins.int
     query: builtins.str
     """What to look for: 1 to 1024 code points, not blank."""
     max_results: builtins.int
@@ -292,6 +293,11 @@ class SearchMemoriesRequest(message.Message):
 
     The default is all.
     """
+    min_relevance: builtins.float
+    """The relevance that a result must have at least, from 0 to 1. Of the 100 best matches, those below it are left out.
+
+    The default is 0: all.
+    """
     @builtins.property
     def tags(self) -> containers.RepeatedScalarFieldContainer[builtins.str]:
         """Only items with these tags.
@@ -307,10 +313,11 @@ class SearchMemoriesRequest(message.Message):
         tags: abc.Iterable[builtins.str] | None = ...,
         tag_match: tag_match_pb2.TagMatch.ValueType = ...,
         key_prefix: builtins.str = ...,
+        min_relevance: builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["key_prefix", b"key_prefix", "max_results", b"max_results", "query", b"query", "tag_match", b"tag_match", "tags", b"tags"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["key_prefix", b"key_prefix", "max_results", b"max_results", "min_relevance", b"min_relevance", "query", b"query", "tag_match", b"tag_match", "tags", b"tags"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -359,10 +366,17 @@ class MemoryResult(message.Message):
     MEMORY_FIELD_NUMBER: builtins.int
     SCORE_FIELD_NUMBER: builtins.int
     SNIPPET_FIELD_NUMBER: builtins.int
+    RELEVANCE_FIELD_NUMBER: builtins.int
     score: builtins.float
     """How well it matches. Higher is better. Scores are comparable only within one response."""
     snippet: builtins.str
     """The part of the content that matches best."""
+    relevance: builtins.float
+    """How well it fits the query, from 0 to 1. It means the same in every response, with an embedder or without: 1 if the
+    text has the query as it is, and otherwise 1 - (1 - words)(1 - closeness). Words are the share of the query that it has:
+    a rare word counts more than a frequent one, and one that is only similar by the square of what the two have in
+    common. Closeness is 0 up to a cosine of 0.25, and 1 from 0.75 on. Below 0.3 it hardly fits.
+    """
     @builtins.property
     def memory(self) -> memory_pb2.Memory:
         """The memory."""
@@ -373,10 +387,11 @@ class MemoryResult(message.Message):
         memory: memory_pb2.Memory | None = ...,
         score: builtins.float = ...,
         snippet: builtins.str = ...,
+        relevance: builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["memory", b"memory"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["memory", b"memory", "score", b"score", "snippet", b"snippet"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["memory", b"memory", "relevance", b"relevance", "score", b"score", "snippet", b"snippet"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -217,6 +217,7 @@ class SearchNotesRequest(message.Message):
     QUERY_FIELD_NUMBER: builtins.int
     TIER_FIELD_NUMBER: builtins.int
     MAX_RESULTS_FIELD_NUMBER: builtins.int
+    MIN_RELEVANCE_FIELD_NUMBER: builtins.int
     query: builtins.str
     """What to look for: 1 to 1024 code points, not blank."""
     tier: note_pb2.Tier.ValueType
@@ -229,16 +230,22 @@ class SearchNotesRequest(message.Message):
 
     The default is 10. The maximum is 100; larger values are reduced to 100.
     """
+    min_relevance: builtins.float
+    """The relevance that a result must have at least, from 0 to 1. Of the 100 best matches, those below it are left out.
+
+    The default is 0: all.
+    """
     def __init__(
         self,
         *,
         query: builtins.str = ...,
         tier: note_pb2.Tier.ValueType = ...,
         max_results: builtins.int = ...,
+        min_relevance: builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["max_results", b"max_results", "query", b"query", "tier", b"tier"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["max_results", b"max_results", "min_relevance", b"min_relevance", "query", b"query", "tier", b"tier"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -293,10 +300,17 @@ class NoteResult(message.Message):
     NOTE_FIELD_NUMBER: builtins.int
     SCORE_FIELD_NUMBER: builtins.int
     SNIPPET_FIELD_NUMBER: builtins.int
+    RELEVANCE_FIELD_NUMBER: builtins.int
     score: builtins.float
     """How well it matches. Higher is better. Scores are comparable only within one response."""
     snippet: builtins.str
     """The part of the content that matches best."""
+    relevance: builtins.float
+    """How well it fits the query, from 0 to 1. It means the same in every response, with an embedder or without: 1 if the
+    text has the query as it is, and otherwise 1 - (1 - words)(1 - closeness). Words are the share of the query that it has:
+    a rare word counts more than a frequent one, and one that is only similar by the square of what the two have in
+    common. Closeness is 0 up to a cosine of 0.25, and 1 from 0.75 on. Below 0.3 it hardly fits.
+    """
     @builtins.property
     def note(self) -> note_pb2.Note:
         """The note."""
@@ -307,10 +321,11 @@ class NoteResult(message.Message):
         note: note_pb2.Note | None = ...,
         score: builtins.float = ...,
         snippet: builtins.str = ...,
+        relevance: builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["note", b"note"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["note", b"note", "score", b"score", "snippet", b"snippet"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["note", b"note", "relevance", b"relevance", "score", b"score", "snippet", b"snippet"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -319,6 +319,7 @@ class SearchPassagesRequest(message.Message):
     THREAD_FIELD_NUMBER: builtins.int
     START_TIME_FIELD_NUMBER: builtins.int
     END_TIME_FIELD_NUMBER: builtins.int
+    MIN_RELEVANCE_FIELD_NUMBER: builtins.int
     query: builtins.str
     """What to look for: 1 to 1024 code points, not blank."""
     max_results: builtins.int
@@ -335,6 +336,11 @@ class SearchPassagesRequest(message.Message):
     """Only passages of this thread.
 
     The default is all.
+    """
+    min_relevance: builtins.float
+    """The relevance that a result must have at least, from 0 to 1. Of the 100 best matches, those below it are left out.
+
+    The default is 0: all.
     """
     @builtins.property
     def tags(self) -> containers.RepeatedScalarFieldContainer[builtins.str]:
@@ -367,10 +373,11 @@ class SearchPassagesRequest(message.Message):
         thread: builtins.str = ...,
         start_time: timestamp_pb2.Timestamp | None = ...,
         end_time: timestamp_pb2.Timestamp | None = ...,
+        min_relevance: builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["end_time", b"end_time", "start_time", b"start_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["end_time", b"end_time", "max_results", b"max_results", "query", b"query", "start_time", b"start_time", "tag_match", b"tag_match", "tags", b"tags", "thread", b"thread"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["end_time", b"end_time", "max_results", b"max_results", "min_relevance", b"min_relevance", "query", b"query", "start_time", b"start_time", "tag_match", b"tag_match", "tags", b"tags", "thread", b"thread"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -419,10 +426,17 @@ class PassageResult(message.Message):
     PASSAGE_FIELD_NUMBER: builtins.int
     SCORE_FIELD_NUMBER: builtins.int
     SNIPPET_FIELD_NUMBER: builtins.int
+    RELEVANCE_FIELD_NUMBER: builtins.int
     score: builtins.float
     """How well it matches. Higher is better. Scores are comparable only within one response."""
     snippet: builtins.str
     """The part of the content that matches best."""
+    relevance: builtins.float
+    """How well it fits the query, from 0 to 1. It means the same in every response, with an embedder or without: 1 if the
+    text has the query as it is, and otherwise 1 - (1 - words)(1 - closeness). Words are the share of the query that it has:
+    a rare word counts more than a frequent one, and one that is only similar by the square of what the two have in
+    common. Closeness is 0 up to a cosine of 0.25, and 1 from 0.75 on. Below 0.3 it hardly fits.
+    """
     @builtins.property
     def passage(self) -> passage_pb2.Passage:
         """The passage."""
@@ -433,10 +447,11 @@ class PassageResult(message.Message):
         passage: passage_pb2.Passage | None = ...,
         score: builtins.float = ...,
         snippet: builtins.str = ...,
+        relevance: builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["passage", b"passage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["passage", b"passage", "score", b"score", "snippet", b"snippet"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["passage", b"passage", "relevance", b"relevance", "score", b"score", "snippet", b"snippet"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
