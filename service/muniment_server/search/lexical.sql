@@ -119,7 +119,8 @@ SELECT 'stop_word', word.text, 0, 0, 0, 0
 -- an author whom the query names (authors). At last a fifth of the best score in its thread is added to it.
 -- names, threads and semantic_scores: the items that search_embeddings found, the threads of turns, and their scores, weighed in the
 -- same way. share: the lexical score of the best match by words, before it is weighed, if its score is at least least_best;
--- the others follow in proportion. matches: how many items were found by words, up to a bound.
+-- the others follow in proportion. stems: a bit for each of the query's stems in the best chunk, null if it was not found by
+-- words. matches: how many items were found by words, up to a bound.
 WITH posting AS MATERIALIZED (
     SELECT ('''@' || session.agent || ':' || %(kind)s::smallint || '''')::tsquery AS scope
       FROM session
@@ -158,7 +159,7 @@ scored AS MATERIALIZED ( -- the query's terms are looked up in the chunk, which 
       FROM seen
            CROSS JOIN LATERAL (
                SELECT coalesce(sum((stem.weight * many.times / (many.times + %(damping)s + seen.stem_count * %(stem_slope)s))::integer), 0) AS score,
-                      coalesce(bit_or(stem.bit), 0) AS found
+                      coalesce(sum(stem.bit), 0)::bigint AS found
                  FROM stem
                       CROSS JOIN LATERAL (
                           SELECT CASE WHEN seen.stems @@ stem.twice THEN 2 WHEN seen.stems @@ stem.thrice THEN 3
@@ -268,7 +269,7 @@ best AS (
 )
 SELECT found.name, found.tier, found.content, found.tags, found.thread, found.author, found.event_time, found.level,
        found.item_id, found.revision, found.create_time, found.update_time, found.expire_time, found.newest_level, found.newest_time,
-       found.change_id, found.score, found.start, found.size, found.found AS stems_found, nullif((SELECT count(*) FROM top), 0) AS matches
+       found.change_id, found.score, found.start, found.size, found.found AS stems, nullif((SELECT count(*) FROM top), 0) AS matches
   FROM session
        LEFT JOIN LATERAL (
            SELECT item.*, (best.score / 1e6)::float8 AS score, best.start, best.size, best.found,

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 
-from muniment_server.search.grams import PREFIX, grams_of, query_grams_of, words
+from muniment_server.search.grams import PREFIX, folded_words, grams_of_words, query_grams_of
 from muniment_server.search.ranking import STOP_WEIGHT, Corpus, QueryTerms, Term
 
 FITS = 0.3
@@ -43,8 +43,8 @@ class Relevance:
 
     def _by_words(self, text: str) -> float:
         """A word that is part of another of the query, as 52 of 52,000, matches as well as that one."""
-        folded = {word for _, word in words(text)}
-        grams = frozenset(gram for word in folded for gram in grams_of(word))
+        folded = frozenset(folded_words(text))
+        grams = frozenset(grams_of_words(folded))
         own = {word: 1.0 if word in folded else _similarity(word, grams) for word in self._words}
         best = {word: max(own[other] for other in own if word in other) for word in own}
         return _share((weight, best[word]) for word, weight in self._words.items())

@@ -38,6 +38,7 @@ async def test_a_raise_during_a_conversation(service, owner, opened):
     assert both["classification"] == "CONFIDENTIAL"
     assert [each["key"] for each in seen["memories"]] == ["plan"]
     assert seen["classification"] == "PUBLIC"
+    assert found.pop("hint").startswith("Nothing was found.")
     assert found == {"classification": "PUBLIC", "memories": [], "notes": [], "passages": []}
     async with talking(colleague) as low:
         assert hidden == await low.fails("memory_get", key="no-such-key")

@@ -259,6 +259,7 @@ async def test_passages(session):
         left = await model.does("passage_list")
 
     (passage,) = found["passages"]
+    assert 0.3 < passage.pop("relevance") < 1
     assert tagged["passages"] == [passage]
     assert deleted == {"deleted": stored["passage_id"], "revealed": False}
     assert (other["passages"], left["passages"], left["more"]) == ([], [], False)
@@ -283,7 +284,22 @@ async def test_search_finds_every_kind_or_one(session):
     }
     assert [each["content"] for each in every["passages"]] == ["We met at the lighthouse."]
     assert notes == every | {"memories": [], "passages": []}
+    assert {
+        each["relevance"] for found in (every["memories"], every["notes"], every["passages"]) for each in found
+    } == {1}
+    assert "hint" not in every
     assert one == every | {"notes": [], "passages": []}
+
+
+async def test_a_search_says_in_words_that_nothing_fits(session):
+    async with talking(session) as model:
+        await model.does("memory_save", key="partner", content="Her partner plays the cello.")
+        near = await model.does("search", query="hello")
+        nothing = await model.does("search", query="quantum chromodynamics")
+
+    assert [each["key"] for each in near["memories"]] == ["partner"]
+    assert near["hint"].startswith("Nothing fits this well.")
+    assert (nothing["memories"], nothing["hint"][:18]) == ([], "Nothing was found.")
 
 
 async def test_the_prompt_is_a_prompt_and_a_resource(session):

@@ -32,7 +32,6 @@ class SearchTools(Tools):
 
         Use it before you answer anything that may depend on earlier conversations, and before you ask the user
         something that you may already know. If `whole` is false, memory_get, note_list or passage_get reads the rest.
-        Below a `relevance` of 0.3 a result hardly fits, and a `hint` says when none fits.
         """
         memories = self._memories(query, max_results) if kind in ("all", "memory") else []
         notes = self._notes(query, max_results) if kind in ("all", "note") else []
