@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -20,6 +20,7 @@ from muniment.cli.parameters import DURATION, TEXT
 from muniment.v1 import audit_pb2
 from muniment_server.admin.connection import Operator
 from muniment_server.admin.database import with_operator
+from muniment_server.admin.host_keys import list_host_keys
 from muniment_server.admin.purge import end_of
 from muniment_server.admin.sealing import Checkpoint, RemovedEvents, Verification, Verified, remove_events
 from muniment_server.audit_log import repository as audit_log
@@ -66,8 +67,8 @@ def list_(
 ) -> None:
     """List the audit log of a tenant, at every level, newest first.
 
-    At a terminal, an event is one line; its caller is the beginning of the id of a host key or a session, or an
-    operator. A pipe gets all columns, as --wide shows them.
+    At a terminal, an event is one line; its caller is the name of a host key, or the beginning of its id or of that of
+    a session, or an operator. A pipe gets all columns, as --wide shows them.
 
     \b
     Examples:
@@ -77,26 +78,27 @@ def list_(
     """
     events = audit_events(operator, tenant=tenant, agent_id=agent, session_id=session, limit=limit)
     if output.on_terminal and not wide:
-        output.rows(map(_in_short, events), _SHORT)
+        names = {each.host_key_id: each.name for each in list_host_keys(operator)}
+        output.rows((_in_short(event, names) for event in events), _SHORT)
     else:
         output.rows(map(asdict, events), _COLUMNS)
 
 
-def _in_short(event: AuditEvent) -> Row:
+def _in_short(event: AuditEvent, names: Mapping[HostKeyId, str | None]) -> Row:
     return {
         "time": event.time,
         "level": event.classification,
         "method": event.method,
         "outcome": event.outcome,
         "agent": event.agent_id,
-        "caller": _caller(event),
+        "caller": _caller(event, names),
     }
 
 
-def _caller(event: AuditEvent) -> str:
+def _caller(event: AuditEvent, names: Mapping[HostKeyId, str | None]) -> str:
     """Who made a call, in few letters. A session's events that name a host key are of a host."""
     if event.host_key_id is not None:
-        return f"key {str(event.host_key_id)[:8]}"
+        return f"key {names.get(event.host_key_id) or str(event.host_key_id)[:8]}"
     return "operator" if event.session_id is None else f"session {str(event.session_id)[:8]}"
 
 

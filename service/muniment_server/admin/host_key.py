@@ -35,7 +35,22 @@ from muniment_server.runtime.configuration import DatabaseConfig
 
 _COLUMNS = (
     "host_key_id", "tenant", "ceiling", "only_service", "create_time", "expire_time", "freeze_time", "revoke_time",
+    "name",
 )  # fmt: skip
+
+
+class _NameType(click.ParamType[str]):
+    """What people call something, in one line of a table."""
+
+    name = "name"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        text = str(value)
+        if not (text.isprintable() and 1 <= len(text.strip()) == len(text) <= 64):
+            self.fail("is not a name: give 1 to 64 printable characters, with no space at the ends", param, ctx)
+        return text
+
+
 _SERVICES = {"agents": "AgentService", "sessions": "SessionService", "audit": "AuditService"}
 
 
@@ -48,7 +63,7 @@ def host_key() -> None:
 
     \b
     Examples:
-      muniment host-key create --tenant acme --ceiling confidential
+      muniment host-key create --tenant acme --ceiling confidential --name support
       muniment host-key create --tenant acme --ceiling internal --only audit --expires-in 30d
       muniment host-key list
     """
@@ -59,6 +74,7 @@ def host_key() -> None:
     "--tenant", required=True, type=TEXT, help="The tenant that the key belongs to. It is created if it does not exist."
 )
 @click.option("--ceiling", required=True, type=LEVEL, help="The highest level it may open or raise a session to.")
+@click.option("--name", type=_NameType(), help="What it is for, such as chatbot: lists of keys and events show it.")
 @click.option(
     "--expires-in", "lifetime", type=DURATION, help="How long it is valid, such as 90d. The default is forever."
 )
@@ -72,6 +88,7 @@ def create(
     config: DatabaseConfig,
     tenant: str,
     ceiling: Classification,
+    name: str | None,
     lifetime: timedelta | None,
     only: str | None,
     quiet: bool,
@@ -98,6 +115,7 @@ def create(
                 operator,
                 tenant=tenant,
                 ceiling=ceiling,
+                name=name,
                 lifetime=lifetime,
                 only_service=only_service,
                 taken=taken,
@@ -114,6 +132,7 @@ def create(
     else:
         row = {
             "host_key_id": host_key_id,
+            "name": name,
             "tenant": tenant,
             "ceiling": ceiling,
             "only_service": only_service,

@@ -21,6 +21,7 @@ class HostKey:
     """A host key, without the secret."""
 
     host_key_id: HostKeyId
+    name: str | None
     tenant: str
     ceiling: Classification
     only_service: str | None
@@ -35,6 +36,7 @@ def create_host_key(
     *,
     tenant: str,
     ceiling: Classification,
+    name: str | None = None,
     lifetime: timedelta | None = None,
     only_service: str | None = None,
     taken: Collection[TenantNumber] = (),
@@ -56,6 +58,7 @@ def create_host_key(
             tenant=number,
             host_key_id=host_key_id,
             key_hash=tokens.digest(key),
+            name=name,
             ceiling=ceiling,
             lifetime=lifetime,
             only_service=only_service,

@@ -2,8 +2,9 @@
 
 -- name: create_host_key
 WITH created AS (
-    INSERT INTO vault.host_key AS created (tenant, host_key_id, key_hash, ceiling, expire_time, only_service)
-    SELECT %(tenant)s, %(host_key_id)s, %(key_hash)s, %(ceiling)s, vault.clock() + %(lifetime)s::interval, %(only_service)s
+    INSERT INTO vault.host_key AS created (tenant, host_key_id, key_hash, name, ceiling, expire_time, only_service)
+    SELECT %(tenant)s, %(host_key_id)s, %(key_hash)s, %(name)s, %(ceiling)s, vault.clock() + %(lifetime)s::interval,
+           %(only_service)s
  RETURNING created.tenant, created.host_key_id, created.ceiling
 )
 INSERT INTO muniment_control.audit AS logged (tenant, event_id, level, host_key_id, method, outcome, reason)
@@ -11,7 +12,7 @@ SELECT created.tenant, gen_random_uuid(), created.ceiling, created.host_key_id, 
   FROM created;
 
 -- name: list_host_keys
-SELECT host_key.host_key_id, tenant.name AS tenant, host_key.ceiling, host_key.only_service, host_key.create_time,
+SELECT host_key.host_key_id, host_key.name, tenant.name AS tenant, host_key.ceiling, host_key.only_service, host_key.create_time,
        host_key.expire_time, host_key.freeze_time, host_key.revoke_time
   FROM vault.host_key
        JOIN vault.tenant USING (tenant)

@@ -1544,7 +1544,9 @@ CREATE TABLE vault.host_key (
     freeze_time timestamp with time zone,
     expire_time timestamp with time zone,
     only_service text,
-    CONSTRAINT ceiling_is_a_level CHECK (((ceiling >= 1) AND (ceiling <= 4)))
+    name text COLLATE pg_catalog."C",
+    CONSTRAINT ceiling_is_a_level CHECK (((ceiling >= 1) AND (ceiling <= 4))),
+    CONSTRAINT name_not_empty CHECK ((name <> ''::text))
 );
 
 CREATE VIEW muniment_control.host_key WITH (security_invoker='true') AS

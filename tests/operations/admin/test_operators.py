@@ -225,6 +225,27 @@ def test_a_host_key_expires(operate, dev, acme):
     assert any(found["expire_time"] for found in objects(operate("host-key", "list", "--json")))
 
 
+def test_a_host_key_has_a_name_for_people(operate, dev, acme):
+    created = ("host-key", "create", "--tenant", "acme", "--ceiling", "restricted", "--name", "chatbot")
+    [key] = objects(operate(*created, "--json"))
+    assert key["name"] == "chatbot"
+    unnamed = objects(operate("host-key", "create", "--tenant", "acme", "--ceiling", "public", "--json"))
+    acme("agent", "create", "named", MUNIMENT_HOST_KEY=key["host_key"])
+
+    listed = {each["host_key_id"]: each["name"] for each in objects(operate("host-key", "list", "--json"))}
+    assert (listed[key["host_key_id"]], listed[unnamed[0]["host_key_id"]]) == ("chatbot", None)
+    _, events = on_a_terminal(dev.folder, "audit", "list", "--tenant", "acme", "--agent", "named", *OWN, columns=160)
+    assert "key chatbot" in events
+
+
+@pytest.mark.parametrize("name", ["", " ", "a ", "two\nlines", "x" * 65, "\u202e"])
+def test_a_name_fits_a_table(operate, name):
+    refused = operate("host-key", "create", "--tenant", "acme", "--ceiling", "public", "--name", name)
+
+    assert refused.returncode == 2
+    assert "is not a name" in refused.stderr
+
+
 @pytest.mark.parametrize(
     ("only", "allowed"), [("agents", "agent list"), ("sessions", "session list zoe"), ("audit", "audit list")]
 )
