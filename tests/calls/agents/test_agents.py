@@ -250,7 +250,7 @@ def fill(service):
         session.save_memory(key="gone", content="one")
         session.delete_memory(key="gone")
         with service.database.connect(level.role) as connection:
-            embed_batch(connection, lambda text, _: quick(text), START, next_model=7)
+            embed_batch(connection, quick, START, next_model=7)
 
 
 def rows_by_table(database):

@@ -190,7 +190,7 @@ def _fill(service: Service, caller: Caller, level: Classification) -> None:
     caller.update_block(label="plan", content=f"{CANARY} block")
     caller.store_passage(passage_id=PASSAGE_ID, content=f"{CANARY} passage", thread=CANARY)
     with service.database.connect(level.role) as connection:
-        while embed_batch(connection, lambda text, _: quick(text), START):
+        while embed_batch(connection, quick, START):
             pass
 
 

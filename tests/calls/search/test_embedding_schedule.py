@@ -34,7 +34,7 @@ def service(database: Database) -> Iterator[Service]:
 def embed(database: Database) -> Iterator[Callable[[], None]]:
     """Embed until there is nothing to do now."""
     with closing(RoleDatabase(database.conninfo, pool_sizes=SINGLE)) as roles:
-        schedule = EmbeddingSchedule(Databases.of_one(roles), lambda text, _: quick(text))
+        schedule = EmbeddingSchedule(Databases.of_one(roles), quick)
         yield lambda: embed_queued_chunks(schedule, Disk(None), StopSignal())
 
 
@@ -85,7 +85,7 @@ class Failing:
 
 
 def schedule_of(**servers):
-    return EmbeddingSchedule(Databases(Placement(dict.fromkeys(servers, "")), servers), lambda text, _: quick(text))
+    return EmbeddingSchedule(Databases(Placement(dict.fromkeys(servers, "")), servers), quick)
 
 
 def test_a_server_that_is_away_is_not_asked_once_for_each_level():

@@ -57,7 +57,7 @@ class Queue:
     def embed_built_in(self) -> None:
         """Embed with the built-in model, which queues what it has embedded."""
         roles = RoleDatabase(self._database.conninfo, pool_sizes=SINGLE)
-        schedule = EmbeddingSchedule(Databases.of_one(roles), lambda text, _: quick(text), next_model=lambda _: MODEL)
+        schedule = EmbeddingSchedule(Databases.of_one(roles), quick, next_model=lambda _: MODEL)
         embed_queued_chunks(schedule, Disk(None), StopSignal())
         roles.close()
 

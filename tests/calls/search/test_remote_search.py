@@ -112,7 +112,7 @@ def world_of(database, folder, server, ceiling, *, ready: bool = True) -> Iterat
         stack.callback(remote_roles.close)
         schedule = EmbeddingSchedule(
             Databases.of_one(roles),
-            lambda text, _: quick(text),
+            quick,
             next_model=lambda level: model.number if level.can_flow_to(ceiling) else None,
         )
         stack.enter_context(RemoteEmbedding(config, model, Databases.of_one(remote_roles), Disk(None)).running(path))
@@ -373,9 +373,7 @@ def test_what_was_stored_before_is_embedded_and_the_built_in_model_searches_unti
             session.save_memory(key=f"cat-{number}", content=f"a cat {number}")
         session.save_memory(key="dog", content="a dog")
         schedule = RoleDatabase(database.conninfo, pool_sizes=SINGLE)
-        embed_queued_chunks(
-            EmbeddingSchedule(Databases.of_one(schedule), lambda text, _: quick(text)), Disk(None), StopSignal()
-        )
+        embed_queued_chunks(EmbeddingSchedule(Databases.of_one(schedule), quick), Disk(None), StopSignal())
         schedule.close()
 
     def answer(handler, texts):
@@ -402,9 +400,7 @@ def test_what_has_expired_is_sent_neither_later_nor_to_another_model(database, t
         service.session(PUBLIC).save_memory(key="cat", content="a cat")
         Clock(database).advance(hours=2)
         schedule = RoleDatabase(database.conninfo, pool_sizes=SINGLE)
-        embed_queued_chunks(
-            EmbeddingSchedule(Databases.of_one(schedule), lambda text, _: quick(text)), Disk(None), StopSignal()
-        )
+        embed_queued_chunks(EmbeddingSchedule(Databases.of_one(schedule), quick), Disk(None), StopSignal())
         schedule.close()
     with world_of(database, tmp_path, server, PUBLIC) as world:
         world.embed()
@@ -522,7 +518,7 @@ def test_a_chunk_that_cannot_be_queued_for_the_next_model_stays_queued_for_the_f
         world.service.database.connect(PUBLIC.role) as connection,
         pytest.raises(psycopg.errors.DivisionByZero),
     ):
-        embed_batch(connection, lambda text, _: quick(text), START, next_model=7)
+        embed_batch(connection, quick, START, next_model=7)
     with world.service.database.as_owner() as owner:
         made = owner.execute("SELECT embedder FROM muniment_public.meaning").fetchall()
 
@@ -664,9 +660,7 @@ def test_reindexing_sends_no_text_of_a_deleted_agent(database, server):
     ):
         for agent in ("alice", "bob"):
             service.session(PUBLIC, agent_id=agent).save_memory(key=agent, content="a cat")
-        embed_queued_chunks(
-            EmbeddingSchedule(Databases.of_one(roles), lambda text, _: quick(text)), Disk(None), StopSignal()
-        )
+        embed_queued_chunks(EmbeddingSchedule(Databases.of_one(roles), quick), Disk(None), StopSignal())
         service.host().delete_agent(agent_id="alice")
     with connect_operator(database.admin) as operator:
         list(embed_stored(operator.conninfo, server.config(PUBLIC), removes_others=False))

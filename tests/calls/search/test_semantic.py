@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
-from types import SimpleNamespace
 
 import psycopg
 import pytest
@@ -15,8 +14,8 @@ from muniment_server.admin.connection import connect_operator
 from muniment_server.admin.inspection import waiting_chunks
 from muniment_server.domain.classification import Classification
 from muniment_server.embedder import main as embedder
-from muniment_server.embedder import queue as embedding_queue
-from muniment_server.embedder.main import CrashTolerantEmbedder, EmbeddingSchedule, Model, embed_queued_chunks
+from muniment_server.embedder.e5.model import Model
+from muniment_server.embedder.main import EmbeddingSchedule, embed_queued_chunks
 from muniment_server.embedder.queue import START, embed_batch
 from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.placement import Databases
@@ -24,12 +23,11 @@ from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.process.stop_signal import StopSignal
 from muniment_server.search import ranking, search
-from muniment_server.search.embeddings import DIMENSIONS, vector_of
 from muniment_server.search.reindex import reindex
 from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, UP, in_future, keys
-from tests.support.clock import Clock, StoppedClock
+from tests.support.clock import Clock
 from tests.support.concurrency import lock_rows
-from tests.support.embedders import Quick, embed_all, embed_by, quick
+from tests.support.embedders import Quick, embed_all, quick
 from tests.support.erasing import erase_all
 from tests.support.searches import ANY, SCANS, passages
 from tests.support.services import Caller, serving
@@ -512,23 +510,6 @@ def test_the_agents_of_a_level_are_served_in_turn(service, at):
     assert len(agents) == 80
 
 
-def test_a_batch_of_costly_chunks_is_short(service, at, monkeypatch):
-    clock = StoppedClock()
-    monkeypatch.setattr(embedding_queue, "time", SimpleNamespace(monotonic=clock))
-
-    def answer(text):
-        clock.seconds += 0.3
-        return quick(text)
-
-    save(at(PUBLIC), **{f"k{number}": "costly" for number in range(5)})
-    model = Quick(answer)
-    with service.database.connect(PUBLIC.role) as connection:
-        embed_batch(connection, lambda text, _: model.embed_chunk(text), START)
-
-    assert len(model.chunks) == 2
-    assert rows(service.database, "SELECT count(embedder) FROM muniment_public.meaning") == [(2,)]
-
-
 def test_no_text_takes_long(model):
     """2,000 characters of Han, each a token of its own, took six seconds."""
     text = "".join(chr(0x4E00 + 97 * number % 20_000) for number in range(2000))
@@ -575,7 +556,7 @@ def test_at_one_level_the_embedder_reads_that_level_only(service, at, level):
     model = Quick()
     roles = RoleDatabase(service.database.conninfo, pool_sizes=SINGLE)
     with service.database.connect(level.role) as connection:
-        while embed_batch(connection, lambda text, _: model.embed_chunk(text), START):
+        while embed_batch(connection, model.embed_chunk, START):
             pass
     roles.close()
 
@@ -619,37 +600,12 @@ def test_what_is_found_by_its_embedding_does_not_end_the_search_by_words(service
 # What fails.
 
 
-def raises(_):
-    raise ValueError("my secret")
-
-
-def is_no_number(_):
-    return vector_of([float("nan")] * DIMENSIONS)
-
-
-@pytest.mark.parametrize("failure", [raises, is_no_number])
-def test_a_chunk_at_which_the_model_fails_is_found_by_its_words_alone(service, at, tmp_path, caplog, failure):
-    save(at(PUBLIC), alone="my secret hound")
-    alone = CrashTolerantEmbedder(Quick(failure), tmp_path)
-    embed_by(service.database, alone.embed, StopSignal())
-    only = at(PUBLIC).search_memories(query="dog")
-    save(at(PUBLIC), dog="dog", other="zebra")
-    embed_all(service.database, Quick())
-
-    assert (keys(only), only.semantic) == ([], True)
-    assert found(at(PUBLIC), "dog") == ["dog"]
-    assert sorted(found(at(PUBLIC), "hound")) == ["alone", "dog"]
-    assert "ValueError" in caplog.text
-    assert "secret" not in caplog.text
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize(("failing", "other"), [(PUBLIC, INTERNAL), (INTERNAL, PUBLIC)])
 def test_other_levels_continue_after_an_unexpected_error(service, at, caplog, failing, other):
     """At once. It is logged without what it says: that may quote a text."""
     asked = []
 
-    def vector(text, _):
+    def vector(text):
         asked.append(text)
         if "secret" in text:
             raise psycopg.DataError(text)
@@ -677,7 +633,7 @@ def test_chunks_that_are_locked_keep_no_level_waiting(service, caplog, monkeypat
     monkeypatch.setattr(embedder._Pause, "first", 3600.0)
     embedded = []
 
-    def vector(text, _):
+    def vector(text):
         embedded.append(text)
         if len(embedded) == 1:
             save(service.session(PUBLIC), low="dog")

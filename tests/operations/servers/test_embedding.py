@@ -54,7 +54,7 @@ def embed(servers: Servers) -> Iterator[Callable[[Disk], list[str]]]:
     """Embed for two servers, and one that is away, until there is nothing to do now. Returns the texts, in order."""
     embedded: list[str] = []
 
-    def vector(text: str, _: str) -> Vector:
+    def vector(text: str) -> Vector:
         embedded.append(text.partition(": ")[2])
         return quick(text)
 

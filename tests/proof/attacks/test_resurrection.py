@@ -34,7 +34,7 @@ def test_an_embedding_that_is_late_brings_nothing_back(database, loss):
 
         losses = iter([lose])
 
-        def embed_late(text, _):
+        def embed_late(text):
             for act in losses:
                 act()
             return quick(text)

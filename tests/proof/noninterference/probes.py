@@ -347,7 +347,7 @@ def a_vector_parts_with_what_is_deleted_meanwhile(world: World) -> None:
     first = thread.say("the first")
     thread.say("the second")
 
-    def delete_and_answer(text: str, _: str) -> Any:
+    def delete_and_answer(text: str) -> Any:
         if text == "the first\nthe second":
             thread.delete(first)
         return embedding_of(text)

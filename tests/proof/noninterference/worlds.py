@@ -125,7 +125,7 @@ class World:
         for number, connection in enumerate(self.embedders[:level], 1):
             is_remote = number <= self.remote_ceiling
             model = REMOTE_MODEL if is_remote and chance[0] % 5 else None  # without one, chunks go missing
-            while embed_batch(connection, lambda text, _: embedding_of(text), START, next_model=model):
+            while embed_batch(connection, embedding_of, START, next_model=model):
                 pass
             if is_remote:
                 self._embed_remotely(connection, chance)

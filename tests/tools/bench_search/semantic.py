@@ -25,8 +25,8 @@ from rich.table import Table
 
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.items import ALL_ITEMS, ItemFilter
+from muniment_server.embedder.e5.model import Model
 from muniment_server.embedder.lists import maintain_lists
-from muniment_server.embedder.main import Model
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.process.stop_signal import StopSignal

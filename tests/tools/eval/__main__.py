@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from muniment_server.embedder.main import Model
+from muniment_server.embedder.e5.model import Model
 from muniment_server.search.embeddings import readable
 from tests.support.embedding_server import answer_with, embedding_server
 from tests.tools.bench.processes import Service, serving

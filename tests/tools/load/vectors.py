@@ -9,7 +9,7 @@ import math
 import random
 import threading
 
-from muniment_server.embedder.main import Model
+from muniment_server.embedder.e5.model import Model
 from muniment_server.search.embeddings import LENGTH, Vector
 
 NEAR = 0.9

@@ -71,7 +71,7 @@ class World:
     def embed(self, service: Service, vector_of: Callable[[str], Vector], done: Done = lambda _: None) -> None:
         """Store the vectors of all that is queued for the embedder, whether or not it runs."""
 
-        def embed(text: str, _: str) -> Vector:
+        def embed(text: str) -> Vector:
             done(1)
             return vector_of(text)
 

@@ -1,0 +1,1 @@
+"""The built-in embedding model, multilingual-e5-small, on ONNX Runtime."""

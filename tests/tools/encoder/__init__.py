@@ -1,0 +1,1 @@
+"""Makes the graph of the built-in embedding model: `make encoder`."""
