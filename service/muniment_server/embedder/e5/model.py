@@ -27,6 +27,7 @@ class Model:
         options = SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = _ERRORS
+        options.enable_mem_pattern = False  # which keeps something for each length of a text
         self._parameters = {name: OrtValue.ortvalue_from_numpy(value) for name, value in self._weights.parameters()}
         options.add_external_initializers(list(self._parameters), list(self._parameters.values()))
         self._session = InferenceSession(GRAPH.read_bytes(), options, providers=["CPUExecutionProvider"])
