@@ -137,6 +137,15 @@ CLIENTS = (
         built="clients/rust/bin/conformance",
         command=("clients/rust/bin/conformance",),
     ),
+    # No client of ours, and no gRPC: JSON by HTTP, through `muniment http`.
+    Client(
+        name="python-http",
+        needs=(),
+        build=(),
+        built="tests/clients/conformance/http/runner.py",
+        command=(sys.executable, "tests/clients/conformance/http/runner.py"),
+        repeats=False,
+    ),
     # No client of ours: it shows that stubs from proto/api.binpb are enough, made by the old protoc of Debian 12.
     Client(
         name="ruby",

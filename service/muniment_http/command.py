@@ -1,0 +1,87 @@
+"""`muniment http`."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from muniment.cli.failures import report_file_errors
+from muniment_http.options import Options
+from muniment_server.runtime.certificates import checked_tls
+from muniment_server.runtime.configuration import ConfigError, is_private, split_address
+
+_FILE = click.Path(path_type=Path)
+
+
+@click.command
+@click.option(
+    "--listen", metavar="HOST:PORT", default="127.0.0.1:8080", show_default=True, help="The address to listen on."
+)
+@click.option(
+    "--server",
+    metavar="ADDRESS",
+    envvar="MUNIMENT_ADDRESS",
+    default="127.0.0.1:50051",
+    show_default=True,
+    show_envvar=True,
+    help="The server to call: HOST:PORT or unix:PATH.",
+)
+@click.option(
+    "--server-ca",
+    metavar="FILE",
+    type=_FILE,
+    envvar="MUNIMENT_TLS_CA",
+    show_envvar=True,
+    help="The authority of the server's certificate. Without it the server is called in the clear, on this machine.",
+)
+@click.option("--tls-cert", metavar="FILE", type=_FILE, help="The certificate to show to callers, in PEM.")
+@click.option("--tls-key", metavar="FILE", type=_FILE, help="Its key, in PEM (PKCS #8).")
+@click.option(
+    "--origin",
+    "origins",
+    metavar="URL",
+    multiple=True,
+    help="A page that may call, such as https://app.example. Repeatable. Without it, none may.",
+)
+def http(
+    listen: str,
+    server: str,
+    server_ca: Path | None,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    origins: Sequence[str],
+) -> None:
+    """Take calls by HTTP for a running server, until SIGTERM or Ctrl-C: JSON, the Connect protocol, and gRPC-Web.
+
+    It holds no credential: callers send theirs, as by gRPC. Every method is at its own path. Needs the extra `http`.
+
+    \b
+    Examples:
+      muniment http
+      muniment http --listen 127.0.0.1:8080 --origin http://localhost:5173
+      muniment http --listen 0.0.0.0:443 --tls-cert door.pem --tls-key door.key
+      curl http://127.0.0.1:8080/muniment.v1.AgentService/ListAgents -H "authorization: Bearer $MUNIMENT_HOST_KEY" \\
+          --json '{}'
+    """
+    if (tls_cert is None) != (tls_key is None):
+        raise ConfigError("--tls-cert and --tls-key require each other")
+    if tls_cert is None and not is_private(listen):
+        raise ConfigError(
+            f"refusing to listen in the clear on {listen}: give --tls-cert and --tls-key, or listen on 127.0.0.1"
+        )
+    if importlib.util.find_spec("granian") is None:
+        raise ConfigError("HTTP needs the extra `http`: pip install 'muniment-server[http]'")
+    host, port = split_address(listen)
+    if port == 0:
+        raise ConfigError("--listen needs a port, such as 127.0.0.1:8080")
+    options = Options(host, port, server, server_ca, tls_cert, tls_key, origins)
+    where = f"http{'s' if tls_cert else ''}://{listen} for the server at {server}"
+    with report_file_errors():
+        if tls_cert is not None and tls_key is not None:
+            checked_tls(tls_cert, tls_key, None)
+        serving = importlib.import_module("muniment_http.serving")
+        serving.serve(options, on_ready=lambda: click.echo(f"Takes calls at {where}", err=True))

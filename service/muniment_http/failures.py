@@ -1,0 +1,43 @@
+"""Errors of the server, as the Connect protocol has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import grpc
+from connectrpc.code import Code
+from connectrpc.errors import ConnectError, ErrorDetail
+from google.protobuf import json_format
+from google.protobuf.any_pb2 import Any
+from google.rpc import error_details_pb2, status_pb2
+from protobuf.wkt import Any as WireAny
+from protobuf.wkt import Struct
+
+from muniment.v1 import error_pb2
+
+_STATUS = "grpc-status-details-bin"
+_CODES = {code.name: code for code in Code} | {"CANCELLED": Code.CANCELED}
+_KNOWN = (error_details_pb2, error_pb2)
+"""The messages that details are. They must be imported, to be written in words."""
+
+
+class _Detail(ErrorDetail):
+    """A detail that is also there in words, for whoever reads JSON: its value is the JSON of its message."""
+
+    def __init__(self, detail: Any) -> None:
+        super().__init__(WireAny(type_url=detail.type_url, value=detail.value))
+        self._words = Struct.from_json(json_format.MessageToJson(detail))
+
+    def value(self, *_: object) -> Struct:  # type: ignore[override]
+        return self._words
+
+
+def of_call(error: grpc.aio.AioRpcError) -> ConnectError:
+    """What a call by HTTP is refused with, if the server has refused it with *error*."""
+    return ConnectError(_CODES[error.code().name], error.details() or "", list(_details(error)))
+
+
+def _details(error: grpc.aio.AioRpcError) -> Iterator[_Detail]:
+    status = error.trailing_metadata().get(_STATUS)
+    if status is not None:
+        yield from map(_Detail, status_pb2.Status.FromString(status).details)

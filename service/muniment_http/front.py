@@ -1,0 +1,99 @@
+"""What a request passes before the door: what it may look like, and which pages may call."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from connectrpc.code import Code
+
+_Message: TypeAlias = Mapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[_Message]]
+Send: TypeAlias = Callable[[_Message], Awaitable[None]]
+Application: TypeAlias = Callable[[Mapping[str, Any], Receive, Send], Awaitable[None]]
+_Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
+
+_LONGEST_SECONDS = 630.0
+"""After which a request is cut off, whatever it does: longer than a stream may take."""
+_EXPOSED = b"request-id, grpc-status, grpc-message, grpc-status-details-bin"
+_MAX_AGE_SECONDS = b"7200"
+_TYPES = (b"application/json", b"application/proto", b"application/connect+", b"application/grpc-web")
+
+
+class Front:
+    """Refuses what is no call of a method, in words; and answers browsers that ask whether a page may call."""
+
+    def __init__(self, door: Application, paths: Collection[str], origins: Collection[str]) -> None:
+        """*paths* are those of the methods. Pages of *origins* may call; others may not."""
+        self._door = door
+        self._paths = frozenset(paths)
+        self._origins = frozenset(origin.encode() for origin in origins)
+
+    async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self._door(scope, receive, send)
+        headers = dict(scope["headers"])
+        shared = self._shared(headers.get(b"origin"))
+        if refusal := self._refusal(scope):
+            return await _refuse(send, *refusal, shared)
+        if scope["method"] == "POST" and not _is_known(headers.get(b"content-type", b"")):
+            message = "say what the body is: `content-type: application/json`, or a type of Connect or gRPC-Web"
+            return await _refuse(send, 415, Code.UNIMPLEMENTED, message, shared)
+        if scope["method"] == "OPTIONS":
+            return await _answer(send, 204, [*shared, *_allowed(headers)])
+
+        async def share(message: _Message) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message["headers"], *shared]}
+            await send(message)
+
+        async with asyncio.timeout(_LONGEST_SECONDS):
+            await self._door(scope, receive, share)
+
+    def _refusal(self, scope: Mapping[str, Any]) -> tuple[int, Code, str] | None:
+        """With which status and for what reason a request is refused."""
+        if scope["path"] not in self._paths:
+            example = "/muniment.v1.MemoryService/GetMemory"
+            return 404, Code.UNIMPLEMENTED, f"there is no method at this path: POST to one such as {example}"
+        if scope["method"] not in {"POST", "OPTIONS"}:
+            return 405, Code.UNIMPLEMENTED, "methods are called by POST"
+        if scope["query_string"]:
+            return 400, Code.INVALID_ARGUMENT, "nothing may stand behind a ? in the URL: send all fields in the body"
+        return None
+
+    def _shared(self, origin: bytes | None) -> _Headers:
+        """The headers that let the page which called read the answer."""
+        if origin not in self._origins:
+            return [(b"vary", b"Origin")]
+        return [
+            (b"access-control-allow-origin", origin or b""),
+            (b"access-control-expose-headers", _EXPOSED),
+            (b"vary", b"Origin"),
+        ]
+
+
+def _is_known(content_type: bytes) -> bool:
+    """Whether the door may take it. It refuses those of a codec or a compression that it does not have."""
+    return content_type.strip().lower().startswith(_TYPES)
+
+
+def _allowed(headers: Mapping[bytes, bytes]) -> _Headers:
+    """What a page may send. The server ignores any header that it does not know."""
+    return [
+        (b"access-control-allow-methods", b"POST"),
+        (b"access-control-allow-headers", headers.get(b"access-control-request-headers", b"")),
+        (b"access-control-max-age", _MAX_AGE_SECONDS),
+    ]
+
+
+async def _refuse(send: Send, status: int, code: Code, message: str, headers: _Headers) -> None:
+    body = json.dumps({"code": code.value, "message": message}).encode()
+    allow = [(b"allow", b"POST")] if status == 405 else []
+    await _answer(send, status, [(b"content-type", b"application/json"), *allow, *headers], body)
+
+
+async def _answer(send: Send, status: int, headers: _Headers, body: bytes = b"") -> None:
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,66 @@
+"""Serves the door on an address, in one process."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from collections.abc import AsyncGenerator, Callable
+from functools import partial
+
+import grpc
+from granian.constants import HTTPModes, Interfaces
+from granian.http import HTTP1Settings, HTTP2Settings
+from granian.server.embed import Server
+
+from muniment.aio._channel import TLS, open_channel
+from muniment_http.contract import methods, path_of
+from muniment_http.door import Door
+from muniment_http.front import Front
+from muniment_http.options import Options
+
+_MAX_REQUESTS = 512
+"""How many are served at once. Others wait for their connection to be accepted."""
+_HEADER_SECONDS = 10
+_HEADER_BYTES = 16 * 1024
+
+
+def serve(options: Options, *, on_ready: Callable[[], None]) -> None:
+    """Serve until SIGTERM or SIGINT. Requests under way are answered before it ends.
+
+    *on_ready* is called once it listens. OSError: the address is taken, or not of this machine.
+    """
+    with socket.create_server((options.host, options.port)):  # what the library says of it takes 80 lines
+        pass
+    asyncio.run(_serve(options, on_ready))
+
+
+async def _serve(options: Options, on_ready: Callable[[], None]) -> None:
+    server = Server(
+        Front(Door(_channel(options)), [path_of(method) for method in methods()], options.origins),
+        options.host,
+        options.port,
+        interface=Interfaces.ASGI,
+        http=HTTPModes.auto,
+        websockets=False,
+        backpressure=_MAX_REQUESTS,
+        http1_settings=HTTP1Settings(header_read_timeout=_HEADER_SECONDS * 1000, max_buffer_size=4 * _HEADER_BYTES),
+        http2_settings=HTTP2Settings(max_headers_size=_HEADER_BYTES, keep_alive_interval=10_000),
+        log_enabled=False,
+        ssl_cert=options.certificate,
+        ssl_key=options.key,
+    )
+    server.on_startup(partial(_handle_signals, server))
+    server.on_startup(on_ready)
+    await server.serve()
+
+
+def _handle_signals(server: Server) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, server.stop)
+
+
+async def _channel(options: Options) -> AsyncGenerator[grpc.aio.Channel]:
+    """The channel to the server, for as long as the door is open."""
+    async with open_channel(options.server, TLS(ca=options.ca) if options.ca else False) as channel:
+        yield channel

@@ -1,0 +1,67 @@
+"""A `muniment http` process, and calls by HTTP."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import subprocess
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from tests.support.commands import COMMAND, wait_until
+from tests.support.ports import free_port
+
+JSON = "application/json"
+
+
+class Response(NamedTuple):
+    """What came back."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class Door:
+    """A door to the server at an address."""
+
+    def __init__(self, server: str, *options: str) -> None:
+        self.port = free_port()
+        self._command = [*COMMAND, "http", "--listen", f"127.0.0.1:{self.port}", "--server", server, *options]
+
+    def __enter__(self) -> Door:
+        self.process = subprocess.Popen(self._command, stderr=subprocess.PIPE, text=True)
+        wait_until(self._is_open, "the door opens")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.terminate()
+        self.process.communicate()
+
+    def _is_open(self) -> bool:
+        try:
+            return self.send("GET", "/").status == 404
+        except ConnectionRefusedError:
+            return False
+
+    def send(
+        self, method: str, path: str, body: bytes | str | None = None, headers: Mapping[str, str] | None = None
+    ) -> Response:
+        """Send one request, over a connection of its own."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            connection.request(method, path, body, dict(headers or {}))
+            answer = connection.getresponse()
+            return Response(answer.status, dict(answer.getheaders()), answer.read())
+        finally:
+            connection.close()
+
+    def call(self, method: str, credential: str, request: object = None, **headers: str) -> Response:
+        """Call a method, such as `MemoryService/GetMemory`, with *request* as JSON."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        known = {"authorization": f"Bearer {credential}", "content-type": JSON}
+        return self.send("POST", f"/muniment.v1.{method}", json.dumps(request or {}), known | named)

@@ -1,0 +1,187 @@
+"""What passes the door, and what does not."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+import subprocess
+
+import pytest
+
+from tests.operations.http.doors import JSON, Door
+from tests.support.commands import COMMAND
+from tests.support.ports import free_port
+
+GET = "/muniment.v1.MemoryService/GetMemory"
+
+
+@pytest.fixture
+def token(door, host_key):
+    opened = door.call("SessionService/OpenSession", host_key, {"agentId": "alice", "taint": "CLASSIFICATION_INTERNAL"})
+    return opened.json["token"]
+
+
+def test_a_memory_is_saved_and_read_as_json(door, token):
+    saved = door.call("MemoryService/SaveMemory", token, {"key": "plan", "content": "ship on Friday 🎂"})
+    got = door.call("MemoryService/GetMemory", token, {"key": "plan"})
+
+    assert saved.status == got.status == 200
+    assert got.headers["content-type"] == JSON
+    assert got.json["memory"]["content"] == "ship on Friday 🎂"
+    assert got.json["memory"]["classification"] == "CLASSIFICATION_INTERNAL"
+    assert len(got.headers["request-id"]) == 24
+
+
+def test_an_error_has_its_reason_in_words(door, token):
+    refused = door.call("MemoryService/GetMemory", token, {"key": "absent"})
+
+    assert (refused.status, refused.json["code"]) == (404, "not_found")
+    (detail,) = refused.json["details"]
+    assert detail["debug"]["reason"] == "MEMORY_NOT_FOUND"
+    assert len(refused.headers["request-id"]) == 24
+
+
+def test_a_field_that_the_contract_lacks_is_refused_by_its_name(door, token):
+    """Otherwise a memory that should expire would stay."""
+    refused = door.call("MemoryService/SaveMemory", token, {"key": "brief", "content": "x", "expireTme": "2030-01-01"})
+
+    assert (refused.status, refused.json["code"]) == (400, "invalid_argument")
+    assert 'no field named "expireTme"' in refused.json["message"]
+    assert door.call("MemoryService/GetMemory", token, {"key": "brief"}).status == 404
+
+
+@pytest.mark.parametrize("body", ["{", "[]", "7", '{"key": 7}', '{"key": "a", "key": "b"}', "\ufeff{}"])
+def test_what_is_no_such_message_is_refused(door, token, body):
+    headers = {"authorization": f"Bearer {token}", "content-type": JSON}
+
+    refused = door.send("POST", GET, body.encode(), headers)
+
+    assert (refused.status, refused.json["code"]) == (400, "invalid_argument")
+
+
+def test_nothing_stands_in_the_url(door, token):
+    """Keys and queries would be in the logs of every proxy."""
+    headers = {"authorization": f"Bearer {token}", "content-type": JSON}
+
+    behind = door.send("POST", f"{GET}?key=plan", "{}", headers)
+    by_get = door.send("GET", GET, headers=headers)
+    of_connect = door.send("GET", f"{GET}?encoding=json&message=%7B%7D&connect=v1", headers=headers)
+
+    assert (behind.status, by_get.status, of_connect.status) == (400, 405, 405)
+    assert "send all fields in the body" in behind.json["message"]
+    assert by_get.headers["allow"] == "POST"
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/muniment.v1.MemoryService", f"{GET}/", "/grpc.health.v1.Health/Check", "/%2e%2e/x"]
+)
+def test_another_path_says_what_to_do(door, path):
+    refused = door.send("POST", path, "{}", {"content-type": JSON})
+
+    assert refused.status == 404
+    assert "POST to one such as /muniment.v1.MemoryService/GetMemory" in refused.json["message"]
+
+
+@pytest.mark.parametrize("content_type", [None, "application/x-www-form-urlencoded", "text/plain"])
+def test_a_body_of_another_type_is_refused_in_words(door, content_type):
+    """The first is what `curl -d` sends. A page may send it without asking."""
+    refused = door.send("POST", GET, b"{}", {"content-type": content_type} if content_type else {})
+
+    assert refused.status == 415
+    assert "content-type: application/json" in refused.json["message"]
+
+
+@pytest.mark.parametrize("credential", ["", "x", "mun_h_1_" + "A" * 43])
+def test_without_a_credential_nothing_is_done(door, credential):
+    refused = door.call("AgentService/ListAgents", credential)
+
+    assert refused.status == 401
+    assert refused.json["details"][0]["debug"]["reason"] == "CREDENTIAL_INVALID"
+
+
+def test_a_body_without_end_is_refused(door, token):
+    refused = door.call("MemoryService/SaveMemory", token, {"key": "long", "content": "x" * (5 << 20)})
+
+    assert (refused.status, refused.json["code"]) == (429, "resource_exhausted")
+
+
+def test_a_compressed_body_is_refused_before_it_has_grown(door, token):
+    headers = {"authorization": f"Bearer {token}", "content-type": JSON, "content-encoding": "gzip"}
+    huge = gzip.compress(json.dumps({"key": "long", "content": "x" * (64 << 20)}).encode())
+
+    refused = door.send("POST", "/muniment.v1.MemoryService/SaveMemory", huge, headers)
+
+    assert (refused.status, refused.json["code"]) == (429, "resource_exhausted")
+
+
+def test_headers_are_bounded(door):
+    """It stops to read, so that nothing of a caller's choice fills its memory."""
+    with socket.create_connection(("127.0.0.1", door.port), timeout=60) as connection:
+        connection.sendall(f"POST {GET} HTTP/1.1\r\nhost: x\r\nx-long: {'a' * 100_000}\r\n\r\n".encode())
+        answer = connection.recv(1000)
+
+    assert answer == b"" or answer.startswith((b"HTTP/1.1 400", b"HTTP/1.1 431"))
+
+
+def test_a_deadline_is_that_of_the_call(door, host_key):
+    refused = door.call("AgentService/ListAgents", host_key, connect_timeout_ms="0")
+
+    assert refused.json["code"] == "deadline_exceeded"
+
+
+# --- Pages
+
+
+def test_a_page_that_is_named_may_call(door, host_key):
+    origin = {"origin": "https://app.example"}
+    asked = door.send(
+        "OPTIONS",
+        GET,
+        headers={**origin, "access-control-request-method": "POST", "access-control-request-headers": "authorization"},
+    )
+    answered = door.call("AgentService/ListAgents", host_key, **origin)
+
+    for each in (asked, answered):
+        assert each.status in {200, 204}
+        assert each.headers["access-control-allow-origin"] == "https://app.example"
+    assert asked.headers["access-control-allow-headers"] == "authorization"
+    assert "request-id" in answered.headers["access-control-expose-headers"]
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "https://app.example.evil.example", "null", "*"])
+def test_another_page_may_not(door, host_key, origin):
+    """The browser keeps the answer from it, and sends nothing that needs leave."""
+    asked = door.send("OPTIONS", GET, headers={"origin": origin, "access-control-request-method": "POST"})
+    answered = door.call("AgentService/ListAgents", host_key, origin=origin)
+
+    for each in (asked, answered):
+        assert "access-control-allow-origin" not in each.headers
+        assert "access-control-allow-credentials" not in each.headers
+        assert "Origin" in each.headers["vary"]
+
+
+# --- The server away, and mistakes
+
+
+def test_a_server_that_is_away_is_said_to_be(host_key):
+    with Door(f"127.0.0.1:{free_port()}") as door:
+        refused = door.call("AgentService/ListAgents", host_key, connect_timeout_ms="5000")
+
+    assert (refused.status, refused.json["code"]) == (503, "unavailable")
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--listen", "0.0.0.0:8080"], "refusing to listen in the clear on 0.0.0.0:8080"),
+        (["--listen", "127.0.0.1:0"], "--listen needs a port"),
+        (["--listen", "nowhere"], "is not an address"),
+        (["--tls-cert", __file__], "--tls-cert and --tls-key require each other"),
+    ],
+)
+def test_a_mistake_is_named(options, says):
+    done = subprocess.run([*COMMAND, "http", *options], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 1
+    assert says in done.stderr
