@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import os
 import sqlite3
 import time
+import zipfile
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,6 +17,7 @@ import pytest
 
 from muniment import Classification, Tier
 from muniment.cli.transfer import docker_agent, formats
+from muniment.cli.transfer import openmemory as openmemory_format
 from muniment.cli.transfer.items import BlockItem, MemoryItem, NoteItem, PassageItem, Unreadable
 
 INTERNAL = Classification.INTERNAL
@@ -440,6 +443,77 @@ def test_a_name_that_stands_twice_in_one_object_is_refused(read):
         refused = error_of(read, written)
         assert "has a name twice in one object" in refused
         assert "hush" not in refused
+
+
+# OpenMemory.
+
+
+def openmemory(*memories, member="memories.jsonl.gz", packed=None):
+    """An export, as OpenMemory's server writes it."""
+    lines = "".join(json.dumps(each) + "\n" for each in memories)
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w", compression=zipfile.ZIP_DEFLATED) as opened:
+        opened.writestr("memories.json", "{}")
+        opened.writestr(member, gzip.compress(lines.encode()) if packed is None else packed)
+    return written.getvalue()
+
+
+def exported(**fields):
+    return {
+        "id": "6a9f5e0c-0000-4000-8000-000000000001",
+        "content": "Likes tea.",
+        "metadata": {},
+        "created_at": "2026-05-03T09:30:00+00:00",
+        "updated_at": "2026-05-04T09:30:00+00:00",
+        "state": "active",
+        "app": "claude",
+        "categories": ["food", "preferences"],
+    } | fields
+
+
+def test_active_memories_of_openmemory_become_passages(read):
+    later = exported(id="2", content="Later.", created_at="2026-06-01T00:00:00+00:00", app=None, categories=[])
+    hidden = [exported(id=state, content="hidden", state=state) for state in ("paused", "archived", "deleted")]
+
+    found = read(openmemory(later, exported(), *hidden))
+
+    assert [(item.content, item.tags, item.author, item.event_time) for item in found.items] == [
+        ("Likes tea.", ("food", "preferences"), "claude", datetime(2026, 5, 3, 9, 30, tzinfo=UTC)),
+        ("Later.", (), None, datetime(2026, 6, 1, tzinfo=UTC)),
+    ]
+    assert found.remarks == (
+        "omitted fields: updated_at (2)",
+        "omitted memories that are paused, archived or deleted: 3",
+    )
+    assert found.items == read(openmemory(later, exported(), *hidden)).items, "the ids are the same in every import"
+
+
+def test_an_export_without_memories_is_read(read):
+    assert read(openmemory()).items == ()
+
+
+@pytest.mark.parametrize(
+    ("file", "rule"),
+    [
+        (openmemory(member="other.gz"), "is not an export of OpenMemory"),
+        (openmemory(packed=b"hush"), "is damaged"),
+        (openmemory(packed=gzip.compress(b"hush" * 100)[:-9]), "is damaged"),
+        (openmemory(exported())[:-30], "is damaged"),
+        (openmemory(exported())[:-6] + b"\xff\xff\xff\xff\0\0", "is damaged"),
+        (openmemory(exported(content=5)), "line 1: content must be a string"),
+        (openmemory("hush"), "line 1: is not a JSON object"),
+        (openmemory(exported(categories=["muniment:files"])), "only adapters may write"),
+    ],
+)
+def test_what_is_wrong_in_an_export_is_reported(read, file, rule):
+    refused = error_of(read, file)
+    assert rule in refused
+    assert "hush" not in refused
+
+
+def test_an_export_that_unpacks_to_too_much_is_refused(read, monkeypatch):
+    monkeypatch.setattr(openmemory_format, "_MAX_BYTES", 1000)
+    assert "unpacks to more than" in error_of(read, openmemory(exported(content="x" * 2000)))
 
 
 # docker-agent.

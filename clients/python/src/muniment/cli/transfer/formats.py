@@ -10,11 +10,11 @@ from pathlib import Path
 import click
 
 from muniment import Classification
-from muniment.cli.transfer import docker_agent, langgraph, letta, lines, markdown, mcp, mem0
+from muniment.cli.transfer import docker_agent, langgraph, letta, lines, markdown, mcp, mem0, openmemory
 from muniment.cli.transfer.fields import loaded
 from muniment.cli.transfer.items import Reading, Unreadable
 
-FORMATS = (lines.FORMAT, "letta", "mcp", "mem0", "langgraph", "docker-agent", "markdown")
+FORMATS = (lines.FORMAT, "letta", "mcp", "mem0", "langgraph", "docker-agent", "openmemory", "markdown")
 _IN_LINES = (lines.FORMAT, "langgraph")
 _MAY_BE_LINES = (None, "mcp", "mem0")
 _FIRST_LINES = {
@@ -47,7 +47,9 @@ def read(source: Source) -> Reading:
     """Read *source*. Raises Unreadable, click.UsageError and OSError."""
     if source.path.is_dir():
         return markdown.read(source.path, _level(source, _agreed(source, "markdown")))
-    if _is_database(source.path):
+    if _begins(source.path, openmemory.MAGIC):
+        return openmemory.read(source.path, _level(source, _agreed(source, "openmemory")), agent_id=source.agent_id)
+    if _begins(source.path, docker_agent.MAGIC):
         level = _level(source, _agreed(source, "docker-agent"))
         return docker_agent.read(source.path, level, agent_id=source.agent_id)
     content = _content(source)
@@ -87,11 +89,11 @@ def _begins_lines(first: bytes) -> bool:
     return any(is_ours(first) for is_ours in _FIRST_LINES.values())
 
 
-def _is_database(path: Path) -> bool:
+def _begins(path: Path, magic: bytes) -> bool:
     if path == _STANDARD_INPUT or (path.exists() and not path.is_file()):  # a pipe can be read only once
         return False
     with path.open("rb") as opened:
-        return opened.read(len(docker_agent.MAGIC)) == docker_agent.MAGIC
+        return opened.read(len(magic)) == magic
 
 
 def _agreed(source: Source, found: str) -> str:

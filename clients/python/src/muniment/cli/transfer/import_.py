@@ -72,6 +72,7 @@ def import_(
     langgraph     the table of PostgresStore in JSON Lines: an item becomes the memory in which
                   LangGraph's store for Muniment finds it, created at the time of the import
     docker-agent  the SQLite file: rows become notes, in the tier memory unless it is user
+    openmemory    the ZIP file of an export: active memories become passages
     markdown      a directory: each .md file becomes a memory, its path without .md the key,
                   its text the content; tags come from the front matter
 
