@@ -41,7 +41,8 @@ class SearchTools(Tools):
             *(each.note for _, each in notes),
             *(each.passage for each in passages),
         ]
-        best = max((each.relevance for each in (*memories, *(each for _, each in notes), *passages)), default=None)
+        rated: list[MemoryResult | NoteResult | PassageResult] = [*memories, *(each for _, each in notes), *passages]
+        best = max((each.relevance for each in rated), default=None)
         return results.Found(
             classification=self._level(found),
             hint=_hint(best),
