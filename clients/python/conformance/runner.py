@@ -35,6 +35,7 @@ JSON = Any
 _BY_NAME = {f"{method.containing_service.name}.{method.name}": method for method in METHODS.values()}
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _SECONDS = 10.0
+_CONVERSATION = "conversation "
 
 
 class Unresolved(Exception):
@@ -49,11 +50,15 @@ class Player:
         self._host_key = host_key
         self._host = muniment.connect(address, host_key=host_key, tls=tls, timeout=_SECONDS)
         self._bare = open_channel(address, tls)
+        self._conversations: dict[str, JSON] = {}
 
     def play(self, scenario: JSON) -> Iterator[JSON]:
         """The result of each step."""
         variables: dict[str, str] = {}
+        self._conversations.clear()
         for number, step in enumerate(scenario["steps"]):
+            if step.get("wait"):
+                sys.stdin.readline()
             try:
                 came = self._made(_resolved(step, variables))
             except Unresolved:
@@ -78,8 +83,15 @@ class Player:
     def _caller(self, credential: str) -> Callable[[MethodDescriptor, JSON, float | None], JSON]:
         if credential == "none":
             return self._without_credential
-        calls = self._host._calls.with_credential(self._host_key if credential == "host" else credential)
+        calls = self._calls(credential)
         return lambda method, requests, seconds: _call(calls, method, requests, seconds)
+
+    def _calls(self, credential: str) -> Calls:
+        if credential.startswith(_CONVERSATION):
+            if credential not in self._conversations:
+                self._conversations[credential] = self._host.conversation(*credential.split()[1:])
+            return self._conversations[credential]._calls
+        return self._host._calls.with_credential(self._host_key if credential == "host" else credential)
 
     def _without_credential(self, method: MethodDescriptor, requests: JSON, seconds: float | None) -> JSON:
         """A call without a credential, which the client itself cannot make."""
@@ -103,6 +115,7 @@ class AsyncPlayer(Player):
         self._runner = asyncio.Runner()
         self._client = aio.connect(address, host_key=host_key, tls=tls, timeout=_SECONDS)
         self._bare_channel = aio_channel.open_channel(address, tls)
+        self._conversations = {}
 
     def _caller(self, credential: str) -> Callable[[MethodDescriptor, JSON, float | None], JSON]:
         return lambda *call: self._runner.run(self._awaited(credential, *call))
@@ -111,9 +124,16 @@ class AsyncPlayer(Player):
         given = aio_calls.each_of(requests) if method.client_streaming else requests[0]
         if credential == "none":
             return await aio_calls.answer(_stub(self._bare_channel, method)(given, timeout=seconds or _SECONDS))
-        calls = self._client._calls.with_credential(self._host_key if credential == "host" else credential)
+        calls = await self._awaited_calls(credential)
         make = calls.stream if method.client_streaming else calls
         return await make(_stub(calls.channel, method), given, seconds)
+
+    async def _awaited_calls(self, credential: str) -> aio_calls.Calls:
+        if credential.startswith(_CONVERSATION):
+            if credential not in self._conversations:
+                self._conversations[credential] = await self._client.conversation(*credential.split()[1:])
+            return self._conversations[credential]._calls
+        return self._client._calls.with_credential(self._host_key if credential == "host" else credential)
 
 
 def _call(calls: Calls, method: MethodDescriptor, requests: JSON, seconds: float | None) -> JSON:

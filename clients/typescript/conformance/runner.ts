@@ -3,7 +3,7 @@
 // MUNIMENT_ADDRESS and MUNIMENT_HOST_KEY say where and as which host, MUNIMENT_TLS_CA that it is over TLS. Each step
 // becomes one line of JSON on standard output. Exit status 2: the file is broken, or there is no server.
 
-import { readFileSync } from "node:fs";
+import { readFileSync, readSync } from "node:fs";
 import {
   createRegistry,
   type DescFile,
@@ -19,10 +19,11 @@ import { type Any, AnySchema, anyIs } from "@bufbuild/protobuf/wkt";
 import { type CallOptions, Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
 import { Calls } from "../src/calls.js";
 import { type Connection, openConnection } from "../src/connection.js";
-import { fixed } from "../src/credentials.js";
+import { type Credential, fixed } from "../src/credentials.js";
 import { errorOf, MunimentError } from "../src/errors.js";
 import { ErrorInfoSchema, file_google_rpc_error_details } from "../src/gen/google/rpc/error_details_pb.js";
 import * as contract from "../src/index.js";
+import { type Opening, Renewals } from "../src/renewals.js";
 
 interface Step {
   readonly as: string;
@@ -31,6 +32,7 @@ interface Step {
   readonly requests?: readonly JsonValue[];
   readonly deadline_ms?: number;
   readonly may_be_lost?: boolean;
+  readonly wait?: boolean;
   readonly save?: Readonly<Record<string, string>>;
 }
 
@@ -54,18 +56,22 @@ async function main(): Promise<void> {
   const connection = openConnection(process.env.MUNIMENT_ADDRESS ?? "", ca ? { ca: readFileSync(ca) } : false);
   for (const scenario of scenarios) {
     const variables: Variables = new Map();
+    const callers = new Callers(connection);
     for (const [index, step] of scenario.steps.entries()) {
-      const outcome = await play(step, variables, connection);
+      if (step.wait) {
+        readSync(0, Buffer.alloc(1)); // one byte, since a reader would take more than its line
+      }
+      const outcome = await play(step, variables, callers);
       process.stdout.write(`${JSON.stringify(sorted({ ...outcome, scenario: scenario.name, step: index }))}\n`);
     }
   }
 }
 
-async function play(unresolved: Step, variables: Variables, connection: Connection): Promise<JsonObject> {
+async function play(unresolved: Step, variables: Variables, callers: Callers): Promise<JsonObject> {
   try {
     const step = resolved(unresolved, variables);
     const method = methodOf(step.call);
-    const response = toJson(method.output, await call(method, step, transportAs(step.as, connection)));
+    const response = toJson(method.output, await call(method, step, await callers.as(step.as)));
     for (const [name, path] of Object.entries(step.save ?? {})) {
       save(variables, name, response, path);
     }
@@ -98,13 +104,40 @@ function methodOf(name: string): DescMethod {
   return found;
 }
 
-/** The client refuses to be without a credential, so that `none` goes around that part of it. */
-function transportAs(principal: string, connection: Connection): Transport {
-  if (principal === "none") {
-    return connection.transport;
+/** Those who make the calls of a scenario. */
+class Callers {
+  readonly #connection: Connection;
+  readonly #conversations = new Map<string, Promise<Transport>>();
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
   }
-  const credential = principal === "host" ? (process.env.MUNIMENT_HOST_KEY ?? "") : principal;
-  return new Calls(connection, fixed(credential), DEFAULTS);
+
+  async as(principal: string): Promise<Transport> {
+    if (principal === "none") {
+      return this.#connection.transport; // the client refuses to be without a credential
+    }
+    if (principal === "host") {
+      return this.#with(fixed(process.env.MUNIMENT_HOST_KEY ?? ""));
+    }
+    const [, agentId, conversationId] = principal.split(" ");
+    return agentId && conversationId
+      ? this.#conversation(principal, { agentId, conversationId })
+      : this.#with(fixed(principal));
+  }
+
+  /** Opened by the first step that names it. */
+  async #conversation(principal: string, opening: Opening): Promise<Transport> {
+    const host = createClient(contract.SessionService, await this.as("host"));
+    const opened =
+      this.#conversations.get(principal) ?? Renewals.open(host, opening).then((renewals) => this.#with(renewals));
+    this.#conversations.set(principal, opened);
+    return opened;
+  }
+
+  #with(credential: Credential): Transport {
+    return new Calls(this.#connection, credential, DEFAULTS);
+  }
 }
 
 function call(method: DescMethod, step: Step, transport: Transport): Promise<Message> {

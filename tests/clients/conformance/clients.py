@@ -60,17 +60,23 @@ class Client:
                 raise Broken(f"{' '.join(self.build)} failed:\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
 
     def start(
-        self, file: str, environment: Mapping[str, str], *, errors: int | IO[str] = subprocess.PIPE
+        self,
+        file: str,
+        environment: Mapping[str, str],
+        *,
+        errors: int | IO[str] = subprocess.PIPE,
+        signals: int = subprocess.DEVNULL,
     ) -> subprocess.Popen[str]:
         """The runner, which plays the scenarios in a file and prints to a pipe.
 
-        *errors*: where its errors go. A pipe that is not read stops it once it is full.
+        *errors*: where its errors go. A pipe that is not read stops it once it is full. *signals*: what a step that
+        waits reads.
         """
         return subprocess.Popen(
             [*self.command, file],
             cwd=ROOT,
             env={**_PLAIN, **environment},
-            stdin=subprocess.DEVNULL,
+            stdin=signals,
             stdout=subprocess.PIPE,
             stderr=errors,
             encoding="utf-8",

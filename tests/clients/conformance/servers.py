@@ -108,6 +108,11 @@ class Ours(Target):
                 },
             )
 
+    def expire_sessions(self) -> None:
+        """Let the time of all sessions be over."""
+        with databases.operators_database(DatabaseConfig(self._data_dir)) as admin, connect_operator(admin) as operator:
+            operator.connection.execute("UPDATE vault.session SET expire_time = vault.clock()")
+
     def plays(self, file: str) -> bool:
         return self._everything or file in _EVERY_WAY
 

@@ -7,6 +7,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,10 +30,16 @@ import (
 	muniment "muniment.example/clients/go"
 )
 
+// input lets a step wait until it may be played.
+var input = bufio.NewReader(os.Stdin)
+
 type scenario struct {
 	Name  string
 	Steps []json.RawMessage
 }
+
+// conversations are those that a scenario has opened, by the caller that its steps name.
+type conversations map[string]*muniment.Conversation
 
 type step struct {
 	As         string
@@ -42,6 +49,7 @@ type step struct {
 	Save       map[string]string
 	DeadlineMS int  `json:"deadline_ms"`
 	MayBeLost  bool `json:"may_be_lost"`
+	Wait       bool
 }
 
 type line map[string]any
@@ -86,12 +94,13 @@ func connect() (*muniment.Conn, error) {
 // play makes the calls of a scenario. Its variables live until its end.
 func play(conn *muniment.Conn, played scenario) error {
 	variables := map[string]any{}
+	opened := conversations{}
 	for number, raw := range played.Steps {
 		came := line{"scenario": played.Name, "step": number}
 		resolved, known := substitute(decoded(raw), variables)
 		if !known {
 			came["status"] = "UNRESOLVED"
-		} else if err := playStep(conn, resolved, variables, came); err != nil {
+		} else if err := playStep(conn, resolved, variables, opened, came); err != nil {
 			return fmt.Errorf("step %d: %w", number, err)
 		}
 		if err := json.NewEncoder(os.Stdout).Encode(came); err != nil {
@@ -101,7 +110,9 @@ func play(conn *muniment.Conn, played scenario) error {
 	return nil
 }
 
-func playStep(conn *muniment.Conn, resolved any, variables map[string]any, came line) error {
+func playStep(
+	conn *muniment.Conn, resolved any, variables map[string]any, opened conversations, came line,
+) error {
 	text, err := json.Marshal(resolved)
 	if err != nil {
 		return err
@@ -113,7 +124,10 @@ func playStep(conn *muniment.Conn, resolved any, variables map[string]any, came 
 	if s.Requests == nil {
 		s.Requests = []json.RawMessage{s.Request}
 	}
-	conn, err = as(conn, s.As)
+	if s.Wait {
+		_, _ = input.ReadString('\n')
+	}
+	conn, err = opened.as(conn, s.As)
 	if err != nil {
 		return err
 	}
@@ -138,15 +152,34 @@ func playStep(conn *muniment.Conn, resolved any, variables map[string]any, came 
 }
 
 // as gives the connection to the caller that a step names.
-func as(conn *muniment.Conn, caller string) (*muniment.Conn, error) {
-	switch caller {
-	case "none":
+func (c conversations) as(conn *muniment.Conn, caller string) (*muniment.Conn, error) {
+	names := strings.Fields(caller)
+	switch {
+	case caller == "none":
 		return conn, nil
-	case "host":
+	case caller == "host":
 		return conn.WithCredential(os.Getenv("MUNIMENT_HOST_KEY"))
+	case len(names) == 3:
+		if err := c.open(conn, caller, names[1], names[2]); err != nil {
+			return nil, err
+		}
+		return c[caller].Conn(), nil
 	default:
 		return conn.WithCredential(caller)
 	}
+}
+
+// open opens a conversation unless a step before has done so.
+func (c conversations) open(conn *muniment.Conn, caller, agentID, conversationID string) error {
+	if c[caller] != nil {
+		return nil
+	}
+	host, err := conn.Host(os.Getenv("MUNIMENT_HOST_KEY"))
+	if err != nil {
+		return err
+	}
+	c[caller], err = host.Conversation(context.Background(), agentID, conversationID)
+	return err
 }
 
 // call makes the call of a step. The error is an *Error of the client, or else the step cannot be played.

@@ -2,9 +2,9 @@
 //!
 //! Its README says what comes in, what goes out, and which variables of the environment name the server.
 
-use std::{collections::HashMap, env, error::Error, fs, process::ExitCode};
+use std::{cell::RefCell, collections::HashMap, env, error::Error, fs, io, process::ExitCode};
 
-use muniment::{Certificate, Client, ClientBuilder, ClientTlsConfig, Code};
+use muniment::{Certificate, Client, ClientBuilder, ClientTlsConfig, Code, Conversation};
 use prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
 use serde_json::{Map, Value, json};
@@ -32,6 +32,7 @@ async fn play(file: Option<String>) -> Result<()> {
     let player = Player::from_env()?;
     for scenario in file["scenarios"].as_array().ok_or("no scenarios")? {
         let mut variables = Variables::new();
+        player.conversations.borrow_mut().clear();
         for (index, step) in scenario["steps"].as_array().ok_or("no steps")?.iter().enumerate() {
             let mut line = match resolved(step, &variables) {
                 Some(step) => player.play(&step).await?,
@@ -50,6 +51,8 @@ struct Player {
     contract: DescriptorPool,
     client: Client,
     host_key: String,
+    /// The conversations that a scenario has opened, by the caller that its steps name.
+    conversations: RefCell<HashMap<String, Conversation>>,
 }
 
 impl Player {
@@ -63,6 +66,7 @@ impl Player {
             contract: DescriptorPool::decode(CONTRACT)?,
             client: builder.connect()?,
             host_key: env::var("MUNIMENT_HOST_KEY")?,
+            conversations: RefCell::default(),
         })
     }
 
@@ -78,7 +82,10 @@ impl Player {
             .into_iter()
             .map(|each| Ok(DynamicMessage::deserialize(request.clone(), each)?.encode_to_vec()))
             .collect::<Result<_>>()?;
-        match send(self.client_of(step)?, call, messages).await? {
+        if step["wait"] == true {
+            io::stdin().read_line(&mut String::new())?;
+        }
+        match send(self.client_of(step).await?, call, messages).await? {
             Ok(encoded) => {
                 let response = DynamicMessage::decode(response, &*encoded)?;
                 Ok(json!({"status": "OK", "response": serde_json::to_value(response)?}))
@@ -97,16 +104,30 @@ impl Player {
         Some((method.input(), method.output()))
     }
 
-    fn client_of(&self, step: &Value) -> Result<Client> {
-        let client = match step["as"].as_str().ok_or("as whom?")? {
-            "none" => self.client.clone(),
-            "host" => self.client.with_credential(&self.host_key)?,
-            credential => self.client.with_credential(credential)?,
+    async fn client_of(&self, step: &Value) -> Result<Client> {
+        let caller = step["as"].as_str().ok_or("as whom?")?;
+        let names: Vec<_> = caller.split(' ').collect();
+        let client = match names[..] {
+            ["none"] => self.client.clone(),
+            ["host"] => self.client.with_credential(&self.host_key)?,
+            ["conversation", agent, id] => self.conversation(caller, agent, id).await?,
+            _ => self.client.with_credential(caller)?,
         };
         Ok(match step["deadline_ms"].as_u64() {
             Some(milliseconds) => client.with_timeout(std::time::Duration::from_millis(milliseconds))?,
             None => client,
         })
+    }
+
+    /// Opened by the first step that names it.
+    async fn conversation(&self, caller: &str, agent: &str, id: &str) -> Result<Client> {
+        if let Some(opened) = self.conversations.borrow().get(caller) {
+            return Ok((**opened).clone());
+        }
+        let opened = self.client.with_credential(&self.host_key)?.conversation(agent, id).await?;
+        let client = (*opened).clone();
+        self.conversations.borrow_mut().insert(caller.into(), opened);
+        Ok(client)
     }
 
     fn failure(&self, error: &muniment::Error) -> Result<Value> {

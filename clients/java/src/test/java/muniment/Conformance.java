@@ -34,6 +34,7 @@ import java.util.TreeMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import muniment.v1.NoteOuterClass;
+import muniment.v1.OpenSessionRequest;
 import muniment.v1.PassageOuterClass;
 import muniment.v1.SessionOuterClass;
 
@@ -63,6 +64,9 @@ final class Conformance {
   private final Pool connection;
   private final Calls host;
   private final Options options;
+
+  /** The conversations that a scenario has opened, by the caller that its steps name. */
+  private final Map<String, Calls> conversations = new HashMap<>();
 
   private Conformance(Pool connection, String hostKey, Options options) {
     this.connection = connection;
@@ -96,8 +100,12 @@ final class Conformance {
     PrintStream out = new PrintStream(new FileOutputStream(FileDescriptor.out), true, UTF_8);
     for (JsonElement scenario : file.getAsJsonArray("scenarios")) {
       Map<String, String> variables = new HashMap<>();
+      conversations.clear();
       JsonArray steps = scenario.getAsJsonObject().getAsJsonArray("steps");
       for (int index = 0; index < steps.size(); index++) {
+        if (steps.get(index).getAsJsonObject().has("wait")) {
+          System.in.read();
+        }
         Map<String, JsonElement> line = line(steps.get(index), variables);
         line.put("scenario", scenario.getAsJsonObject().get("name"));
         line.put("step", new JsonPrimitive(index));
@@ -155,11 +163,26 @@ final class Conformance {
         switch (as) {
           case "host" -> host;
           case "none" -> new Calls(connection, Credential.NONE, options);
-          default -> host.as(as);
+          default -> as.startsWith("conversation ") ? conversation(as) : host.as(as);
         };
     return step.has("deadline_ms")
         ? calls.within(Duration.ofMillis(step.get("deadline_ms").getAsLong()))
         : calls;
+  }
+
+  /** Opened by the first step that names it. */
+  private Calls conversation(String as) {
+    String[] names = as.split(" ");
+    return conversations.computeIfAbsent(
+        as,
+        opened ->
+            host.as(
+                Renewals.open(
+                    host,
+                    OpenSessionRequest.newBuilder()
+                        .setAgentId(names[1])
+                        .setConversationId(names[2])
+                        .build())));
   }
 
   private static Message request(MethodDescriptor<Message, Message> method, JsonElement json)
