@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
-from bisect import insort
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -98,15 +96,10 @@ def reranker(path: str, ceiling: Classification) -> Reranker:
 
 @contextmanager
 def serve_built_in(path: str, embed: Callable[[str], Vector]) -> Iterator[None]:
-    """Embed the queries of all levels, one at a time. Of those that wait, one of the lowest level is next."""
-    turns = _Turns()
-
-    def embed_of(level: Classification) -> Embed:
-        return lambda text, seconds: turns.run(level, seconds, lambda: embed(text))
-
+    """Embed the queries of each level, one at a time. No level waits for another."""
     with ExitStack() as stack:
         for level in Classification:
-            stack.enter_context(serve_queries(query_socket(path, level), embed_of(level)))
+            stack.enter_context(serve_queries(query_socket(path, level), lambda text, _: embed(text)))
         yield
 
 
@@ -123,31 +116,6 @@ def serve_rerankings(path: str, order: Order, *, at_once: int) -> AbstractContex
         return order(query, [LabeledText(Classification(level), text) for level, text in texts], seconds)
 
     return _serving(path, _RERANK, answer, at_once)
-
-
-class _Turns:
-    """Lets one request run at a time, the lowest level first."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._waiting: list[Classification] = []
-        self._is_taken = False
-
-    def run(self, level: Classification, seconds: float, act: Callable[[], Vector]) -> Vector | None:
-        """What *act* returns. None if it has no turn within *seconds*."""
-        with self._changed:
-            insort(self._waiting, level)
-            has_turn = self._changed.wait_for(lambda: not self._is_taken and level == self._waiting[0], seconds)
-            self._waiting.remove(level)
-            if not has_turn:
-                return None
-            self._is_taken = True
-        try:
-            return act()
-        finally:
-            with self._changed:
-                self._is_taken = False
-                self._changed.notify_all()
 
 
 def _method_at(path: str, method: str) -> Any:

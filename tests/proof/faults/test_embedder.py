@@ -6,7 +6,6 @@ import os
 import signal
 import tempfile
 import threading
-from bisect import insort
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -95,19 +94,6 @@ def patient(monkeypatch):
     monkeypatch.setattr(embedder_socket, "_TIMEOUT_SECONDS", 60.0)
 
 
-@pytest.fixture
-def waiting(monkeypatch):
-    """The levels of the queries that have waited for their turn among the levels, in order."""
-    levels: list[Level] = []
-
-    def insort_and_note(found, level):
-        insort(found, level)
-        levels.append(level)
-
-    monkeypatch.setattr(embedder_socket, "insort", insort_and_note)
-    return levels
-
-
 class Slow:
     """Embeds one query after another, each when the test says so."""
 
@@ -122,36 +108,46 @@ class Slow:
         return [1] * DIMENSIONS
 
 
-def test_queries_are_computed_one_at_a_time_the_lowest_level_first_and_few_wait(tmp_path, patient, waiting):
+def test_queries_of_a_level_are_computed_one_at_a_time_and_few_wait(tmp_path, patient):
     path, slow = str(tmp_path / "s"), Slow()
     with serve_built_in(path, slow.embed), ThreadPoolExecutor(32) as pool:
         ask = query_embedder(path)
-        first = pool.submit(ask, "first", Level.INTERNAL)
-        assert slow.begun.wait(60)
         high = [pool.submit(ask, f"high {number}", Level.RESTRICTED) for number in range(20)]
         wait_until(lambda: sum(each.done() for each in high) == 20 - 9, "those without a place are turned away")
-        wait_until(lambda: Level.RESTRICTED in waiting, "a high one is next")
-        low = pool.submit(ask, "low", Level.PUBLIC)
-        wait_until(lambda: Level.PUBLIC in waiting, "the lower one waits, too")
+        computed = list(slow.computed)
         slow.go_on.set()
-        answers = [each.result() for each in (first, low)]
         answered = sum(each.result() is not None for each in high)
 
-    assert slow.computed[:2] == ["first", "low"]
+    assert len(computed) == 1
     assert answered == 9
-    assert None not in answers
 
 
-@pytest.mark.parametrize("level", [Level.PUBLIC, Level.RESTRICTED])
-def test_a_query_for_which_no_one_waits_any_more_is_not_computed(tmp_path, patient, monkeypatch, level):
-    """One waits behind another of its level, or behind another level."""
+def test_no_level_waits_for_the_queries_of_another(tmp_path, patient, monkeypatch):
+    path, slow = str(tmp_path / "s"), Slow()
+
+    def embed(text):
+        return slow.embed(text) if text == "high" else [1] * DIMENSIONS
+
+    with serve_built_in(path, embed), ThreadPoolExecutor(1) as pool:
+        ask = query_embedder(path)
+        high = pool.submit(ask, "high", Level.RESTRICTED)
+        assert slow.begun.wait(60)
+        monkeypatch.setattr(embedder_socket, "_TIMEOUT_SECONDS", 20.0)  # less than what is slow takes
+        low = ask("low", Level.PUBLIC)
+        slow.go_on.set()
+
+        assert high.result() is not None
+    assert low is not None
+
+
+def test_a_query_for_which_no_one_waits_any_more_is_not_computed(tmp_path, patient, monkeypatch):
     path, slow = str(tmp_path / "s"), Slow()
     with serve_built_in(path, slow.embed), ThreadPoolExecutor(2) as pool:
         ask = query_embedder(path)
         busy = pool.submit(ask, "busy", Level.PUBLIC)
         assert slow.begun.wait(60)
         monkeypatch.setattr(embedder_socket, "_TIMEOUT_SECONDS", 0.4)
-        late = ask("late", level)
+        late = ask("late", Level.PUBLIC)
         slow.go_on.set()
 
         assert busy.result() is not None
