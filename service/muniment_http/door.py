@@ -24,8 +24,7 @@ _Endpoint: TypeAlias = Any
 
 _PASSED_ON = ("authorization", "traceparent")
 _REQUEST_ID = "request-id"
-_SECONDS = 60.0
-_STREAM_SECONDS = 600.0
+_SECONDS, _STREAM_SECONDS = 60.0, 600.0
 """How long a call may take, and a stream, unless its caller allows less time."""
 MAX_BYTES = 4 << 20
 """The size limit of one message. The server has a limit of its own, which is lower for most methods."""
@@ -70,6 +69,11 @@ class Door(ConnectASGIApplication[grpc.aio.Channel]):
         super().__init__(service=channel, endpoints=endpoints, codecs=[Binary(), Json()], read_max_bytes=MAX_BYTES)
 
 
+def seconds_of(method: MethodDescriptor) -> float:
+    """How long a call of a method may take."""
+    return _STREAM_SECONDS if method.client_streaming else _SECONDS
+
+
 def endpoints(channel: grpc.aio.Channel) -> Mapping[str, _Endpoint]:
     """Where each method is called, and what calls it."""
     return {path_of(method): _endpoint(channel, method) for method in methods()}
@@ -91,13 +95,13 @@ def _endpoint(channel: grpc.aio.Channel, method: MethodDescriptor) -> _Endpoint:
 
         async def stream(requests: AsyncIterator[Passing], context: _Context) -> Passing:
             passed_on = (bytes(request) async for request in requests)
-            return answer(await _answered(streaming, passed_on, context, _STREAM_SECONDS))
+            return answer(await _answered(streaming, passed_on, context, seconds_of(method)))
 
         return Endpoint.client_stream(info, stream)
     calling: _Method = channel.unary_unary(path_of(method))
 
     async def unary(request: Passing, context: _Context) -> Passing:
-        return answer(await _answered(calling, bytes(request), context, _SECONDS))
+        return answer(await _answered(calling, bytes(request), context, seconds_of(method)))
 
     return Endpoint.unary(info, unary)
 

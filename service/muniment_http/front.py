@@ -15,8 +15,8 @@ Send: TypeAlias = Callable[[_Message], Awaitable[None]]
 Application: TypeAlias = Callable[[Mapping[str, Any], Receive, Send], Awaitable[None]]
 _Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 
-_LONGEST_SECONDS = 630.0
-"""After which a request is cut off, whatever it does: longer than a stream may take."""
+_SLACK_SECONDS = 5.0
+"""How much longer than its call a request may take, before it is cut off."""
 _EXPOSED = b"request-id, grpc-status, grpc-message, grpc-status-details-bin"
 _MAX_AGE_SECONDS = b"7200"
 _TYPES = (b"application/json", b"application/proto", b"application/connect+", b"application/grpc-web")
@@ -25,10 +25,10 @@ _TYPES = (b"application/json", b"application/proto", b"application/connect+", b"
 class Front:
     """Refuses what is no call of a method, in words; and answers browsers that ask whether a page may call."""
 
-    def __init__(self, door: Application, paths: Collection[str], origins: Collection[str]) -> None:
-        """*paths* are those of the methods. Pages of *origins* may call; others may not."""
+    def __init__(self, door: Application, seconds: Mapping[str, float], origins: Collection[str]) -> None:
+        """*seconds* is how long a call may take, by the path of its method. Pages of *origins* may call, others not."""
         self._door = door
-        self._paths = frozenset(paths)
+        self._seconds = seconds
         self._origins = frozenset(origin.encode() for origin in origins)
 
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
@@ -49,12 +49,12 @@ class Front:
                 message = {**message, "headers": [*message["headers"], *shared]}
             await send(message)
 
-        async with asyncio.timeout(_LONGEST_SECONDS):
+        async with asyncio.timeout(self._seconds[scope["path"]] + _SLACK_SECONDS):
             await self._door(scope, receive, share)
 
     def _refusal(self, scope: Mapping[str, Any]) -> tuple[int, Code, str] | None:
         """With which status and for what reason a request is refused."""
-        if scope["path"] not in self._paths:
+        if scope["path"] not in self._seconds:
             example = "/muniment.v1.MemoryService/GetMemory"
             return 404, Code.UNIMPLEMENTED, f"there is no method at this path: POST to one such as {example}"
         if scope["method"] not in {"POST", "OPTIONS"}:

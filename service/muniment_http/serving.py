@@ -15,7 +15,7 @@ from granian.server.embed import Server
 
 from muniment.aio._channel import TLS, open_channel
 from muniment_http.contract import methods, path_of
-from muniment_http.door import Door
+from muniment_http.door import Door, seconds_of
 from muniment_http.front import Front
 from muniment_http.options import Options
 
@@ -37,7 +37,7 @@ def serve(options: Options, *, on_ready: Callable[[], None]) -> None:
 
 async def _serve(options: Options, on_ready: Callable[[], None]) -> None:
     server = Server(
-        Front(Door(_channel(options)), [path_of(method) for method in methods()], options.origins),
+        Front(Door(_channel(options)), {path_of(method): seconds_of(method) for method in methods()}, options.origins),
         options.host,
         options.port,
         interface=Interfaces.ASGI,
