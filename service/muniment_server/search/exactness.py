@@ -7,9 +7,10 @@ its words in a row, then those that have its coded tokens: with digits or symbol
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from muniment_server.domain.unicode import normalized
-from muniment_server.search.grams import words_in_order
+from muniment_server.search.grams import has_other_forms, words_in_order
 
 MORE_COMPARED = 20
 """How many matches beyond the limit are compared."""
@@ -20,18 +21,23 @@ _AT_THE_END = " ?!.,;:"
 
 
 class Exactness:
-    """How exactly texts have one query. 3: the whole query; 2: its words in a row; 1: its coded tokens; 0: neither."""
+    """How exactly texts have one query. 3: the whole query; 2: its words in a row; 1: its coded tokens; 0: neither.
 
-    def __init__(self, query: str) -> None:
+    Names that are stop words, in lower case, count as coded tokens where they are written with a capital.
+    """
+
+    def __init__(self, query: str, names: Collection[str] = ()) -> None:
         self._whole = _plain(query).rstrip(_AT_THE_END)
         tokens = (token.strip("\"'“”‘’()[]{},;:?!").removesuffix(".") for token in self._whole.split())
         self._coded = [token for token in tokens if len(token) <= _MAX_CODED and _CODED.fullmatch(token)]
+        self._names = [name for name in _words_of(query) if name[0].isupper() and name.lower() in names]
         self._row = _in_a_row(query) if " " in self._whole else ""
+        self._has_other_forms = has_other_forms(query)
 
     @property
     def distinguishes(self) -> bool:
         """Whether texts can differ in exactness. For a query of one plain word, they cannot."""
-        return bool(self._row or self._coded)
+        return bool(self._row or self._coded or self._has_other_forms)
 
     def has_whole(self, text: str) -> bool:
         """Whether *text* has the whole query, but not as a part of a number or of a word in letters of ASCII."""
@@ -44,11 +50,18 @@ class Exactness:
             return 3
         if self._row and self._row in _in_a_row(text):
             return 2
-        return 1 if self._coded and all(_stands_in(token, plain) for token in self._coded) else 0
+        if not (self._coded or self._names):
+            return 0
+        has_names = not self._names or set(self._names) <= set(_words_of(text))
+        return int(has_names and all(_stands_in(token, plain) for token in self._coded))
 
 
 def _plain(text: str) -> str:
     return " ".join(normalized("NFKC", text).casefold().split())
+
+
+def _words_of(text: str) -> list[str]:
+    return re.findall(r"[^\W\d_]+", text)
 
 
 def _in_a_row(text: str) -> str:

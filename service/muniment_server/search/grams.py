@@ -17,6 +17,7 @@ from itertools import chain, pairwise
 from typing import NamedTuple
 
 from muniment_server.domain.unicode import category, normalized
+from muniment_server.search.han_table import PAIRS
 
 PREFIX = ":*"
 """Ends a gram of a query that stands for all that begin with it, as in a tsquery."""
@@ -54,9 +55,12 @@ _LETTERS = {
 }  # fmt: skip
 """Letters that people write for one another, and that do not decompose."""
 _KATAKANA = {chr(code): chr(code - 0x60) for code in range(0x30A1, 0x30F7)}
+_HAN = dict(zip(PAIRS[::2], PAIRS[1::2], strict=True))
+"""Traditional characters, and those that only Japanese has, to simplified ones."""
+_HAN_FORMS = frozenset(PAIRS)
 _DIGIT = re.compile(r"[^\D0-9]")
 """Of another script than ASCII."""
-_FOLDED = str.maketrans({**_LETTERS, **_KATAKANA})
+_FOLDED = str.maketrans({**_LETTERS, **_KATAKANA, **_HAN})
 _OPTIONAL_MARKS = re.compile(
     "[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u093c\u09bc\u0a3c\u0abc\u0b3c]"
 )
@@ -90,6 +94,11 @@ def words(text: str) -> list[tuple[str, str]]:
 def words_in_order(text: str) -> list[str]:
     """The tokens of *text*, folded, each as often as it occurs, without the other forms that `words` adds."""
     return [word for one in _tokens(_visible(text)) for word in _folded_words(one.lower())[:1]]
+
+
+def has_other_forms(text: str) -> bool:
+    """Whether *text* has Han characters that stand for others, which stems do not tell from them."""
+    return not (text.isascii() or _HAN_FORMS.isdisjoint(text))
 
 
 def folded_words(text: str) -> list[str]:

@@ -7,11 +7,13 @@ frequencies are counted over what the session may read, and nothing else.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TypeAlias
 
+from muniment_server.search import languages
 from muniment_server.search.grams import evidence_of, query_grams_of, words
 
 K1, B = 1.2, 0.75
@@ -30,6 +32,8 @@ FEW_SAMPLED = 250
 """In how many sampled chunks grams are counted, or a fortieth of all chunks if that is more: a gram weighs little."""
 MAX_STEMS_COUNTED, MAX_GRAMS_COUNTED = 1000, 100
 """A stem or gram that the sample puts in no more chunks than this is counted exactly; others are estimated."""
+_LATER = re.compile(r"(?<=[^\s.!?:;] )[^\W\d_]+")
+"""A word that begins no sentence."""
 MIN_FIRST, PART_FIRST, MAX_FIRST = 1000, 20, 4000
 """The first candidate limit, in postings: a twentieth of the chunks, but at least the first and at most the last."""
 
@@ -115,6 +119,8 @@ class QueryTerms:
         self.grams = list(dict.fromkeys(grams))[:MAX_GRAMS]
         self.spelled = sorted(set(self.words.values()))
         """The words in lower case, with their accents."""
+        self.capitalized = _capitalized(query)
+        """The words in lower case that are written as names are."""
 
     def evidence(self, stop_words: Collection[str]) -> list[Combination]:
         """The combinations of grams that count as a match of a word, for all words but *stop_words*."""
@@ -127,6 +133,14 @@ class QueryTerms:
     def names(self, stop_words: Collection[str]) -> list[str]:
         """The words that may be names of authors, folded as for grams: all but *stop_words*."""
         return [word for word, spelled in self.words.items() if spelled not in stop_words][:MAX_NAMES]
+
+
+def _capitalized(query: str) -> frozenset[str]:
+    """Words with a capital that begin no sentence, in a query that has others without. In German, they are no names."""
+    later = [word for word in _LATER.findall(query) if len(word) > 1]
+    if languages.stemmer(query) == "german" or not any(word.islower() for word in later):
+        return frozenset()
+    return frozenset(word.lower() for word in later if word[0].isupper())
 
 
 def candidate_queries(corpus: Corpus, terms: Sequence[Term], evidence: Sequence[Combination]) -> list[Candidates]:

@@ -13,6 +13,7 @@ Closeness is the cosine, scaled: unrelated texts have up to 0.25 or so, and text
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from dataclasses import replace
 
 from muniment_server.search.grams import PREFIX, folded_words, grams_of_words, query_grams_of
 from muniment_server.search.ranking import STOP_WEIGHT, Corpus, QueryTerms, Term
@@ -21,16 +22,19 @@ FITS = 0.3
 """Below this, an item hardly fits: so are nearly all that greetings and nonsense find. See `make eval-people`."""
 UNRELATED, THE_SAME = 250_000, 750_000
 """The cosines from which on an embedding counts, and counts in full, in millionths."""
+OTHERS = 100
+"""How many chunks without any of the words are counted as well: a word of the only item would otherwise be frequent."""
 
 
 class Relevance:
     """How well chunks fit one query."""
 
     def __init__(self, query: QueryTerms, corpus: Corpus, terms: Sequence[Term], stop_words: Collection[str]) -> None:
-        self._stems = _by_place(corpus, [term for term in terms if not term.is_gram])
+        known = replace(corpus, chunks=corpus.chunks + OTHERS)
+        self._stems = _by_place(known, [term for term in terms if not term.is_gram])
         counts = {term.text: term.chunks for term in terms if term.is_gram}
         self._words = {
-            word: _weight(corpus, _occurrences(word, counts), is_stop=spelled in stop_words)
+            word: _weight(known, _occurrences(word, counts), is_stop=spelled in stop_words)
             for word, spelled in query.words.items()
         }
 

@@ -5,7 +5,7 @@ See `lexical.sql` and `semantic.sql`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TypeAlias
@@ -18,6 +18,7 @@ from muniment_server.domain.text import after_prefix
 from muniment_server.monitor.session_scope import Query, SessionScope
 from muniment_server.search import languages
 from muniment_server.search.chunks import CHUNK_CHARS, Chunk
+from muniment_server.search.dates import dates
 from muniment_server.search.embeddings import (
     DIMENSIONS,
     EMBEDDER,
@@ -130,6 +131,8 @@ class _LexicalQuery:
     authors: str | None
     """A query for the authors that the query names, if any word of it may be a name."""
     relevance: Relevance
+    names: Collection[str]
+    """The stop words that are names in the query, as Will and Can are."""
 
     @property
     def gram_weights(self) -> Mapping[str, float]:
@@ -178,7 +181,7 @@ class Searcher:
         lexical = _lexical(scope, kind, query, terms)
         filters = {"kind": kind, "tier": tier, "authors": lexical.authors, **filter_parameters(wanted)}
         semantic = self._semantic(scope, query, filters)
-        exactness = Exactness(query)
+        exactness = Exactness(query, lexical.names)
         enough = max(limit, _MOST_FITTING) if min_relevance else limit
         most = self._reranker.matches_for(scope.taint, enough) + (MORE_COMPARED if exactness.distinguishes else 0)
         ranked = [row for row in _ranked(scope, lexical, semantic, filters, most) if _is_current(row, semantic)]
@@ -227,7 +230,7 @@ def _lexical(scope: SessionScope, kind: ItemKind, query: str, terms: QueryTerms)
     """Count the terms of *query* in the items that the session sees."""
     parameters = {
         "kind": kind,
-        "query": query,
+        "query": " ".join([query, *dates(query)]),
         "language": languages.stemmer(query),
         "words": terms.spelled,
         "grams": terms.grams,
@@ -240,17 +243,25 @@ def _lexical(scope: SessionScope, kind: ItemKind, query: str, terms: QueryTerms)
     }
     rows = scope.look_up(Query("search_terms", _TermRow, parameters))
     corpus = next(Corpus(row.chunks, row.stems, row.grams) for row in rows if row.what == "corpus")
-    stop_words = {row.text for row in rows if row.what == "stop_word"}
+    listed = {row.text for row in rows if row.what == "stop_word"}
+    names = listed & terms.capitalized
+    stop_words = listed - names
     occurring = {row.text for row in rows if row.what == "gram" and row.chunks}
     counted = [
-        Term(row.text, row.chunks, is_gram=row.what == "gram", is_stop=row.what == "stop", place=row.place)
+        Term(
+            row.text,
+            row.chunks,
+            is_gram=row.what == "gram",
+            is_stop=row.what == "stop" and row.text not in names,
+            place=row.place,
+        )
         for row in rows
         if row.what in {"stem", "stop"} or (row.what == "gram" and not is_part_of_occurring_word(row.text, occurring))
     ]
     candidates = candidate_queries(corpus, counted, terms.evidence(stop_words))
     authors = any_of((author_mark(word),) for word in terms.names(stop_words))
     relevance = Relevance(terms, corpus, counted, stop_words)
-    return _LexicalQuery(corpus, counted, candidates, authors or None, relevance)
+    return _LexicalQuery(corpus, counted, candidates, authors or None, relevance, names)
 
 
 def _nothing_compared() -> _SemanticMatches:

@@ -53,6 +53,13 @@ def test_a_stop_word_that_occurs_nowhere_does_not_count():
     assert by_words("where", "zebra", stop_words={"where"}) == 0
 
 
+def test_a_word_of_the_only_item_is_not_frequent(at):
+    session = at(PUBLIC)
+    session.save_memory(key="build", content="The compiler is done.")
+
+    assert fits(session, "is the compiler finished?")["build"] > FITS
+
+
 def test_one_stem_of_a_word_is_enough():
     stems = [Term("run", 3, is_gram=False, place=1), Term("running", 0, is_gram=False, place=1)]
 

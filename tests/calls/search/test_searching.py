@@ -355,6 +355,25 @@ def test_parts_that_words_share_by_chance_are_no_match(at):
 # Ranking.
 
 
+@pytest.mark.parametrize("query", ["Which city is home to Will?", "Where does Will live?"])
+def test_a_name_that_is_a_stop_word_counts_where_it_has_a_capital(at, query):
+    session = at(PUBLIC)
+    save(session, name="Will moved to Graz.", verb="The train will be late.", live="Where the keys live.", cat="A cat.")
+
+    assert found(session, query)[:1] == ["name"]
+    assert found(session, query.lower())[:1] != ["name"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("護照在抽屜裡", "护照在抽屉里"), ("渡邊", "渡辺"), ("臺北的貓", "台北的猫")]
+)
+def test_simplified_and_traditional_characters_find_each_other_and_the_same_first(at, one, other):
+    session = at(PUBLIC)
+    save(session, a=other, b=one)
+
+    assert (found(session, one), found(session, other)) == (["b", "a"], ["a", "b"])
+
+
 def test_a_rare_word_weighs_more_than_a_common_one(at):
     save(at(PUBLIC), **{f"k{number}": "the meeting was long" for number in range(9)}, rare="the meeting about zebras")
 

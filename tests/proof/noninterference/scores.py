@@ -49,7 +49,7 @@ _NO_MATCH = 150_000
 """The similarity that a match must exceed, in millionths."""
 _UNRELATED, _THE_SAME = 250_000, 750_000
 """The similarities between which relevance rises."""
-_SHORT = 3
+_SHORT, _OTHERS = 3, 100
 _MANY = 4
 """From so many occurrences on, a word counts as if it occurred five times."""
 _MEMORIES, _DELETED, _QUERIES = 40, 4, 15
@@ -172,9 +172,10 @@ def _holding(seen: Sequence[Stored], gram: str) -> int:
 
 def _said(seen: Sequence[Stored], holding: int, word: str) -> float:
     """How much a word of a query counts. A stop word that nowhere occurs does not."""
+    rarity = math.log(1 + (len(seen) + _OTHERS - holding + 0.5) / (holding + 0.5))
     if word not in _STOP_WORDS:
-        return _rarity(seen, holding)
-    return _STOP * _rarity(seen, holding) if holding else 0
+        return rarity
+    return _STOP * rarity if holding else 0
 
 
 def _part(matched: Mapping[str, float], weights: Mapping[str, float]) -> float:
