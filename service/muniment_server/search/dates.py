@@ -6,16 +6,18 @@ import calendar
 import re
 from collections.abc import Iterator
 from datetime import date
+from types import MappingProxyType
 
-_MONTHS = {name.lower(): month for month, name in enumerate(calendar.month_name) if name}
-_ABBREVIATED = {name[:3]: month for name, month in _MONTHS.items()} | {"sept": 9}
+_NAMES = (*((name.lower(), month) for month, name in enumerate(calendar.month_name) if name), ("sept", 9))
+_MONTHS = MappingProxyType(dict([*_NAMES, *((name[:3], month) for name, month in _NAMES)]))
+"""English months, and their abbreviations."""
 _NUMBERS = (
     re.compile(r"(?<![\d.,/-])(?P<year>\d{4})(?:[-/.]|年)(?P<month>\d\d?)(?:[-/.]|月)(?P<day>\d\d?)(?!\.?\d)"),
     re.compile(r"(?<![\d.,/-])(?P<day>\d\d?)(?P<sign>[./-])(?P<month>\d\d?)(?P=sign)(?P<year>\d{4})(?!\.?\d)"),
     re.compile(r"(?<![\d.,/-])(?P<month>\d\d?)/(?P<day>\d\d?)/(?P<year>\d{4})(?!\.?\d)"),
 )
 """The day before the month, as most people write it, and with slashes also after it."""
-_MONTH = rf"(?P<month>{'|'.join({**_MONTHS, **_ABBREVIATED})})\b\.?"
+_MONTH = rf"(?P<month>{'|'.join(_MONTHS)})\b\.?"
 _WORDS = (
     re.compile(rf"(?i)(?<!\d)(?P<day>\d\d?)(?:st|nd|rd|th|\.)? (?:of )?{_MONTH}(?:,? (?P<year>\d{{4}}))?(?!\d)"),
     re.compile(rf"(?i)\b{_MONTH} (?P<day>\d\d?)(?:st|nd|rd|th)?(?:,? (?P<year>\d{{4}}))?(?!\d)"),
@@ -41,4 +43,4 @@ def _dates(text: str) -> Iterator[str]:
 
 
 def _month(text: str) -> int:
-    return int(text) if text.isdecimal() else {**_MONTHS, **_ABBREVIATED}[text.lower()]
+    return int(text) if text.isdecimal() else _MONTHS[text.lower()]

@@ -14,6 +14,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Set
 from functools import cache
 from itertools import chain, pairwise
+from types import MappingProxyType
 from typing import NamedTuple
 
 from muniment_server.domain.unicode import category, normalized
@@ -55,7 +56,7 @@ _LETTERS = {
 }  # fmt: skip
 """Letters that people write for one another, and that do not decompose."""
 _KATAKANA = {chr(code): chr(code - 0x60) for code in range(0x30A1, 0x30F7)}
-_HAN = dict(zip(PAIRS[::2], PAIRS[1::2], strict=True))
+_HAN = MappingProxyType(dict(zip(PAIRS[::2], PAIRS[1::2], strict=True)))
 """Traditional characters, and those that only Japanese has, to simplified ones."""
 _HAN_FORMS = frozenset(PAIRS)
 _DIGIT = re.compile(r"[^\D0-9]")
