@@ -113,7 +113,8 @@ def seen_by_the_page(origin: str, folder: Path) -> Mapping[str, Any]:
     )
     found = re.search("<title>(.*?)</title>", done.stdout, re.DOTALL)
     assert found is not None
-    return json.loads(html.unescape(found[1]))
+    seen: Mapping[str, Any] = json.loads(html.unescape(found[1]))
+    return seen
 
 
 Shown = Callable[[str], Mapping[str, Any]]
