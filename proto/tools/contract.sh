@@ -19,7 +19,8 @@ stubs=(
 api=proto/api.binpb
 rules=service/muniment_server/monitor/rules.binpb
 reference=service/docs/api.md
-files=("$api" "$rules" "$reference")
+openapi=service/muniment_http/openapi.json
+files=("$api" "$rules" "$reference" "$openapi")
 baseline=proto/baseline.binpb.gz
 
 scratch=$(mktemp -d)
@@ -35,6 +36,7 @@ generate_into() {
     buf build proto --as-file-descriptor-set -o "$scratch/whole.binpb"
     python3 proto/tools/descriptor_sets.py "$scratch/whole.binpb" "$1/$api" "$1/$rules"
     python3 proto/tools/api_reference.py "$1/$rules" "$1/$reference"
+    python3 proto/tools/openapi.py "$1/$rules" "$1/$openapi"
 }
 
 # Write the contract as an image into the file $1, for comparison with another.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from importlib import resources
 from typing import Any, TypeAlias
 
 from connectrpc.code import Code
@@ -15,6 +16,7 @@ Send: TypeAlias = Callable[[_Message], Awaitable[None]]
 Application: TypeAlias = Callable[[Mapping[str, Any], Receive, Send], Awaitable[None]]
 _Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 
+OPENAPI = "/openapi.json"
 _SLACK_SECONDS = 5.0
 """How much longer than its call a request may take, before it is cut off."""
 _EXPOSED = b"request-id, grpc-status, grpc-message, grpc-status-details-bin"
@@ -30,12 +32,15 @@ class Front:
         self._door = door
         self._seconds = seconds
         self._origins = frozenset(origin.encode() for origin in origins)
+        self._openapi = resources.files(__package__).joinpath("openapi.json").read_bytes()
 
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self._door(scope, receive, send)
         headers = dict(scope["headers"])
         shared = self._shared(headers.get(b"origin"))
+        if (scope["method"], scope["path"]) == ("GET", OPENAPI):
+            return await _answer(send, 200, [(b"content-type", b"application/json"), *shared], self._openapi)
         if refusal := self._refusal(scope):
             return await _refuse(send, *refusal, shared)
         if scope["method"] == "POST" and not _is_known(headers.get(b"content-type", b"")):

@@ -1,0 +1,50 @@
+"""The description of the API by HTTP: valid, complete, and what the server does."""
+
+from __future__ import annotations
+
+import pytest
+from google.protobuf import json_format
+from google.protobuf.message_factory import GetMessageClass
+from openapi_schema_validator import OAS31Validator
+from openapi_spec_validator import validate
+
+from muniment_http.contract import methods, path_of
+from tests.rpcs import RPCS, World
+from tests.support.examples import SESSION_ID
+
+
+@pytest.fixture(scope="module")
+def openapi(door):
+    answer = door.send("GET", "/openapi.json")
+    assert (answer.status, answer.headers["content-type"]) == (200, "application/json")
+    return answer.json
+
+
+def test_it_is_valid(openapi):
+    validate(openapi)
+
+
+def test_it_has_every_method_and_every_field(openapi):
+    schemas = openapi["components"]["schemas"]
+
+    assert set(openapi["paths"]) == {path_of(method) for method in methods()}
+    for method in methods():
+        for message in (method.input_type, method.output_type):
+            assert set(schemas[message.name]["properties"]) == {field.json_name for field in message.fields}
+
+
+@pytest.mark.parametrize("method", list(methods()), ids=lambda method: method.name)
+def test_what_the_server_takes_and_gives_is_valid(openapi, method):
+    row = RPCS[method.name]
+    request = GetMessageClass(method.input_type)(**row.request(World("word", SESSION_ID)))
+
+    for message in (request, row.answer):
+        schema = {"$ref": f"#/components/schemas/{message.DESCRIPTOR.name}", "components": openapi["components"]}
+        OAS31Validator(schema).validate(json_format.MessageToDict(message))
+
+
+@pytest.mark.parametrize("wrong", [{"key": 7}, {"key": "k", "expireTme": "2030-01-01T00:00:00Z"}, {"tags": ["a"] * 33}])
+def test_what_the_server_refuses_is_not(openapi, wrong):
+    schema = {"$ref": "#/components/schemas/SaveMemoryRequest", "components": openapi["components"]}
+
+    assert not OAS31Validator(schema).is_valid(wrong)
