@@ -31,6 +31,7 @@ class Model:
         self._parameters = {name: OrtValue.ortvalue_from_numpy(value) for name, value in self._weights.parameters()}
         options.add_external_initializers(list(self._parameters), list(self._parameters.values()))
         self._session = InferenceSession(GRAPH.read_bytes(), options, providers=["CPUExecutionProvider"])
+        self._weights.unload()
 
     def embed_query(self, text: str) -> Vector:
         """The embedding of the beginning of a query."""

@@ -6,9 +6,11 @@ superfluous, and an index of tensors. A matrix consists of blocks of 32 weights:
 
 from __future__ import annotations
 
+import mmap
 import struct
 from collections.abc import Iterator
 from importlib.metadata import distribution
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,7 +29,9 @@ class Weights:
     """The weights of the model, mapped into memory."""
 
     def __init__(self) -> None:
-        self._bytes = np.memmap(str(distribution(_PACKAGE).locate_file(_FILE)), mode="r")
+        with Path(str(distribution(_PACKAGE).locate_file(_FILE))).open("rb") as file:
+            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self._bytes = np.frombuffer(self._map, np.uint8)
         self._at = len(b"E5SMALL1")
         *_, count, self.first, self.last, _, self.unknown = self._take("7if6i")
         (size,) = self._take("Q")
@@ -62,6 +66,10 @@ class Weights:
         """What the encoder reads for *tokens*."""
         input_: Floats = _unpacked(self._words[tokens]) + self._positions[: len(tokens)]
         return input_
+
+    def unload(self) -> None:
+        """Release the memory of what has been read. What is needed again is read again."""
+        self._map.madvise(mmap.MADV_DONTNEED)
 
     def _read_tensors(self) -> Iterator[tuple[str, npt.NDArray[Any]]]:
         (count,) = self._take("i")
