@@ -86,10 +86,11 @@ class Player:
         calls = self._calls(credential)
         return lambda method, requests, seconds: _call(calls, method, requests, seconds)
 
-    def _calls(self, credential: str) -> Calls:
+    def _calls(self, credential: str) -> JSON:
         if credential.startswith(_CONVERSATION):
             if credential not in self._conversations:
-                self._conversations[credential] = self._host.conversation(*credential.split()[1:])
+                _, agent_id, conversation_id = credential.split()
+                self._conversations[credential] = self._host.conversation(agent_id, conversation_id)
             return self._conversations[credential]._calls
         return self._host._calls.with_credential(self._host_key if credential == "host" else credential)
 
@@ -128,10 +129,11 @@ class AsyncPlayer(Player):
         make = calls.stream if method.client_streaming else calls
         return await make(_stub(calls.channel, method), given, seconds)
 
-    async def _awaited_calls(self, credential: str) -> aio_calls.Calls:
+    async def _awaited_calls(self, credential: str) -> JSON:
         if credential.startswith(_CONVERSATION):
             if credential not in self._conversations:
-                self._conversations[credential] = await self._client.conversation(*credential.split()[1:])
+                _, agent_id, conversation_id = credential.split()
+                self._conversations[credential] = await self._client.conversation(agent_id, conversation_id)
             return self._conversations[credential]._calls
         return self._client._calls.with_credential(self._host_key if credential == "host" else credential)
 
