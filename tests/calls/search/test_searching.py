@@ -369,7 +369,7 @@ def test_a_name_that_is_a_stop_word_counts_where_it_has_a_capital(at, query):
 )
 def test_simplified_and_traditional_characters_find_each_other_and_the_same_first(at, one, other):
     session = at(PUBLIC)
-    save(session, a=other, b=one)
+    save(session, a=f"我的{other}。", b=f"我的{one}。")
 
     assert (found(session, one), found(session, other)) == (["b", "a"], ["a", "b"])
 
