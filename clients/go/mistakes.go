@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -119,24 +120,37 @@ func (p plaintext) Clone() credentials.TransportCredentials {
 type plaintextConn struct {
 	net.Conn
 	address string
-	heard   bool
+	heard   atomic.Bool
 }
 
 // Read checks how the server begins. A server that expects TLS sends an alert, or closes the connection.
 func (c *plaintextConn) Read(into []byte) (int, error) {
 	n, err := c.Conn.Read(into)
-	if c.heard {
-		return n, err
+	if n > 0 && !c.heard.Swap(true) && into[0] == tlsAlert {
+		return 0, c.expectsTLS()
 	}
-	c.heard = n > 0
-	closed := n == 0 && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET))
+	return n, c.explained(err)
+}
+
+// Write may be what notices that the server has closed the connection.
+func (c *plaintextConn) Write(from []byte) (int, error) {
+	n, err := c.Conn.Write(from)
+	return n, c.explained(err)
+}
+
+func (c *plaintextConn) explained(err error) error {
+	closed := errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 	switch {
-	case n > 0 && into[0] == tlsAlert, closed && speaksTLS(c.RemoteAddr()):
-		return 0, fmt.Errorf("the server at %s expects TLS: %s", c.address, turnOn)
-	case closed:
-		return 0, fmt.Errorf("the server at %s closed the connection without an answer", c.address)
+	case c.heard.Load() || !closed:
+		return err
+	case speaksTLS(c.RemoteAddr()):
+		return c.expectsTLS()
 	}
-	return n, err
+	return fmt.Errorf("the server at %s closed the connection without an answer", c.address)
+}
+
+func (c *plaintextConn) expectsTLS() error {
+	return fmt.Errorf("the server at %s expects TLS: %s", c.address, turnOn)
 }
 
 // speaksTLS says whether a server shakes hands. Nothing is sent to it over the connection.
@@ -167,5 +181,6 @@ func withoutWrapping(message string) string {
 }
 
 var wrappings = []string{
-	"transport: authentication handshake failed: ", "error reading server preface: ", "transport: Error while dialing: ",
+	"transport: authentication handshake failed: ", "transport: failed to write client preface: ", "transport: failed to write initial settings frame: ",
+	"error reading server preface: ", "transport: Error while dialing: ",
 }
