@@ -15,8 +15,8 @@ from granian.server.embed import Server
 
 from muniment.aio._channel import TLS, open_channel
 from muniment_http.contract import methods, path_of
-from muniment_http.door import Door, seconds_of
-from muniment_http.front import Front
+from muniment_http.gateway import Door, seconds_of
+from muniment_http.middleware import Front
 from muniment_http.options import Options
 
 _MAX_REQUESTS = 512

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.operations.http.doors import Door
+from tests.operations.http.gateways import Door
 from tests.support.command_fixtures import dev, folder, made_before, root_folder
 from tests.support.commands import Server
 

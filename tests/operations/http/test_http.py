@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from tests.operations.http.doors import JSON, Door
+from tests.operations.http.gateways import JSON, Door
 from tests.support.commands import COMMAND
 from tests.support.ports import free_port
 

@@ -18,7 +18,7 @@ import pytest
 
 from tests.clients.cli.page.test_in_a_browser import CHROMIUM, REQUIRED
 from tests.clients.conformance.toolchains import not_run
-from tests.operations.http.doors import Door
+from tests.operations.http.gateways import Door
 from tests.tools.tour.readme import ROOT
 
 CLIENT = ROOT / "clients/typescript"
