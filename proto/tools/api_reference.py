@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from contract import AN_ID, ENUM, MEMBER, MESSAGE, PACKAGE, SERVICE, Contract, comment_at
 from google.protobuf.descriptor_pb2 import (
     DescriptorProto,
     EnumDescriptorProto,
@@ -22,19 +23,11 @@ from google.protobuf.descriptor_pb2 import (
     MethodDescriptorProto,
     ServiceDescriptorProto,
 )
-from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message
-from google.protobuf.message_factory import GetMessageClass
 
-_PACKAGE = ".muniment.v1."
-_ABOUT_POLICIES = "muniment/v1/policy.proto"
 _REASONS = "ErrorReason"
-_SERVICE, _MESSAGE, _ENUM = 6, 4, 5
-"""How the paths of services, messages and enums begin in a file. Those of their members go on with 2."""
-_MEMBER = 2
 _LONG = 9
-"""How many words a description has at least that stands once, and where else it applies is linked."""
-_AN_ID = r"^[^\x00- ~\x7F][^\x00- \x7F]{0,255}$"
+"""How many words a description must have to be written only once. Other messages link to it."""
 _INTRODUCTION = """\
 # API reference
 
@@ -53,8 +46,6 @@ status.
 * A field of an enum takes a known value, and UNSPECIFIED only if the enum says that it is the same as another one.
 * Strings without a rule about their form are limited further where their comment says so.
 """
-_CALLERS = {1: "hosts", 2: "sessions"}
-_FLOWS = {1: "reads", 2: "writes", 3: "control"}
 _EXAMPLE = re.compile(r"\s*\bExample, ([A-Z_]+): .*")
 """What a comment on a reason ends with. The page takes the status from it."""
 _UNSAID = frozenset({"enum.defined_only", "enum.not_in", "ignore"})
@@ -68,6 +59,8 @@ _BOUNDS = {
     "int32.lte": "",
     "int64.gte": "",
     "int64.lte": "",
+    "double.gte": "",
+    "double.lte": "",
     "duration.gte": "",
     "duration.lte": "",
     "repeated.min_items": "entries",
@@ -83,14 +76,11 @@ _RULES = {
 """The others, in words. A rule that is in neither is shown by its name."""
 
 
-class Contract:
-    """The files of the contract, with what their options and comments say."""
+class Reference(Contract):
+    """The contract, with what the page has of it: common fields, links, and what it has described already."""
 
     def __init__(self, files: FileDescriptorSet) -> None:
-        self._pool = DescriptorPool()
-        for file in files.file:
-            self._pool.AddSerializedFile(file.SerializeToString())
-        self.files = [file for file in files.file if file.name.startswith("muniment/") and file.name != _ABOUT_POLICIES]
+        super().__init__(files)
         self._messages = {
             message.name: (file, index) for file in self.files for index, message in enumerate(file.message_type)
         }
@@ -108,7 +98,7 @@ class Contract:
             if name in self._messages and name not in found:
                 found.add(name)
                 file, index = self._messages[name]
-                left += [field.type_name.removeprefix(_PACKAGE) for field in file.message_type[index].field]
+                left += [field.type_name.removeprefix(PACKAGE) for field in file.message_type[index].field]
         return found
 
     def _common(self, *, sent: bool) -> dict[str, str]:
@@ -131,7 +121,7 @@ class Contract:
 
     def message(self, type_name: str) -> tuple[FileDescriptorProto, int]:
         """Where the message of this full name is: its file and its number in it."""
-        return self._messages[type_name.removeprefix(_PACKAGE)]
+        return self._messages[type_name.removeprefix(PACKAGE)]
 
     def link(self, name: str) -> str:
         """A link to a message or an enum of the contract. A request is described under its method."""
@@ -143,15 +133,8 @@ class Contract:
         own = {f"{method}{end}" for method in self._methods for end in ("Request", "Response")}
         return [self._messages[name] for name in sorted(self._messages) if name not in own]
 
-    def option(self, of: Message, name: str) -> Any:
-        """The custom option *name* of a field or a method."""
-        options = of.options  # type: ignore[attr-defined]
-        known = GetMessageClass(self._pool.FindMessageTypeByName(options.DESCRIPTOR.full_name))
-        extensions: Any = known.FromString(options.SerializeToString()).Extensions
-        return extensions[self._pool.FindExtensionByName(name)]
 
-
-def page(contract: Contract) -> Iterator[str]:
+def page(contract: Reference) -> Iterator[str]:
     """The page, paragraph by paragraph."""
     services = sorted(
         ((file, index) for file in contract.files for index in range(len(file.service))),
@@ -186,41 +169,34 @@ def _overview(services: Sequence[ServiceDescriptorProto]) -> str:
     return _table(("service", "methods"), [(_link(each.name), linked(each.method)) for each in services])
 
 
-def _service(contract: Contract, file: FileDescriptorProto, index: int) -> Iterator[str]:
+def _service(contract: Reference, file: FileDescriptorProto, index: int) -> Iterator[str]:
     service = file.service[index]
     yield f"## {service.name}"
-    yield _without_statuses(_comment(file, _SERVICE, index))
+    yield _without_statuses(comment_at(file, SERVICE, index))
     for number, method in enumerate(service.method):
         yield f"### {method.name}"
-        yield _policy(contract, method)
-        yield _without_statuses(_comment(file, _SERVICE, index, _MEMBER, number))
+        yield contract.policy(method)
+        yield _without_statuses(comment_at(file, SERVICE, index, MEMBER, number))
         yield from _request(contract, method)
         yield from _response(contract, method)
 
 
-def _policy(contract: Contract, method: MethodDescriptorProto) -> str:
-    policy = contract.option(method, "muniment.v1.policy")
-    callers = " and ".join(_CALLERS[each] for each in policy.principals)
-    repeated = "repeatable" if policy.may_be_repeated else "not repeatable"
-    return f"{callers.capitalize()}: {_FLOWS[policy.flow]}, {repeated}."
-
-
-def _request(contract: Contract, method: MethodDescriptorProto) -> Iterator[str]:
+def _request(contract: Reference, method: MethodDescriptorProto) -> Iterator[str]:
     title = "Each request of the stream" if method.client_streaming else "Request"
     yield from _fields(contract, *contract.message(method.input_type), title=title)
 
 
-def _response(contract: Contract, method: MethodDescriptorProto) -> Iterator[str]:
+def _response(contract: Reference, method: MethodDescriptorProto) -> Iterator[str]:
     yield from _fields(contract, *contract.message(method.output_type), title="Response")
 
 
-def _shared_message(contract: Contract, file: FileDescriptorProto, index: int) -> Iterator[str]:
+def _shared_message(contract: Reference, file: FileDescriptorProto, index: int) -> Iterator[str]:
     yield f"### {file.message_type[index].name}"
-    yield _comment(file, _MESSAGE, index)
+    yield comment_at(file, MESSAGE, index)
     yield from _fields(contract, file, index, title="Fields")
 
 
-def _fields(contract: Contract, file: FileDescriptorProto, index: int, *, title: str) -> Iterator[str]:
+def _fields(contract: Reference, file: FileDescriptorProto, index: int, *, title: str) -> Iterator[str]:
     """The fields of a message: those that are common by their names, the others with their descriptions."""
     lines, shared = _lines(contract, file, index), contract.common_fields(of=file.message_type[index].name)
     common = ", ".join(f"`{name}`" for name, line in lines if shared.get(name) == line)
@@ -233,16 +209,16 @@ def _fields(contract: Contract, file: FileDescriptorProto, index: int, *, title:
         yield _list((field, contract.described(field, line, of=name)) for field, line in own)
 
 
-def _lines(contract: Contract, file: FileDescriptorProto, index: int) -> list[tuple[str, str]]:
+def _lines(contract: Reference, file: FileDescriptorProto, index: int) -> list[tuple[str, str]]:
     """Each field of a message by its name, with its type, its rules and its description."""
     message = file.message_type[index]
     return [
-        (field.name, _described(contract, message, field, _comment(file, _MESSAGE, index, _MEMBER, number)))
+        (field.name, _described(contract, message, field, comment_at(file, MESSAGE, index, MEMBER, number)))
         for number, field in enumerate(message.field)
     ]
 
 
-def _described(contract: Contract, message: DescriptorProto, field: FieldDescriptorProto, comment: str) -> str:
+def _described(contract: Reference, message: DescriptorProto, field: FieldDescriptorProto, comment: str) -> str:
     """A field without its name. What its comment says of its rules is not said again."""
     said = re.sub(r"(?<=\d),(?=\d{3})", "", comment)
     rules = [rule for rule in _rules(contract, field) if _essence(rule) not in said]
@@ -259,9 +235,9 @@ def _list(fields: Iterable[tuple[str, str]]) -> str:
     return "\n".join(f"* `{name}`: {line}" for name, line in fields).replace("\n\n", " ")
 
 
-def _type(contract: Contract, message: DescriptorProto, field: FieldDescriptorProto) -> str:
-    ours = field.type_name.startswith(_PACKAGE)
-    name = contract.link(field.type_name.removeprefix(_PACKAGE)) if ours else _plain(field)
+def _type(contract: Reference, message: DescriptorProto, field: FieldDescriptorProto) -> str:
+    ours = field.type_name.startswith(PACKAGE)
+    name = contract.link(field.type_name.removeprefix(PACKAGE)) if ours else _plain(field)
     if field.label == FieldDescriptorProto.LABEL_REPEATED:
         return f"list of {name}"
     if field.proto3_optional:
@@ -278,7 +254,7 @@ def _plain(field: FieldDescriptorProto) -> str:
     return field.type_name.rpartition(".")[2] or FieldDescriptorProto.Type.Name(field.type)[5:].lower()
 
 
-def _rules(contract: Contract, field: FieldDescriptorProto) -> list[str]:
+def _rules(contract: Reference, field: FieldDescriptorProto) -> list[str]:
     rules = contract.option(field, "buf.validate.field")
     *others, last = [*_in_words(rules)] or [""]
     return [*others, f"{last} or empty" if rules.HasField("ignore") else last]
@@ -293,7 +269,7 @@ def _in_words(rules: Message, kind: str = "") -> Iterator[str]:
             yield from (f"each {rule}" for rule in [", ".join(_in_words(value))] if rule)
         elif isinstance(value, Message) and not kind:
             yield from _in_words(value, f"{name}.")
-        elif value == _AN_ID:
+        elif value == AN_ID:
             yield "like an id"
         elif name not in _UNSAID and name not in _BOUNDS:
             yield _RULES.get(name, f"`{name}` {{}}").format(value)
@@ -311,7 +287,7 @@ def _ranges(bounds: Sequence[tuple[str, Any]]) -> Iterator[str]:
 def _range(least: Any, most: Any, unit: str) -> str:
     if unit == "bytes" and most % 1024 == 0:
         return f"{f'{least} byte' if least else 'up'} to {most // 1024:,} KiB"
-    shown = [_shown(each) for each in (least, most) if each]
+    shown = [_shown(each) for each in (least, most) if each or isinstance(each, float)]
     if unit == "code points" and (least, most) == (1, None):
         return "not empty"
     number = " to ".join(shown) if len(shown) > 1 else f"up to {shown[0]}" if most else f"{_shown(least)} or more"
@@ -321,7 +297,7 @@ def _range(least: Any, most: Any, unit: str) -> str:
 def _shown(value: Any) -> str:
     if isinstance(value, Message):
         return _seconds(value.seconds)  # type: ignore[attr-defined]  # a duration
-    return f"{value:,}"
+    return f"{value:,}".removesuffix(".0")
 
 
 def _seconds(seconds: int) -> str:
@@ -339,16 +315,16 @@ def _plural(count: int, unit: str) -> str:
 def _enum(file: FileDescriptorProto, index: int) -> Iterator[str]:
     enum = file.enum_type[index]
     yield f"### {enum.name}"
-    yield _comment(file, _ENUM, index)
-    yield _list((value.name, _comment(file, _ENUM, index, _MEMBER, n)) for n, value in enumerate(enum.value))
+    yield comment_at(file, ENUM, index)
+    yield _list((value.name, comment_at(file, ENUM, index, MEMBER, n)) for n, value in enumerate(enum.value))
 
 
 def _reasons(file: FileDescriptorProto, index: int) -> Iterator[str]:
     """The reasons of errors, each with the status that the example in its comment names. The example stays there."""
     enum = file.enum_type[index]
     yield "## Error reasons"
-    yield _comment(file, _ENUM, index)
-    described = [_comment(file, _ENUM, index, _MEMBER, number) for number in range(len(enum.value))]
+    yield comment_at(file, ENUM, index)
+    described = [comment_at(file, ENUM, index, MEMBER, number) for number in range(len(enum.value))]
     yield _list(
         (_without_prefix(enum, value.name), ". ".join([*_EXAMPLE.findall(text), _EXAMPLE.sub("", text)]))
         for value, text in zip(enum.value[1:], described[1:], strict=True)
@@ -356,19 +332,12 @@ def _reasons(file: FileDescriptorProto, index: int) -> Iterator[str]:
 
 
 def _without_statuses(text: str) -> str:
-    """Reasons alone where a comment names the status of a reason, too."""
+    """*text* without the statuses that it names before reasons."""
     return re.sub(r"\b[A-Z]+(?:_[A-Z]+)* (?=`[A-Z]+_[A-Z_]+`)", "", text)
 
 
 def _without_prefix(enum: EnumDescriptorProto, name: str) -> str:
     return name.removeprefix(re.sub(r"(?<!^)(?=[A-Z])", "_", enum.name).upper() + "_")
-
-
-def _comment(file: FileDescriptorProto, *path: int) -> str:
-    """The comment at *path*, as paragraphs of one line each."""
-    comments = (each.leading_comments for each in file.source_code_info.location if list(each.path) == list(path))
-    paragraphs = next(comments, "").strip().split("\n\n")
-    return "\n\n".join(" ".join(line.strip() for line in each.splitlines()) for each in paragraphs)
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -391,7 +360,7 @@ def _link(name: str) -> str:
 def main() -> None:
     """Read RULES and write PAGE. The same contract always makes the same page."""
     rules, target = map(Path, sys.argv[1:])
-    contract = Contract(FileDescriptorSet.FromString(rules.read_bytes()))
+    contract = Reference(FileDescriptorSet.FromString(rules.read_bytes()))
     paragraphs = filter(None, map(str.strip, page(contract)))
     target.write_text("\n\n".join(paragraphs) + "\n", encoding="utf-8")
 

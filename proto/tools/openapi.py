@@ -1,7 +1,6 @@
-"""Writes the description of the API by HTTP, in OpenAPI 3.1: openapi.py RULES FILE.
+"""Writes the OpenAPI 3.1 description of the API by HTTP: openapi.py RULES FILE.
 
-RULES is the descriptor set that `descriptor_sets.py` makes for the server. Like `api_reference.py`, this says what the
-contract says: comments, types and rules. Each method and each message has a line of FILE.
+RULES is the descriptor set that `descriptor_sets.py` makes for the server: comments, types and rules come from there.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from api_reference import _AN_ID, _ENUM, _MEMBER, _MESSAGE, _PACKAGE, _SERVICE, Contract, _comment, _policy
+from contract import AN_ID, ENUM, MEMBER, MESSAGE, PACKAGE, SERVICE, Contract, comment_at
 from google.protobuf.descriptor_pb2 import (
     DescriptorProto,
     FieldDescriptorProto,
@@ -33,7 +32,7 @@ _PLAIN: Mapping[int, _Schema] = {
     FieldDescriptorProto.TYPE_DOUBLE: {"type": "number"},
     FieldDescriptorProto.TYPE_FLOAT: {"type": "number"},
     FieldDescriptorProto.TYPE_INT32: {"type": "integer", "format": "int32"},
-    # Numbers of 64 bits are strings in answers: JavaScript's own lose digits.
+    # 64-bit integers are strings in responses, since numbers of JavaScript would lose digits.
     FieldDescriptorProto.TYPE_INT64: {"type": ["string", "integer"], "format": "int64"},
     FieldDescriptorProto.TYPE_STRING: {"type": "string"},
     FieldDescriptorProto.TYPE_UINT32: {"type": "integer", "format": "int32", "minimum": 0},
@@ -47,30 +46,33 @@ _MINIMA = {
     "repeated.min_items": "minItems",
     "int32.gte": "minimum",
     "int64.gte": "minimum",
+    "double.gte": "minimum",
 }
-"""The rules that an empty field breaks, unless the contract says that it may be empty."""
-_OTHERS = {
+"""The minimums, which do not hold for an empty field if the contract allows one."""
+_MAXIMA = {
     "string.max_len": "maxLength",
     "string.max_bytes": "maxLength",  # a code point has at least a byte
     "repeated.max_items": "maxItems",
     "repeated.unique": "uniqueItems",
     "int32.lte": "maximum",
     "int64.lte": "maximum",
+    "double.lte": "maximum",
 }
+"""The maximums, and what else holds for every field."""
 _CODES = (
     "canceled", "unknown", "invalid_argument", "deadline_exceeded", "not_found", "already_exists", "permission_denied",
     "resource_exhausted", "failed_precondition", "aborted", "out_of_range", "unimplemented", "internal", "unavailable",
     "data_loss", "unauthenticated",
 )  # fmt: skip
-"""Those of the Connect protocol, which are gRPC's."""
+"""The codes of the Connect protocol, which are those of gRPC."""
 
 
 def paths(contract: Contract) -> Iterator[tuple[str, _Schema]]:
-    """Each method by its path."""
+    """The operation of each method, by path."""
     for file in contract.files:
         for index, service in enumerate(file.service):
             for number, method in enumerate(service.method):
-                about = _comment(file, _SERVICE, index, _MEMBER, number)
+                about = comment_at(file, SERVICE, index, MEMBER, number)
                 path = f"/{file.package}.{service.name}/{method.name}"
                 yield path, {"post": _operation(contract, service.name, method, about)}
 
@@ -78,9 +80,9 @@ def paths(contract: Contract) -> Iterator[tuple[str, _Schema]]:
 def _operation(contract: Contract, service: str, method: MethodDescriptorProto, about: str) -> _Schema:
     media = "application/connect+json" if method.client_streaming else "application/json"
     summary, _, rest = about.partition("\n\n")
-    more = [rest, _policy(contract, method)]
+    more = [rest, contract.policy(method)]
     if method.client_streaming:
-        more.append("A stream: each message stands behind a byte of flags and its size in four bytes, as Connect says.")
+        more.append("A stream: each message follows a byte of flags and its size in four bytes, as Connect specifies.")
     return {
         "operationId": method.name,
         "tags": [service],
@@ -95,7 +97,7 @@ def _operation(contract: Contract, service: str, method: MethodDescriptorProto, 
 
 
 def schemas(contract: Contract) -> Iterator[tuple[str, _Schema]]:
-    """Each message and each enum by its name, and the form of an error."""
+    """The schema of each message, each enum and an error, by name."""
     reasons: list[str] = []
     for file in contract.files:
         for index, message in enumerate(file.message_type):
@@ -105,20 +107,20 @@ def schemas(contract: Contract) -> Iterator[tuple[str, _Schema]]:
             if enum.name == _REASONS:
                 reasons = [value.removeprefix("ERROR_REASON_") for value in values[1:]]
             else:
-                yield enum.name, {"type": "string", "enum": values, "description": _comment(file, _ENUM, index)}
+                yield enum.name, {"type": "string", "enum": values, "description": comment_at(file, ENUM, index)}
     yield "Error", _error(reasons)
 
 
 def _message(contract: Contract, file: FileDescriptorProto, index: int) -> _Schema:
     message = file.message_type[index]
     fields = {
-        field.json_name: _field(contract, message, field, _comment(file, _MESSAGE, index, _MEMBER, number))
+        field.json_name: _field(contract, message, field, comment_at(file, MESSAGE, index, MEMBER, number))
         for number, field in enumerate(message.field)
     }
     required = [field.json_name for field in message.field if _rules(contract, field).get("required")]
     return {
         "type": "object",
-        "description": _comment(file, _MESSAGE, index),
+        "description": comment_at(file, MESSAGE, index),
         "properties": fields,
         "additionalProperties": False,
         **({"required": required} if required else {}),
@@ -152,7 +154,7 @@ def _type(field: FieldDescriptorProto) -> _Schema:
 
 
 def _reference(type_name: str) -> _Schema:
-    return {"$ref": f"#/components/schemas/{type_name.removeprefix(_PACKAGE)}"}
+    return {"$ref": f"#/components/schemas/{type_name.removeprefix(PACKAGE)}"}
 
 
 def _rules(contract: Contract, field: FieldDescriptorProto) -> dict[str, Any]:
@@ -173,11 +175,11 @@ def _named(rules: Any, kind: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _limits(rules: Mapping[str, Any]) -> _Schema:
-    """The rules that JSON Schema knows. Those of times and durations stand in the descriptions."""
-    limits = {named: rules[name] for name, named in _OTHERS.items() if name in rules}
+    """The rules that JSON Schema can express. Those about times and durations are in the descriptions."""
+    limits = {named: rules[name] for name, named in _MAXIMA.items() if name in rules}
     if not rules.get("may_be_empty"):
         limits |= {named: rules[name] for name, named in _MINIMA.items() if name in rules}
-        if "string.pattern" in rules and rules["string.pattern"] != _AN_ID:
+        if "string.pattern" in rules and rules["string.pattern"] != AN_ID:
             limits["pattern"] = rules["string.pattern"]
         if "string.uuid" in rules:
             limits["format"] = "uuid"
@@ -185,11 +187,11 @@ def _limits(rules: Mapping[str, Any]) -> _Schema:
 
 
 def _error(reasons: Iterable[str]) -> _Schema:
-    reason = {"type": "string", "enum": list(reasons), "description": "Stands in the detail of google.rpc.ErrorInfo."}
+    reason = {"type": "string", "enum": list(reasons), "description": "In the detail of type google.rpc.ErrorInfo."}
     debug = {"type": "object", "properties": {"@type": {"type": "string"}, "reason": reason}}
     return {
         "type": "object",
-        "description": "Why a call was refused. The reasons are in the detail whose type is google.rpc.ErrorInfo.",
+        "description": "Why a call was refused. The reason is in the detail of type google.rpc.ErrorInfo.",
         "required": ["code", "message"],
         "properties": {
             "code": {"type": "string", "enum": list(_CODES)},
@@ -211,7 +213,7 @@ def _error(reasons: Iterable[str]) -> _Schema:
 
 
 def description(contract: Contract) -> str:
-    """The whole file: a line for each method and each schema, so that a change is seen in its line."""
+    """The text of the file. Each method and each schema is one line, so that a diff shows what has changed."""
     refused = {
         "description": "Refused.",
         "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},

@@ -1,5 +1,5 @@
-"""The door of HTTP: a process that takes calls as JSON, by Connect or by gRPC-Web, and makes them at a Muniment server.
+"""The HTTP gateway: a process that forwards calls in JSON, by Connect or by gRPC-Web, to a Muniment server.
 
-It knows no RPC by name and allows nothing: it holds no credential and sees no database, and the server checks whatever
-it sends like any other call.
+It has no code for single RPCs, and decides nothing: it holds no credential and opens no database, and the server checks
+what it forwards like any other call.
 """

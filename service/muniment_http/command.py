@@ -28,7 +28,7 @@ _FILE = click.Path(path_type=Path)
     default="127.0.0.1:50051",
     show_default=True,
     show_envvar=True,
-    help="The server to call: HOST:PORT or unix:PATH.",
+    help="The server to forward calls to: HOST:PORT or unix:PATH.",
 )
 @click.option(
     "--server-ca",
@@ -45,7 +45,7 @@ _FILE = click.Path(path_type=Path)
     "origins",
     metavar="URL",
     multiple=True,
-    help="A page that may call, such as https://app.example. Repeatable. Without it, none may.",
+    help="An origin whose pages may call, such as https://app.example. Repeatable. The default is none.",
 )
 def http(
     listen: str,
@@ -55,15 +55,15 @@ def http(
     tls_key: Path | None,
     origins: Sequence[str],
 ) -> None:
-    """Take calls by HTTP for a running server, until SIGTERM or Ctrl-C: JSON, the Connect protocol, and gRPC-Web.
+    """Forward calls by HTTP to a running server, until SIGTERM or Ctrl-C: JSON, the Connect protocol, and gRPC-Web.
 
-    It holds no credential: callers send theirs, as by gRPC. Every method is at its own path. Needs the extra `http`.
+    It holds no credential: callers send theirs, as with gRPC. Each method has a path. Needs the extra `http`.
 
     \b
     Examples:
       muniment http
       muniment http --listen 127.0.0.1:8080 --origin http://localhost:5173
-      muniment http --listen 0.0.0.0:443 --tls-cert door.pem --tls-key door.key
+      muniment http --listen 0.0.0.0:443 --tls-cert server.pem --tls-key server.key
       curl http://127.0.0.1:8080/muniment.v1.AgentService/ListAgents -H "authorization: Bearer $MUNIMENT_HOST_KEY" \\
           --json '{}'
     """
@@ -84,4 +84,4 @@ def http(
         if tls_cert is not None and tls_key is not None:
             checked_tls(tls_cert, tls_key, None)
         serving = importlib.import_module("muniment_http.serving")
-        serving.serve(options, on_ready=lambda: click.echo(f"Takes calls at {where}", err=True))
+        serving.serve(options, on_ready=lambda: click.echo(f"Forwards calls at {where}", err=True))

@@ -14,18 +14,18 @@ from google.protobuf.message_factory import GetMessageClass
 from muniment import v1
 
 
-class Passing(bytes):
-    """A message that passes as it is, in bytes. Each type of the contract has a class of its own."""
+class EncodedMessage(bytes):
+    """A message in its binary encoding, which is forwarded as it is. `encoded` makes the subclass of a message type."""
 
     message: type[Message]
 
     @classmethod
-    def of_json(cls, text: bytes) -> Passing:
-        """The message that *text* is. Raises ParseError, also for a field that the contract does not have."""
+    def of_json(cls, text: bytes) -> EncodedMessage:
+        """Encode the message that *text* is in JSON. Raises ParseError, also for a field that the contract lacks."""
         return cls(json_format.Parse(text, cls.message()).SerializeToString())
 
     def to_json(self) -> bytes:
-        """The message as JSON."""
+        """The message in JSON."""
         return json_format.MessageToJson(self.message.FromString(self), indent=None, ensure_ascii=False).encode()
 
 
@@ -38,10 +38,10 @@ def methods() -> Iterator[MethodDescriptor]:
 
 
 def path_of(method: MethodDescriptor) -> str:
-    """Where a method is called, by HTTP as by gRPC."""
+    """The path of a method, which is the same with HTTP and gRPC."""
     return f"/{method.containing_service.full_name}/{method.name}"
 
 
-def passing(descriptor: Descriptor) -> type[Passing]:
-    """The class of messages of one type."""
-    return type(descriptor.name, (Passing,), {"message": GetMessageClass(descriptor)})
+def encoded(descriptor: Descriptor) -> type[EncodedMessage]:
+    """The class of encoded messages of one type."""
+    return type(descriptor.name, (EncodedMessage,), {"message": GetMessageClass(descriptor)})

@@ -1,4 +1,4 @@
-"""Errors of the server, as the Connect protocol has them."""
+"""Converts errors of the server to errors of the Connect protocol."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from muniment.v1 import error_pb2
 _STATUS = "grpc-status-details-bin"
 _CODES = {code.name: code for code in Code} | {"CANCELLED": Code.CANCELED}
 _KNOWN = (error_details_pb2, error_pb2)
-"""The messages that details are. They must be imported, to be written in words."""
+"""Define the messages of error details. Unless they are imported, `MessageToJson` does not know them."""
 
 
 class _Detail(ErrorDetail):
-    """A detail that is also there in words, for whoever reads JSON: its value is the JSON of its message."""
+    """A detail with its message in JSON, too, which the library sends as `debug`: callers by JSON need no decoder."""
 
     def __init__(self, detail: Any) -> None:
         super().__init__(WireAny(type_url=detail.type_url, value=detail.value))
-        self._words = Struct.from_json(json_format.MessageToJson(detail))
+        self._json = Struct.from_json(json_format.MessageToJson(detail))
 
     def value(self, *_: object) -> Struct:  # type: ignore[override]
-        return self._words
+        return self._json
 
 
-def of_call(error: grpc.aio.AioRpcError) -> ConnectError:
-    """What a call by HTTP is refused with, if the server has refused it with *error*."""
+def connect_error(error: grpc.aio.AioRpcError) -> ConnectError:
+    """The error to send to the caller, if the server has answered with *error*."""
     return ConnectError(_CODES[error.code().name], error.details() or "", list(_details(error)))
 
 

@@ -1,4 +1,4 @@
-"""Takes calls by HTTP, and makes them at a server by gRPC."""
+"""Forwards calls by HTTP to a server, by gRPC."""
 
 from __future__ import annotations
 
@@ -14,114 +14,114 @@ from connectrpc.server import ConnectASGIApplication, Endpoint
 from google.protobuf import json_format
 from google.protobuf.descriptor import MethodDescriptor
 
-from muniment_http.contract import Passing, methods, passing, path_of
-from muniment_http.failures import of_call
+from muniment_http.contract import EncodedMessage, encoded, methods, path_of
+from muniment_http.failures import connect_error
 
-_Context: TypeAlias = RequestContext[Passing, Passing]
+_Context: TypeAlias = RequestContext[EncodedMessage, EncodedMessage]
 _Method: TypeAlias = Callable[..., Any]
 _Endpoint: TypeAlias = Any
-"""The library tells its kinds apart, and exports the type of none."""
+"""Of a method with one request or with a stream. The library does not export their types."""
 
-_PASSED_ON = ("authorization", "traceparent")
+_FORWARDED = ("authorization", "traceparent")
 _REQUEST_ID = "request-id"
 _SECONDS, _STREAM_SECONDS = 60.0, 600.0
-"""How long a call may take, and a stream, unless its caller allows less time."""
+"""The longest deadlines of a call and of a stream. Callers may set an earlier one."""
 MAX_BYTES = 4 << 20
-"""The size limit of one message. The server has a limit of its own, which is lower for most methods."""
+"""The size limit of a message. The limits of the server are lower for most methods."""
 
 
 class Binary:
-    """Messages as the contract writes them."""
+    """Encodes messages as gRPC does."""
 
     def name(self) -> str:
         return "proto"
 
-    def encode(self, message: Passing) -> bytes:
+    def encode(self, message: EncodedMessage) -> bytes:
         return bytes(message)
 
-    def decode(self, data: bytes | bytearray, message_class: type[Passing]) -> Passing:
+    def decode(self, data: bytes | bytearray, message_class: type[EncodedMessage]) -> EncodedMessage:
         return message_class(data)
 
 
 class Json:
-    """Messages as JSON. What the contract does not have is refused: a misspelled field would be lost in silence."""
+    """Encodes messages in JSON. Refuses unknown fields: if they were ignored, a typing error would go unnoticed."""
 
     def name(self) -> str:
         return "json"
 
-    def encode(self, message: Passing) -> bytes:
+    def encode(self, message: EncodedMessage) -> bytes:
         return message.to_json()
 
-    def decode(self, data: bytes | bytearray, message_class: type[Passing]) -> Passing:
+    def decode(self, data: bytes | bytearray, message_class: type[EncodedMessage]) -> EncodedMessage:
         try:
             return message_class.of_json(bytes(data))
         except json_format.ParseError as error:
             raise ConnectError(Code.INVALID_ARGUMENT, " ".join(str(error).split())) from None
 
 
-class Door(ConnectASGIApplication[grpc.aio.Channel]):
+class Gateway(ConnectASGIApplication[grpc.aio.Channel]):
     """All methods of the contract, by the Connect protocol, gRPC-Web, or a plain POST of JSON."""
 
     path = "/"
 
     def __init__(self, channel: AsyncGenerator[grpc.aio.Channel]) -> None:
-        """*channel* opens the channel to the server, and closes it in the end."""
+        """*channel* opens the channel to the server, and closes it when the gateway stops."""
         super().__init__(service=channel, endpoints=endpoints, codecs=[Binary(), Json()], read_max_bytes=MAX_BYTES)
 
 
 def seconds_of(method: MethodDescriptor) -> float:
-    """How long a call of a method may take."""
+    """The longest deadline of a call of *method*, in seconds."""
     return _STREAM_SECONDS if method.client_streaming else _SECONDS
 
 
 def endpoints(channel: grpc.aio.Channel) -> Mapping[str, _Endpoint]:
-    """Where each method is called, and what calls it."""
+    """The endpoint of each method, by its path."""
     return {path_of(method): _endpoint(channel, method) for method in methods()}
 
 
 def _endpoint(channel: grpc.aio.Channel, method: MethodDescriptor) -> _Endpoint:
-    answer = passing(method.output_type)
+    response = encoded(method.output_type)
     info = MethodInfo(
         name=method.name,
         service_name=method.containing_service.full_name,
-        input=passing(method.input_type),
-        output=answer,
-        idempotency_level=IdempotencyLevel.UNKNOWN,  # none by GET: no key or query stands in a URL
+        input=encoded(method.input_type),
+        output=response,
+        idempotency_level=IdempotencyLevel.UNKNOWN,  # no calls by GET: keys and queries must not appear in URLs
         stream_type=StreamType.CLIENT_STREAM if method.client_streaming else StreamType.UNARY,
     )
 
     if method.client_streaming:
         streaming: _Method = channel.stream_unary(path_of(method))
 
-        async def stream(requests: AsyncIterator[Passing], context: _Context) -> Passing:
-            passed_on = (bytes(request) async for request in requests)
-            return answer(await _answered(streaming, passed_on, context, seconds_of(method)))
+        async def stream(requests: AsyncIterator[EncodedMessage], context: _Context) -> EncodedMessage:
+            encodings = (bytes(request) async for request in requests)
+            return response(await _forward(streaming, encodings, context, seconds_of(method)))
 
         return Endpoint.client_stream(info, stream)
     calling: _Method = channel.unary_unary(path_of(method))
 
-    async def unary(request: Passing, context: _Context) -> Passing:
-        return answer(await _answered(calling, bytes(request), context, seconds_of(method)))
+    async def unary(request: EncodedMessage, context: _Context) -> EncodedMessage:
+        return response(await _forward(calling, bytes(request), context, seconds_of(method)))
 
     return Endpoint.unary(info, unary)
 
 
-async def _answered(rpc: _Method, request: bytes | AsyncIterator[bytes], context: _Context, seconds: float) -> bytes:
-    """The server's answer. Raises ConnectError."""
+async def _forward(rpc: _Method, request: bytes | AsyncIterator[bytes], context: _Context, seconds: float) -> bytes:
+    """Make the call, and return the response. Raises ConnectError."""
     if context.timeout_ms is not None:
         seconds = min(seconds, context.timeout_ms / 1000)
-    metadata = [(name, value) for name in _PASSED_ON if (value := context.request_headers.get(name))]
+    metadata = [(name, value) for name in _FORWARDED if (value := context.request_headers.get(name))]
     call = rpc(request, metadata=metadata, timeout=seconds)
     try:
-        answer: bytes = await call
+        response: bytes = await call
     except grpc.aio.AioRpcError as error:
-        _name_request(context, error.trailing_metadata())
-        raise of_call(error) from None
-    _name_request(context, await call.trailing_metadata())
-    return answer
+        _copy_request_id(context, error.trailing_metadata())
+        raise connect_error(error) from None
+    _copy_request_id(context, await call.trailing_metadata())
+    return response
 
 
-def _name_request(context: _Context, trailers: grpc.aio.Metadata) -> None:
-    """Give the answer the id of the call in the server's log."""
+def _copy_request_id(context: _Context, trailers: grpc.aio.Metadata) -> None:
+    """Tell the caller the id by which the server's log names the call."""
     if request_id := trailers.get(_REQUEST_ID):
         context.response_headers[_REQUEST_ID] = str(request_id)

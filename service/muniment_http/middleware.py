@@ -1,4 +1,4 @@
-"""What a request passes before the door: what it may look like, and which pages may call."""
+"""Checks requests before the gateway sees them, and tells browsers which pages may call (CORS)."""
 
 from __future__ import annotations
 
@@ -18,58 +18,58 @@ _Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 
 OPENAPI = "/openapi.json"
 _SLACK_SECONDS = 5.0
-"""How much longer than its call a request may take, before it is cut off."""
+"""How long after the longest deadline of its method a request is broken off."""
 _EXPOSED = b"request-id, grpc-status, grpc-message, grpc-status-details-bin"
 _MAX_AGE_SECONDS = b"7200"
-_TYPES = (b"application/json", b"application/proto", b"application/connect+", b"application/grpc-web")
+_CONTENT_TYPES = (b"application/json", b"application/proto", b"application/connect+", b"application/grpc-web")
 
 
-class Front:
-    """Refuses what is no call of a method, in words; and answers browsers that ask whether a page may call."""
+class Middleware:
+    """Refuses requests that are not calls of a method, serves the OpenAPI file, and answers preflight requests."""
 
-    def __init__(self, door: Application, seconds: Mapping[str, float], origins: Collection[str]) -> None:
-        """*seconds* is how long a call may take, by the path of its method. Pages of *origins* may call, others not."""
-        self._door = door
+    def __init__(self, gateway: Application, seconds: Mapping[str, float], origins: Collection[str]) -> None:
+        """*seconds*: the longest deadline of each method, by path. Only pages of *origins* may call."""
+        self._gateway = gateway
         self._seconds = seconds
         self._origins = frozenset(origin.encode() for origin in origins)
         self._openapi = resources.files(__package__).joinpath("openapi.json").read_bytes()
 
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            return await self._door(scope, receive, send)
+            return await self._gateway(scope, receive, send)
         headers = dict(scope["headers"])
-        shared = self._shared(headers.get(b"origin"))
+        cors = self._cors(headers.get(b"origin"))
         if (scope["method"], scope["path"]) == ("GET", OPENAPI):
-            return await _answer(send, 200, [(b"content-type", b"application/json"), *shared], self._openapi)
+            return await _answer(send, 200, [(b"content-type", b"application/json"), *cors], self._openapi)
         if refusal := self._refusal(scope):
-            return await _refuse(send, *refusal, shared)
+            return await _refuse(send, *refusal, cors)
         if scope["method"] == "POST" and not _is_known(headers.get(b"content-type", b"")):
-            message = "say what the body is: `content-type: application/json`, or a type of Connect or gRPC-Web"
-            return await _refuse(send, 415, Code.UNIMPLEMENTED, message, shared)
+            message = "set a content type: `content-type: application/json`, or one of Connect or gRPC-Web"
+            return await _refuse(send, 415, Code.UNIMPLEMENTED, message, cors)
         if scope["method"] == "OPTIONS":
-            return await _answer(send, 204, [*shared, *_allowed(headers)])
+            return await _answer(send, 204, [*cors, *_allowed(headers)])
 
-        async def share(message: _Message) -> None:
+        async def send_with_cors(message: _Message) -> None:
             if message["type"] == "http.response.start":
-                message = {**message, "headers": [*message["headers"], *shared]}
+                message = {**message, "headers": [*message["headers"], *cors]}
             await send(message)
 
         async with asyncio.timeout(self._seconds[scope["path"]] + _SLACK_SECONDS):
-            await self._door(scope, receive, share)
+            await self._gateway(scope, receive, send_with_cors)
 
     def _refusal(self, scope: Mapping[str, Any]) -> tuple[int, Code, str] | None:
-        """With which status and for what reason a request is refused."""
+        """Status, code and message, if the request is refused for its path, its method or its URL."""
         if scope["path"] not in self._seconds:
             example = "/muniment.v1.MemoryService/GetMemory"
             return 404, Code.UNIMPLEMENTED, f"there is no method at this path: POST to one such as {example}"
         if scope["method"] not in {"POST", "OPTIONS"}:
             return 405, Code.UNIMPLEMENTED, "methods are called by POST"
         if scope["query_string"]:
-            return 400, Code.INVALID_ARGUMENT, "nothing may stand behind a ? in the URL: send all fields in the body"
+            return 400, Code.INVALID_ARGUMENT, "the URL must not have a query: send all fields in the body"
         return None
 
-    def _shared(self, origin: bytes | None) -> _Headers:
-        """The headers that let the page which called read the answer."""
+    def _cors(self, origin: bytes | None) -> _Headers:
+        """The headers by which a browser lets a page of *origin* read the response."""
         if origin not in self._origins:
             return [(b"vary", b"Origin")]
         return [
@@ -80,12 +80,12 @@ class Front:
 
 
 def _is_known(content_type: bytes) -> bool:
-    """Whether the door may take it. It refuses those of a codec or a compression that it does not have."""
-    return content_type.strip().lower().startswith(_TYPES)
+    """Whether a body of this type is passed on. The gateway itself refuses unknown codecs and compressions."""
+    return content_type.strip().lower().startswith(_CONTENT_TYPES)
 
 
 def _allowed(headers: Mapping[bytes, bytes]) -> _Headers:
-    """What a page may send. The server ignores any header that it does not know."""
+    """What a page may send: any header, since the gateway ignores those that it does not know."""
     return [
         (b"access-control-allow-methods", b"POST"),
         (b"access-control-allow-headers", headers.get(b"access-control-request-headers", b"")),

@@ -1,4 +1,4 @@
-"""What the door needs to know."""
+"""The options of the gateway."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Where to listen, and which server to call."""
+    """Where to listen, and which server to forward calls to."""
 
     host: str
     port: int
     server: str
     """The address of the server: `host:port` or `unix:/path`."""
     ca: Path | None = None
-    """The authority that has signed the certificate of the server. None: it has none, and is on this machine."""
+    """The authority of the server's certificate. None if it is called without TLS."""
     certificate: Path | None = None
     key: Path | None = None
-    """Of the door itself. None: it speaks HTTP in the clear."""
+    """The gateway's own certificate and key. None if it is called without TLS."""
     origins: Sequence[str] = ()
-    """The pages that may call, such as `https://app.example`."""
+    """The origins whose pages may call, such as `https://app.example`."""

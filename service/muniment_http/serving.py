@@ -1,4 +1,4 @@
-"""Serves the door on an address, in one process."""
+"""Serves the gateway on an address, in one process."""
 
 from __future__ import annotations
 
@@ -15,29 +15,31 @@ from granian.server.embed import Server
 
 from muniment.aio._channel import TLS, open_channel
 from muniment_http.contract import methods, path_of
-from muniment_http.gateway import Door, seconds_of
-from muniment_http.middleware import Front
+from muniment_http.gateway import Gateway, seconds_of
+from muniment_http.middleware import Middleware
 from muniment_http.options import Options
 
 _MAX_REQUESTS = 512
-"""How many are served at once. Others wait for their connection to be accepted."""
+"""The most requests at a time. The connections of others wait to be accepted."""
 _HEADER_SECONDS = 10
 _HEADER_BYTES = 16 * 1024
 
 
 def serve(options: Options, *, on_ready: Callable[[], None]) -> None:
-    """Serve until SIGTERM or SIGINT. Requests under way are answered before it ends.
+    """Serve until SIGTERM or SIGINT, and finish the requests that have begun.
 
-    *on_ready* is called once it listens. OSError: the address is taken, or not of this machine.
+    Calls *on_ready* once it listens. Raises OSError if the address is taken, or is not one of this machine.
     """
-    with socket.create_server((options.host, options.port)):  # what the library says of it takes 80 lines
+    with socket.create_server((options.host, options.port)):  # otherwise the library fails with 80 lines
         pass
     asyncio.run(_serve(options, on_ready))
 
 
 async def _serve(options: Options, on_ready: Callable[[], None]) -> None:
     server = Server(
-        Front(Door(_channel(options)), {path_of(method): seconds_of(method) for method in methods()}, options.origins),
+        Middleware(
+            Gateway(_channel(options)), {path_of(method): seconds_of(method) for method in methods()}, options.origins
+        ),
         options.host,
         options.port,
         interface=Interfaces.ASGI,
@@ -61,6 +63,6 @@ def _handle_signals(server: Server) -> None:
 
 
 async def _channel(options: Options) -> AsyncGenerator[grpc.aio.Channel]:
-    """The channel to the server, for as long as the door is open."""
+    """The channel to the server, for as long as the gateway runs."""
     async with open_channel(options.server, TLS(ca=options.ca) if options.ca else False) as channel:
         yield channel

@@ -6,7 +6,7 @@ COMMANDS = Section(
     "Operators' commands",
     {
         "serve": Lazy("muniment_server.admin.serve:serve", "Run a server."),
-        "http": Lazy("muniment_http.command:http", "Take calls by HTTP, as JSON, for a running server."),
+        "http": Lazy("muniment_http.command:http", "Forward calls by HTTP and JSON to a running server."),
         "status": Lazy("muniment_server.admin.status:status", "Show how a running server does."),
         "migrate": Lazy("muniment_server.admin.migrate:migrate", "Prepare a database for the server."),
         "distribute": Lazy(

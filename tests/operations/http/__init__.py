@@ -1,1 +1,1 @@
-"""`muniment http`: what it refuses, what it leaves to the server, and what becomes of it when the server is away."""
+"""`muniment http`: what it forwards, what it refuses, and what it does while the server is away."""

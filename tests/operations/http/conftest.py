@@ -1,4 +1,4 @@
-"""A server in development, and doors to it."""
+"""A server in development, and a gateway to it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.operations.http.gateways import Door
+from tests.operations.http.gateways import Gateway
 from tests.support.command_fixtures import dev, folder, made_before, root_folder
 from tests.support.commands import Server
 
@@ -20,6 +20,6 @@ def host_key(dev: Server) -> str:
 
 
 @pytest.fixture(scope="package")
-def door(dev: Server) -> Iterator[Door]:
-    with Door(dev.address, "--origin", "https://app.example") as opened:
+def gateway(dev: Server) -> Iterator[Gateway]:
+    with Gateway(dev.address, "--origin", "https://app.example") as opened:
         yield opened

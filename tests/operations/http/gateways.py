@@ -26,23 +26,23 @@ class Response(NamedTuple):
         return json.loads(self.body)
 
 
-class Door:
-    """A door to the server at an address."""
+class Gateway:
+    """A gateway to the server at *server*, while the block runs."""
 
     def __init__(self, server: str, *options: str) -> None:
         self.port = free_port()
         self._command = [*COMMAND, "http", "--listen", f"127.0.0.1:{self.port}", "--server", server, *options]
 
-    def __enter__(self) -> Door:
+    def __enter__(self) -> Gateway:
         self.process = subprocess.Popen(self._command, stderr=subprocess.PIPE, text=True)
-        wait_until(self._is_open, "the door opens")
+        wait_until(self._listens, "the gateway listens")
         return self
 
     def __exit__(self, *_: object) -> None:
         self.process.terminate()
         self.process.communicate()
 
-    def _is_open(self) -> bool:
+    def _listens(self) -> bool:
         try:
             return self.send("GET", "/").status == 404
         except ConnectionRefusedError:

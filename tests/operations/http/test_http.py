@@ -1,4 +1,4 @@
-"""What passes the door, and what does not."""
+"""What the gateway forwards, and what it refuses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from tests.operations.http.gateways import JSON, Door
+from tests.operations.http.gateways import JSON, Gateway
 from tests.support.commands import COMMAND
 from tests.support.ports import free_port
 
@@ -17,14 +17,16 @@ GET = "/muniment.v1.MemoryService/GetMemory"
 
 
 @pytest.fixture
-def token(door, host_key):
-    opened = door.call("SessionService/OpenSession", host_key, {"agentId": "alice", "taint": "CLASSIFICATION_INTERNAL"})
+def token(gateway, host_key):
+    opened = gateway.call(
+        "SessionService/OpenSession", host_key, {"agentId": "alice", "taint": "CLASSIFICATION_INTERNAL"}
+    )
     return opened.json["token"]
 
 
-def test_a_memory_is_saved_and_read_as_json(door, token):
-    saved = door.call("MemoryService/SaveMemory", token, {"key": "plan", "content": "ship on Friday 🎂"})
-    got = door.call("MemoryService/GetMemory", token, {"key": "plan"})
+def test_a_memory_is_saved_and_read_as_json(gateway, token):
+    saved = gateway.call("MemoryService/SaveMemory", token, {"key": "plan", "content": "ship on Friday 🎂"})
+    got = gateway.call("MemoryService/GetMemory", token, {"key": "plan"})
 
     assert saved.status == got.status == 200
     assert got.headers["content-type"] == JSON
@@ -33,8 +35,8 @@ def test_a_memory_is_saved_and_read_as_json(door, token):
     assert len(got.headers["request-id"]) == 24
 
 
-def test_an_error_has_its_reason_in_words(door, token):
-    refused = door.call("MemoryService/GetMemory", token, {"key": "absent"})
+def test_an_error_has_its_reason_in_json(gateway, token):
+    refused = gateway.call("MemoryService/GetMemory", token, {"key": "absent"})
 
     assert (refused.status, refused.json["code"]) == (404, "not_found")
     (detail,) = refused.json["details"]
@@ -42,90 +44,92 @@ def test_an_error_has_its_reason_in_words(door, token):
     assert len(refused.headers["request-id"]) == 24
 
 
-def test_a_field_that_the_contract_lacks_is_refused_by_its_name(door, token):
+def test_a_field_that_the_contract_lacks_is_refused_by_its_name(gateway, token):
     """Otherwise a memory that should expire would stay."""
-    refused = door.call("MemoryService/SaveMemory", token, {"key": "brief", "content": "x", "expireTme": "2030-01-01"})
+    refused = gateway.call(
+        "MemoryService/SaveMemory", token, {"key": "brief", "content": "x", "expireTme": "2030-01-01"}
+    )
 
     assert (refused.status, refused.json["code"]) == (400, "invalid_argument")
     assert 'no field named "expireTme"' in refused.json["message"]
-    assert door.call("MemoryService/GetMemory", token, {"key": "brief"}).status == 404
+    assert gateway.call("MemoryService/GetMemory", token, {"key": "brief"}).status == 404
 
 
 @pytest.mark.parametrize("body", ["{", "[]", "7", '{"key": 7}', '{"key": "a", "key": "b"}', "\ufeff{}"])
-def test_what_is_no_such_message_is_refused(door, token, body):
+def test_a_body_that_is_not_the_message_is_refused(gateway, token, body):
     headers = {"authorization": f"Bearer {token}", "content-type": JSON}
 
-    refused = door.send("POST", GET, body.encode(), headers)
+    refused = gateway.send("POST", GET, body.encode(), headers)
 
     assert (refused.status, refused.json["code"]) == (400, "invalid_argument")
 
 
-def test_nothing_stands_in_the_url(door, token):
-    """Keys and queries would be in the logs of every proxy."""
+def test_a_query_in_the_url_is_refused(gateway, token):
+    """Otherwise keys and queries would be in the logs of every proxy."""
     headers = {"authorization": f"Bearer {token}", "content-type": JSON}
 
-    behind = door.send("POST", f"{GET}?key=plan", "{}", headers)
-    by_get = door.send("GET", GET, headers=headers)
-    of_connect = door.send("GET", f"{GET}?encoding=json&message=%7B%7D&connect=v1", headers=headers)
+    with_query = gateway.send("POST", f"{GET}?key=plan", "{}", headers)
+    by_get = gateway.send("GET", GET, headers=headers)
+    of_connect = gateway.send("GET", f"{GET}?encoding=json&message=%7B%7D&connect=v1", headers=headers)
 
-    assert (behind.status, by_get.status, of_connect.status) == (400, 405, 405)
-    assert "send all fields in the body" in behind.json["message"]
+    assert (with_query.status, by_get.status, of_connect.status) == (400, 405, 405)
+    assert "send all fields in the body" in with_query.json["message"]
     assert by_get.headers["allow"] == "POST"
 
 
 @pytest.mark.parametrize(
     "path", ["/", "/muniment.v1.MemoryService", f"{GET}/", "/grpc.health.v1.Health/Check", "/%2e%2e/x"]
 )
-def test_another_path_says_what_to_do(door, path):
-    refused = door.send("POST", path, "{}", {"content-type": JSON})
+def test_an_unknown_path_gets_an_example_of_a_path(gateway, path):
+    refused = gateway.send("POST", path, "{}", {"content-type": JSON})
 
     assert refused.status == 404
     assert "POST to one such as /muniment.v1.MemoryService/GetMemory" in refused.json["message"]
 
 
 @pytest.mark.parametrize("content_type", [None, "application/x-www-form-urlencoded", "text/plain"])
-def test_a_body_of_another_type_is_refused_in_words(door, content_type):
-    """The first is what `curl -d` sends. A page may send it without asking."""
-    refused = door.send("POST", GET, b"{}", {"content-type": content_type} if content_type else {})
+def test_a_body_of_another_content_type_is_refused(gateway, content_type):
+    """`curl -d` sends the second. A page may send it without a preflight request."""
+    refused = gateway.send("POST", GET, b"{}", {"content-type": content_type} if content_type else {})
 
     assert refused.status == 415
     assert "content-type: application/json" in refused.json["message"]
 
 
 @pytest.mark.parametrize("credential", ["", "x", "mun_h_1_" + "A" * 43])
-def test_without_a_credential_nothing_is_done(door, credential):
-    refused = door.call("AgentService/ListAgents", credential)
+def test_without_a_credential_nothing_is_done(gateway, credential):
+    refused = gateway.call("AgentService/ListAgents", credential)
 
     assert refused.status == 401
     assert refused.json["details"][0]["debug"]["reason"] == "CREDENTIAL_INVALID"
 
 
-def test_a_body_without_end_is_refused(door, token):
-    refused = door.call("MemoryService/SaveMemory", token, {"key": "long", "content": "x" * (5 << 20)})
+def test_a_body_of_more_than_4_mib_is_refused(gateway, token):
+    refused = gateway.call("MemoryService/SaveMemory", token, {"key": "long", "content": "x" * (5 << 20)})
 
     assert (refused.status, refused.json["code"]) == (429, "resource_exhausted")
 
 
-def test_a_compressed_body_is_refused_before_it_has_grown(door, token):
+def test_a_body_that_decompresses_to_more_than_4_mib_is_refused(gateway, token):
     headers = {"authorization": f"Bearer {token}", "content-type": JSON, "content-encoding": "gzip"}
     huge = gzip.compress(json.dumps({"key": "long", "content": "x" * (64 << 20)}).encode())
 
-    refused = door.send("POST", "/muniment.v1.MemoryService/SaveMemory", huge, headers)
+    refused = gateway.send("POST", "/muniment.v1.MemoryService/SaveMemory", huge, headers)
 
     assert (refused.status, refused.json["code"]) == (429, "resource_exhausted")
 
 
-def test_headers_are_bounded(door):
-    """It stops to read, so that nothing of a caller's choice fills its memory."""
-    with socket.create_connection(("127.0.0.1", door.port), timeout=60) as connection:
+def test_headers_are_bounded(gateway):
+    """It stops reading, so that no caller can fill its memory."""
+    with socket.create_connection(("127.0.0.1", gateway.port), timeout=60) as connection:
         connection.sendall(f"POST {GET} HTTP/1.1\r\nhost: x\r\nx-long: {'a' * 100_000}\r\n\r\n".encode())
         answer = connection.recv(1000)
 
     assert answer == b"" or answer.startswith((b"HTTP/1.1 400", b"HTTP/1.1 431"))
 
 
-def test_a_deadline_is_that_of_the_call(door, host_key):
-    refused = door.call("AgentService/ListAgents", host_key, connect_timeout_ms="0")
+def test_a_deadline_is_that_of_the_call(gateway, host_key):
+    refused = gateway.call("AgentService/ListAgents", host_key, connect_timeout_ms="0")
 
     assert refused.json["code"] == "deadline_exceeded"
 
@@ -133,14 +137,14 @@ def test_a_deadline_is_that_of_the_call(door, host_key):
 # --- Pages
 
 
-def test_a_page_that_is_named_may_call(door, host_key):
+def test_a_page_of_an_allowed_origin_may_call(gateway, host_key):
     origin = {"origin": "https://app.example"}
-    asked = door.send(
+    asked = gateway.send(
         "OPTIONS",
         GET,
         headers={**origin, "access-control-request-method": "POST", "access-control-request-headers": "authorization"},
     )
-    answered = door.call("AgentService/ListAgents", host_key, **origin)
+    answered = gateway.call("AgentService/ListAgents", host_key, **origin)
 
     for each in (asked, answered):
         assert each.status in {200, 204}
@@ -150,10 +154,10 @@ def test_a_page_that_is_named_may_call(door, host_key):
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "https://app.example.evil.example", "null", "*"])
-def test_another_page_may_not(door, host_key, origin):
-    """The browser keeps the answer from it, and sends nothing that needs leave."""
-    asked = door.send("OPTIONS", GET, headers={"origin": origin, "access-control-request-method": "POST"})
-    answered = door.call("AgentService/ListAgents", host_key, origin=origin)
+def test_a_page_of_another_origin_may_not_call(gateway, host_key, origin):
+    """The browser withholds the response from it, and sends nothing that needs a preflight request."""
+    asked = gateway.send("OPTIONS", GET, headers={"origin": origin, "access-control-request-method": "POST"})
+    answered = gateway.call("AgentService/ListAgents", host_key, origin=origin)
 
     for each in (asked, answered):
         assert "access-control-allow-origin" not in each.headers
@@ -164,15 +168,15 @@ def test_another_page_may_not(door, host_key, origin):
 # --- The server away, and mistakes
 
 
-def test_a_server_that_is_away_is_said_to_be(host_key):
-    with Door(f"127.0.0.1:{free_port()}") as door:
-        refused = door.call("AgentService/ListAgents", host_key, connect_timeout_ms="5000")
+def test_while_the_server_is_away_calls_are_unavailable(host_key):
+    with Gateway(f"127.0.0.1:{free_port()}") as gateway:
+        refused = gateway.call("AgentService/ListAgents", host_key, connect_timeout_ms="5000")
 
     assert (refused.status, refused.json["code"]) == (503, "unavailable")
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "message"),
     [
         (["--listen", "0.0.0.0:8080"], "refusing to listen in the clear on 0.0.0.0:8080"),
         (["--listen", "127.0.0.1:0"], "--listen needs a port"),
@@ -180,8 +184,8 @@ def test_a_server_that_is_away_is_said_to_be(host_key):
         (["--tls-cert", __file__], "--tls-cert and --tls-key require each other"),
     ],
 )
-def test_a_mistake_is_named(options, says):
+def test_a_mistake_in_the_options_is_named(options, message):
     done = subprocess.run([*COMMAND, "http", *options], capture_output=True, text=True, check=False)
 
     assert done.returncode == 1
-    assert says in done.stderr
+    assert message in done.stderr

@@ -18,7 +18,7 @@ import pytest
 
 from tests.clients.cli.page.test_in_a_browser import CHROMIUM, REQUIRED
 from tests.clients.conformance.toolchains import not_run
-from tests.operations.http.gateways import Door
+from tests.operations.http.gateways import Gateway
 from tests.tools.tour.readme import ROOT
 
 CLIENT = ROOT / "clients/typescript"
@@ -100,7 +100,7 @@ def pages() -> Iterator[ThreadingHTTPServer]:
 
 
 def seen_by_the_page(origin: str, folder: Path) -> Mapping[str, Any]:
-    """What the page has written into its title."""
+    """What the page has received, which it writes into its title."""
     options = (
         "--headless",
         "--no-sandbox",
@@ -122,13 +122,13 @@ Shown = Callable[[str], Mapping[str, Any]]
 
 @pytest.fixture
 def shown(dev, host_key, pages, tmp_path) -> Shown:
-    """What a page sees that calls a door which allows pages of an origin."""
+    """Opens the page, with a gateway that allows pages of one origin. Returns what the page has received."""
     origin = f"http://127.0.0.1:{pages.server_port}"
 
     def show(allowed: str) -> Mapping[str, Any]:
-        with Door(dev.address, "--origin", allowed.replace("ITS OWN", origin)) as door:
-            token = door.call("SessionService/OpenSession", host_key, {"agentId": "alice"}).json["token"]
-            given = {"baseUrl": f"http://127.0.0.1:{door.port}", "token": token}
+        with Gateway(dev.address, "--origin", allowed.replace("ITS OWN", origin)) as gateway:
+            token = gateway.call("SessionService/OpenSession", host_key, {"agentId": "alice"}).json["token"]
+            given = {"baseUrl": f"http://127.0.0.1:{gateway.port}", "token": token}
             page = PAGE % {"imports": json.dumps({"imports": IMPORTS}), "given": json.dumps(given)}
             pages.RequestHandlerClass.func.page = page.encode()
             return seen_by_the_page(origin, tmp_path)
@@ -142,7 +142,7 @@ def test_a_page_calls_by_connects_own_client(shown):
     assert shown("ITS OWN") == expected
 
 
-def test_a_page_of_another_origin_cannot(shown):
+def test_a_page_of_another_origin_cannot_call(shown):
     seen = shown("https://app.example")
 
-    assert all("Failed to fetch" in said for (said,) in seen.values())
+    assert all("Failed to fetch" in error for (error,) in seen.values())

@@ -1,4 +1,4 @@
-"""The description of the API by HTTP: valid, complete, and what the server does."""
+"""The OpenAPI file is valid and complete, and agrees with the server."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tests.support.examples import SESSION_ID
 
 
 @pytest.fixture(scope="module")
-def openapi(door):
-    answer = door.send("GET", "/openapi.json")
+def openapi(gateway):
+    answer = gateway.send("GET", "/openapi.json")
     assert (answer.status, answer.headers["content-type"]) == (200, "application/json")
     return answer.json
 
@@ -34,7 +34,7 @@ def test_it_has_every_method_and_every_field(openapi):
 
 
 @pytest.mark.parametrize("method", list(methods()), ids=lambda method: method.name)
-def test_what_the_server_takes_and_gives_is_valid(openapi, method):
+def test_requests_and_responses_of_the_server_are_valid(openapi, method):
     row = RPCS[method.name]
     request = GetMessageClass(method.input_type)(**row.request(World("word", SESSION_ID)))
 
@@ -44,7 +44,7 @@ def test_what_the_server_takes_and_gives_is_valid(openapi, method):
 
 
 @pytest.mark.parametrize("wrong", [{"key": 7}, {"key": "k", "expireTme": "2030-01-01T00:00:00Z"}, {"tags": ["a"] * 33}])
-def test_what_the_server_refuses_is_not(openapi, wrong):
+def test_a_request_that_the_server_refuses_is_not_valid(openapi, wrong):
     schema = {"$ref": "#/components/schemas/SaveMemoryRequest", "components": openapi["components"]}
 
     assert not OAS31Validator(schema).is_valid(wrong)

@@ -3,7 +3,7 @@
     MUNIMENT_ADDRESS=… MUNIMENT_HOST_KEY=… [MUNIMENT_TLS_CA=…] python tests/clients/conformance/http/runner.py FILE
 
 It starts `muniment http` for the server that the environment names, and prints the results, one line of JSON per step.
-It calls once: it does not repeat what fails, as a client would.
+It makes each call once, and retries none.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Lost(Exception):
 
 
 class Answer(NamedTuple):
-    """What came of a call: a message, or an error as Connect has it."""
+    """The answer to a call: a message, or an error of the Connect protocol."""
 
     message: Mapping[str, Any] | None
     error: Mapping[str, Any]
@@ -46,8 +46,8 @@ class Answer(NamedTuple):
 
 
 @contextmanager
-def door(server: str) -> Iterator[http.client.HTTPConnection]:
-    """A connection to a door of our own."""
+def gateway(server: str) -> Iterator[http.client.HTTPConnection]:
+    """Start a gateway, and connect to it."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = [str(Path(sys.executable).with_name("muniment")), "http", "--listen", f"127.0.0.1:{port}"]
@@ -67,7 +67,7 @@ def _connected(port: int) -> http.client.HTTPConnection:
             connection.connect()
         except ConnectionRefusedError:
             if time.monotonic() > end:
-                raise Lost("the door does not open") from None
+                raise Lost("the gateway does not listen") from None
             time.sleep(0.05)
         else:
             return connection
@@ -126,7 +126,7 @@ def _call(step: Mapping[str, Any], connection: http.client.HTTPConnection, host_
 def _stream(
     path: str, headers: Mapping[str, str], requests: list[Any], connection: http.client.HTTPConnection
 ) -> Answer:
-    """A stream of messages, each behind its size; the answer comes so, too, with an end that has the error."""
+    """Send a stream of messages, each after its size. The answer has the same form, and ends with the error, if any."""
     packed = [json.dumps(request).encode() for request in requests]
     body = b"".join(struct.pack(">BI", 0, len(message)) + message for message in packed)
     connection.request("POST", path, body, {**headers, "content-type": "application/connect+json"})
@@ -171,7 +171,7 @@ def _save(variables: dict[str, str], name: str, path: str, response: Any) -> Non
 
 def main() -> int:
     scenarios = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))["scenarios"]
-    with door(os.environ["MUNIMENT_ADDRESS"]) as connection:
+    with gateway(os.environ["MUNIMENT_ADDRESS"]) as connection:
         for scenario in scenarios:
             for record in play(scenario, connection, os.environ["MUNIMENT_HOST_KEY"]):
                 print(json.dumps(record), flush=True)
