@@ -2917,7 +2917,7 @@ pub enum ErrorReason {
     ///
     /// Example, ALREADY_EXISTS: StorePassage twice with the same id and different content.
     PassageExists = 32,
-    /// No longer sent: servers of 0.1.0 refuse to render a prompt of more than 2 MiB.
+    /// No longer sent. Servers of 0.1.0 send it if a prompt would be larger than 2 MiB.
     PromptTooLarge = 33,
     /// The session, or the sessions of its agent at its level, have made as many calls as the agent's limit allows.
     /// `google.rpc.RetryInfo` says when to try again.
@@ -3359,7 +3359,7 @@ pub struct SearchMemoriesRequest {
     /// The default is all.
     #[prost(string, tag = "5")]
     pub key_prefix: ::prost::alloc::string::String,
-    /// The relevance that a result must have at least, from 0 to 1. Of the 100 best matches, those below it are left out.
+    /// The least relevance of a result, from 0 to 1. Of the 100 best matches, those below it are left out.
     ///
     /// The default is 0: all.
     #[prost(double, tag = "6")]
@@ -3415,10 +3415,10 @@ pub struct MemoryResult {
     /// The part of the content that matches best.
     #[prost(string, tag = "3")]
     pub snippet: ::prost::alloc::string::String,
-    /// How well it fits the query, from 0 to 1. It means the same in every response, with an embedder or without: 1 if the
-    /// text has the query as it is, and otherwise 1 - (1 - words)(1 - closeness). Words are the share of the query that it has:
-    /// a rare word counts more than a frequent one, and one that is only similar by the square of what the two have in
-    /// common. Closeness is 0 up to a cosine of 0.25, and 1 from 0.75 on. Below 0.3 it hardly fits.
+    /// How well it fits the query, from 0 to 1. Comparable between responses, with an embedder or without. Below 0.3 it
+    /// hardly fits. 1 if the text contains the query as it is spelled; otherwise 1 - (1 - w)(1 - c). w is the share of the
+    /// query's words that the text contains: a rare word weighs more, and one that is only similar to a word of the text
+    /// counts by the square of what the two have in common. c is 0 up to a cosine of 0.25, and 1 from 0.75 on.
     #[prost(double, tag = "4")]
     pub relevance: f64,
 }
@@ -4417,7 +4417,7 @@ pub struct SearchNotesRequest {
     /// The default is 10. The maximum is 100; larger values are reduced to 100.
     #[prost(int32, tag = "3")]
     pub max_results: i32,
-    /// The relevance that a result must have at least, from 0 to 1. Of the 100 best matches, those below it are left out.
+    /// The least relevance of a result, from 0 to 1. Of the 100 best matches, those below it are left out.
     ///
     /// The default is 0: all.
     #[prost(double, tag = "4")]
@@ -4476,10 +4476,10 @@ pub struct NoteResult {
     /// The part of the content that matches best.
     #[prost(string, tag = "3")]
     pub snippet: ::prost::alloc::string::String,
-    /// How well it fits the query, from 0 to 1. It means the same in every response, with an embedder or without: 1 if the
-    /// text has the query as it is, and otherwise 1 - (1 - words)(1 - closeness). Words are the share of the query that it has:
-    /// a rare word counts more than a frequent one, and one that is only similar by the square of what the two have in
-    /// common. Closeness is 0 up to a cosine of 0.25, and 1 from 0.75 on. Below 0.3 it hardly fits.
+    /// How well it fits the query, from 0 to 1. Comparable between responses, with an embedder or without. Below 0.3 it
+    /// hardly fits. 1 if the text contains the query as it is spelled; otherwise 1 - (1 - w)(1 - c). w is the share of the
+    /// query's words that the text contains: a rare word weighs more, and one that is only similar to a word of the text
+    /// counts by the square of what the two have in common. c is 0 up to a cosine of 0.25, and 1 from 0.75 on.
     #[prost(double, tag = "4")]
     pub relevance: f64,
 }
@@ -5424,7 +5424,7 @@ pub struct SearchPassagesRequest {
     /// The default is no bound.
     #[prost(message, optional, tag = "7")]
     pub end_time: ::core::option::Option<::prost_types::Timestamp>,
-    /// The relevance that a result must have at least, from 0 to 1. Of the 100 best matches, those below it are left out.
+    /// The least relevance of a result, from 0 to 1. Of the 100 best matches, those below it are left out.
     ///
     /// The default is 0: all.
     #[prost(double, tag = "8")]
@@ -5480,10 +5480,10 @@ pub struct PassageResult {
     /// The part of the content that matches best.
     #[prost(string, tag = "3")]
     pub snippet: ::prost::alloc::string::String,
-    /// How well it fits the query, from 0 to 1. It means the same in every response, with an embedder or without: 1 if the
-    /// text has the query as it is, and otherwise 1 - (1 - words)(1 - closeness). Words are the share of the query that it has:
-    /// a rare word counts more than a frequent one, and one that is only similar by the square of what the two have in
-    /// common. Closeness is 0 up to a cosine of 0.25, and 1 from 0.75 on. Below 0.3 it hardly fits.
+    /// How well it fits the query, from 0 to 1. Comparable between responses, with an embedder or without. Below 0.3 it
+    /// hardly fits. 1 if the text contains the query as it is spelled; otherwise 1 - (1 - w)(1 - c). w is the share of the
+    /// query's words that the text contains: a rare word weighs more, and one that is only similar to a word of the text
+    /// counts by the square of what the two have in common. c is 0 up to a cosine of 0.25, and 1 from 0.75 on.
     #[prost(double, tag = "4")]
     pub relevance: f64,
 }
@@ -6140,7 +6140,7 @@ pub struct RenderPromptResponse {
     /// The usage of both tiers, counted over all visible notes. Treat it as classified at the session's taint.
     #[prost(message, repeated, tag = "3")]
     pub usage: ::prost::alloc::vec::Vec<Usage>,
-    /// The highest level in the text, with what it leaves out. PUBLIC if there is nothing to render.
+    /// The highest level in the text and in what it leaves out. PUBLIC if there is nothing to render.
     #[prost(enumeration = "Classification", tag = "4")]
     pub classification: i32,
     /// Identifies the text only: `sections`, `usage` and levels may change while the text stays the same.
@@ -6149,8 +6149,8 @@ pub struct RenderPromptResponse {
     /// Whether the text is the one that `if_none_match` identifies.
     #[prost(bool, tag = "6")]
     pub not_modified: bool,
-    /// What the text has no room for, in the order of the text, at most 100 blocks and notes. ListBlocks and ListNotes
-    /// return what is in them. Empty if it is not modified.
+    /// The first 100 of the blocks and notes that the text has no room for, in the order of the text. ListBlocks and
+    /// ListNotes return their content. Empty if it is not modified.
     #[prost(message, repeated, tag = "7")]
     pub left_out: ::prost::alloc::vec::Vec<PromptSection>,
 }
@@ -6171,8 +6171,8 @@ impl crate::Client {
     /// Each block is its heading `### {label}` and its text, in the order of ListBlocks. Then each enabled tier with notes
     /// is a heading between two lines of 48 `═`, and its notes, joined by lines `§`. A blank line separates two sections.
     /// Content that could pass for this structure is escaped; proto/README.md describes how, and how to parse the text.
-    /// The text has at most 2 MiB. If it would be larger, the largest blocks and notes are left out until the rest fits;
-    /// of more than 10,000 blocks, those after the first 10,000. A last section of the text names what is left out.
+    /// The text has at most 2 MiB. If it would be larger, the largest blocks and notes are left out until the rest fits.
+    /// Blocks after the first 10,000 are left out, too. A last section of the text names what is left out.
     pub async fn render_prompt(
         &self,
         request: RenderPromptRequest,
@@ -6279,8 +6279,8 @@ pub mod prompt_service_client {
         /// Each block is its heading `### {label}` and its text, in the order of ListBlocks. Then each enabled tier with notes
         /// is a heading between two lines of 48 `═`, and its notes, joined by lines `§`. A blank line separates two sections.
         /// Content that could pass for this structure is escaped; proto/README.md describes how, and how to parse the text.
-        /// The text has at most 2 MiB. If it would be larger, the largest blocks and notes are left out until the rest fits;
-        /// of more than 10,000 blocks, those after the first 10,000. A last section of the text names what is left out.
+        /// The text has at most 2 MiB. If it would be larger, the largest blocks and notes are left out until the rest fits.
+        /// Blocks after the first 10,000 are left out, too. A last section of the text names what is left out.
         pub async fn render_prompt(
             &mut self,
             request: impl tonic::IntoRequest<super::RenderPromptRequest>,

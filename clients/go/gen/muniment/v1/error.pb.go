@@ -159,7 +159,7 @@ const (
 	//
 	// Example, ALREADY_EXISTS: StorePassage twice with the same id and different content.
 	ErrorReason_ERROR_REASON_PASSAGE_EXISTS ErrorReason = 32
-	// No longer sent: servers of 0.1.0 refuse to render a prompt of more than 2 MiB.
+	// No longer sent. Servers of 0.1.0 send it if a prompt would be larger than 2 MiB.
 	ErrorReason_ERROR_REASON_PROMPT_TOO_LARGE ErrorReason = 33
 	// The session, or the sessions of its agent at its level, have made as many calls as the agent's limit allows.
 	// `google.rpc.RetryInfo` says when to try again.

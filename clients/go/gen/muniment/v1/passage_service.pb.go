@@ -590,7 +590,7 @@ type SearchPassagesRequest struct {
 	//
 	// The default is no bound.
 	EndTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
-	// The relevance that a result must have at least, from 0 to 1. Of the 100 best matches, those below it are left out.
+	// The least relevance of a result, from 0 to 1. Of the 100 best matches, those below it are left out.
 	//
 	// The default is 0: all.
 	MinRelevance  float64 `protobuf:"fixed64,8,opt,name=min_relevance,json=minRelevance,proto3" json:"min_relevance,omitempty"`
@@ -767,10 +767,10 @@ type PassageResult struct {
 	Score float64 `protobuf:"fixed64,2,opt,name=score,proto3" json:"score,omitempty"`
 	// The part of the content that matches best.
 	Snippet string `protobuf:"bytes,3,opt,name=snippet,proto3" json:"snippet,omitempty"`
-	// How well it fits the query, from 0 to 1. It means the same in every response, with an embedder or without: 1 if the
-	// text has the query as it is, and otherwise 1 - (1 - words)(1 - closeness). Words are the share of the query that it has:
-	// a rare word counts more than a frequent one, and one that is only similar by the square of what the two have in
-	// common. Closeness is 0 up to a cosine of 0.25, and 1 from 0.75 on. Below 0.3 it hardly fits.
+	// How well it fits the query, from 0 to 1. Comparable between responses, with an embedder or without. Below 0.3 it
+	// hardly fits. 1 if the text contains the query as it is spelled; otherwise 1 - (1 - w)(1 - c). w is the share of the
+	// query's words that the text contains: a rare word weighs more, and one that is only similar to a word of the text
+	// counts by the square of what the two have in common. c is 0 up to a cosine of 0.25, and 1 from 0.75 on.
 	Relevance     float64 `protobuf:"fixed64,4,opt,name=relevance,proto3" json:"relevance,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

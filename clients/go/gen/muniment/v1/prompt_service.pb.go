@@ -100,14 +100,14 @@ type RenderPromptResponse struct {
 	Sections []*PromptSection `protobuf:"bytes,2,rep,name=sections,proto3" json:"sections,omitempty"`
 	// The usage of both tiers, counted over all visible notes. Treat it as classified at the session's taint.
 	Usage []*Usage `protobuf:"bytes,3,rep,name=usage,proto3" json:"usage,omitempty"`
-	// The highest level in the text, with what it leaves out. PUBLIC if there is nothing to render.
+	// The highest level in the text and in what it leaves out. PUBLIC if there is nothing to render.
 	Classification Classification `protobuf:"varint,4,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
 	// Identifies the text only: `sections`, `usage` and levels may change while the text stays the same.
 	Etag string `protobuf:"bytes,5,opt,name=etag,proto3" json:"etag,omitempty"`
 	// Whether the text is the one that `if_none_match` identifies.
 	NotModified bool `protobuf:"varint,6,opt,name=not_modified,json=notModified,proto3" json:"not_modified,omitempty"`
-	// What the text has no room for, in the order of the text, at most 100 blocks and notes. ListBlocks and ListNotes
-	// return what is in them. Empty if it is not modified.
+	// The first 100 of the blocks and notes that the text has no room for, in the order of the text. ListBlocks and
+	// ListNotes return their content. Empty if it is not modified.
 	LeftOut       []*PromptSection `protobuf:"bytes,7,rep,name=left_out,json=leftOut,proto3" json:"left_out,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -186,7 +186,7 @@ class _ErrorReasonEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_ErrorReaso
     Example, ALREADY_EXISTS: StorePassage twice with the same id and different content.
     """
     ERROR_REASON_PROMPT_TOO_LARGE: _ErrorReason.ValueType  # 33
-    """No longer sent: servers of 0.1.0 refuse to render a prompt of more than 2 MiB."""
+    """No longer sent. Servers of 0.1.0 send it if a prompt would be larger than 2 MiB."""
     ERROR_REASON_RATE_LIMITED: _ErrorReason.ValueType  # 34
     """The session, or the sessions of its agent at its level, have made as many calls as the agent's limit allows.
     `google.rpc.RetryInfo` says when to try again.
@@ -410,7 +410,7 @@ ERROR_REASON_PASSAGE_EXISTS: ErrorReason.ValueType  # 32
 Example, ALREADY_EXISTS: StorePassage twice with the same id and different content.
 """
 ERROR_REASON_PROMPT_TOO_LARGE: ErrorReason.ValueType  # 33
-"""No longer sent: servers of 0.1.0 refuse to render a prompt of more than 2 MiB."""
+"""No longer sent. Servers of 0.1.0 send it if a prompt would be larger than 2 MiB."""
 ERROR_REASON_RATE_LIMITED: ErrorReason.ValueType  # 34
 """The session, or the sessions of its agent at its level, have made as many calls as the agent's limit allows.
 `google.rpc.RetryInfo` says when to try again.

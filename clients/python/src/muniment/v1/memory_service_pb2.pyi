@@ -294,7 +294,7 @@ class SearchMemoriesRequest(message.Message):
     The default is all.
     """
     min_relevance: builtins.float
-    """The relevance that a result must have at least, from 0 to 1. Of the 100 best matches, those below it are left out.
+    """The least relevance of a result, from 0 to 1. Of the 100 best matches, those below it are left out.
 
     The default is 0: all.
     """
@@ -372,10 +372,10 @@ class MemoryResult(message.Message):
     snippet: builtins.str
     """The part of the content that matches best."""
     relevance: builtins.float
-    """How well it fits the query, from 0 to 1. It means the same in every response, with an embedder or without: 1 if the
-    text has the query as it is, and otherwise 1 - (1 - words)(1 - closeness). Words are the share of the query that it has:
-    a rare word counts more than a frequent one, and one that is only similar by the square of what the two have in
-    common. Closeness is 0 up to a cosine of 0.25, and 1 from 0.75 on. Below 0.3 it hardly fits.
+    """How well it fits the query, from 0 to 1. Comparable between responses, with an embedder or without. Below 0.3 it
+    hardly fits. 1 if the text contains the query as it is spelled; otherwise 1 - (1 - w)(1 - c). w is the share of the
+    query's words that the text contains: a rare word weighs more, and one that is only similar to a word of the text
+    counts by the square of what the two have in common. c is 0 up to a cosine of 0.25, and 1 from 0.75 on.
     """
     @builtins.property
     def memory(self) -> memory_pb2.Memory:

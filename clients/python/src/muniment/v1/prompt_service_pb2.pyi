@@ -76,7 +76,7 @@ class RenderPromptResponse(message.Message):
     text: builtins.str
     """The text. Empty if there is nothing to render, or if it is not modified."""
     classification: classification_pb2.Classification.ValueType
-    """The highest level in the text, with what it leaves out. PUBLIC if there is nothing to render."""
+    """The highest level in the text and in what it leaves out. PUBLIC if there is nothing to render."""
     etag: builtins.str
     """Identifies the text only: `sections`, `usage` and levels may change while the text stays the same."""
     not_modified: builtins.bool
@@ -91,8 +91,8 @@ class RenderPromptResponse(message.Message):
 
     @builtins.property
     def left_out(self) -> containers.RepeatedCompositeFieldContainer[prompt_pb2.PromptSection]:
-        """What the text has no room for, in the order of the text, at most 100 blocks and notes. ListBlocks and ListNotes
-        return what is in them. Empty if it is not modified.
+        """The first 100 of the blocks and notes that the text has no room for, in the order of the text. ListBlocks and
+        ListNotes return their content. Empty if it is not modified.
         """
 
     def __init__(

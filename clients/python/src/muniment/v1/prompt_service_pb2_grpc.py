@@ -52,8 +52,8 @@ class PromptServiceServicer(object):
         Each block is its heading `### {label}` and its text, in the order of ListBlocks. Then each enabled tier with notes
         is a heading between two lines of 48 `═`, and its notes, joined by lines `§`. A blank line separates two sections.
         Content that could pass for this structure is escaped; proto/README.md describes how, and how to parse the text.
-        The text has at most 2 MiB. If it would be larger, the largest blocks and notes are left out until the rest fits;
-        of more than 10,000 blocks, those after the first 10,000. A last section of the text names what is left out.
+        The text has at most 2 MiB. If it would be larger, the largest blocks and notes are left out until the rest fits.
+        Blocks after the first 10,000 are left out, too. A last section of the text names what is left out.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

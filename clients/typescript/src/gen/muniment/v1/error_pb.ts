@@ -317,7 +317,7 @@ export enum ErrorReason {
   PASSAGE_EXISTS = 32,
 
   /**
-   * No longer sent: servers of 0.1.0 refuse to render a prompt of more than 2 MiB.
+   * No longer sent. Servers of 0.1.0 send it if a prompt would be larger than 2 MiB.
    *
    * @generated from enum value: ERROR_REASON_PROMPT_TOO_LARGE = 33;
    */

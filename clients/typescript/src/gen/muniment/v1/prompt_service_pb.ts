@@ -88,7 +88,7 @@ export type RenderPromptResponse = Message<"muniment.v1.RenderPromptResponse"> &
   usage: Usage[];
 
   /**
-   * The highest level in the text, with what it leaves out. PUBLIC if there is nothing to render.
+   * The highest level in the text and in what it leaves out. PUBLIC if there is nothing to render.
    *
    * @generated from field: muniment.v1.Classification classification = 4;
    */
@@ -109,8 +109,8 @@ export type RenderPromptResponse = Message<"muniment.v1.RenderPromptResponse"> &
   notModified: boolean;
 
   /**
-   * What the text has no room for, in the order of the text, at most 100 blocks and notes. ListBlocks and ListNotes
-   * return what is in them. Empty if it is not modified.
+   * The first 100 of the blocks and notes that the text has no room for, in the order of the text. ListBlocks and
+   * ListNotes return their content. Empty if it is not modified.
    *
    * @generated from field: repeated muniment.v1.PromptSection left_out = 7;
    */
@@ -136,8 +136,8 @@ export const PromptService: GenService<{
    * Each block is its heading `### {label}` and its text, in the order of ListBlocks. Then each enabled tier with notes
    * is a heading between two lines of 48 `═`, and its notes, joined by lines `§`. A blank line separates two sections.
    * Content that could pass for this structure is escaped; proto/README.md describes how, and how to parse the text.
-   * The text has at most 2 MiB. If it would be larger, the largest blocks and notes are left out until the rest fits;
-   * of more than 10,000 blocks, those after the first 10,000. A last section of the text names what is left out.
+   * The text has at most 2 MiB. If it would be larger, the largest blocks and notes are left out until the rest fits.
+   * Blocks after the first 10,000 are left out, too. A last section of the text names what is left out.
    *
    * @generated from rpc muniment.v1.PromptService.RenderPrompt
    */
