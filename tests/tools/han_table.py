@@ -19,7 +19,7 @@ def write() -> None:
     every = {**{form: one for form, one in japanese.items() if form != one and one not in japanese}, **simplified}
     pairs = sorted((form, every.get(one, one)) for form, one in every.items() if every.get(one, one) != form)
     TABLE.write_text(
-        '"""Forms of Han characters, each before its simplified form: `make han` writes it.\n\n'
+        '"""Pairs of Han characters, each with its simplified form: `make han` writes this.\n\n'
         'From OpenCC (https://github.com/BYVoid/OpenCC), Apache License 2.0: characters of the basic plane.\n"""\n\n'
         f"PAIRS = {_literal(pairs)}\n"
     )

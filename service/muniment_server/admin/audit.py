@@ -67,8 +67,8 @@ def list_(
 ) -> None:
     """List the audit log of a tenant, at every level, newest first.
 
-    At a terminal, an event is one line; its caller is the name of a host key, or the beginning of its id or of that of
-    a session, or an operator. A pipe gets all columns, as --wide shows them.
+    At a terminal, an event is one line. Its caller is a host key, by name or by the beginning of its id; a session, by
+    the beginning of its id; or an operator. A pipe gets all columns, as --wide shows them.
 
     \b
     Examples:

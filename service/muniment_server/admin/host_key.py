@@ -37,10 +37,11 @@ _COLUMNS = (
     "host_key_id", "tenant", "ceiling", "only_service", "create_time", "expire_time", "freeze_time", "revoke_time",
     "name",
 )  # fmt: skip
+_SERVICES = {"agents": "AgentService", "sessions": "SessionService", "audit": "AuditService"}
 
 
 class _NameType(click.ParamType[str]):
-    """What people call something, in one line of a table."""
+    """A name that fits a column of a table: 1 to 64 printable characters."""
 
     name = "name"
 
@@ -49,9 +50,6 @@ class _NameType(click.ParamType[str]):
         if not (text.isprintable() and 1 <= len(text.strip()) == len(text) <= 64):
             self.fail("is not a name: give 1 to 64 printable characters, with no space at the ends", param, ctx)
         return text
-
-
-_SERVICES = {"agents": "AgentService", "sessions": "SessionService", "audit": "AuditService"}
 
 
 @click.group(cls=Group)
@@ -74,7 +72,9 @@ def host_key() -> None:
     "--tenant", required=True, type=TEXT, help="The tenant that the key belongs to. It is created if it does not exist."
 )
 @click.option("--ceiling", required=True, type=LEVEL, help="The highest level it may open or raise a session to.")
-@click.option("--name", type=_NameType(), help="What it is for, such as chatbot: lists of keys and events show it.")
+@click.option(
+    "--name", type=_NameType(), help="What the key is for, such as chatbot. Lists of keys and of events show it."
+)
 @click.option(
     "--expires-in", "lifetime", type=DURATION, help="How long it is valid, such as 90d. The default is forever."
 )

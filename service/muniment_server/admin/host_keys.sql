@@ -12,8 +12,8 @@ SELECT created.tenant, gen_random_uuid(), created.ceiling, created.host_key_id, 
   FROM created;
 
 -- name: list_host_keys
-SELECT host_key.host_key_id, host_key.name, tenant.name AS tenant, host_key.ceiling, host_key.only_service, host_key.create_time,
-       host_key.expire_time, host_key.freeze_time, host_key.revoke_time
+SELECT host_key.host_key_id, host_key.name, tenant.name AS tenant, host_key.ceiling, host_key.only_service,
+       host_key.create_time, host_key.expire_time, host_key.freeze_time, host_key.revoke_time
   FROM vault.host_key
        JOIN vault.tenant USING (tenant)
  ORDER BY tenant.name, host_key.create_time, host_key.host_key_id;

@@ -16,12 +16,7 @@ from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import MunimentError, StorageFull
 from muniment_server.embedder.e5.model import Model
 from muniment_server.embedder.lists import EmbeddingLists
-from muniment_server.embedder.queue import (
-    START,
-    ChunkEmbedder,
-    Position,
-    embed_batch,
-)
+from muniment_server.embedder.queue import START, ChunkEmbedder, Position, embed_batch
 from muniment_server.embedder.queue_metrics import NextModel, measure_queue
 from muniment_server.embedder.remote.configuration import RemoteConfig, RemoteConfigError, RerankerConfig
 from muniment_server.embedder.remote.embedding_service import RemoteEmbedding

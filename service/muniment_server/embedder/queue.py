@@ -20,7 +20,7 @@ from muniment_server.search.embeddings import EMBEDDER, Vector, signs
 
 _QUERIES = queries.load(__package__, "queue.sql")
 BATCH_CHUNKS = 16
-"""The most chunks in one batch. They take half a second, for which lower levels wait."""
+"""The most chunks in one batch. A batch takes up to half a second, for which lower levels wait."""
 CHUNKS_AT_ONCE = 1000
 """How many chunks one statement looks at for embeddings that are missing or to be removed."""
 

@@ -15,7 +15,7 @@ def list_query(*, after: tuple[str, str], limit: int, page_bytes: int, overhead:
 
 
 def prompt_query(*, limit: int, most_bytes: int) -> Query[ListedBlock]:
-    """The first *limit* blocks in the same order. The smallest, up to *most_bytes*, have their content."""
+    """The first *limit* blocks in the same order. Only the smallest, of *most_bytes* together, have their content."""
     return _query(after=("", ""), limit=limit, page_bytes=most_bytes, overhead=0, smallest_first=True)
 
 

@@ -92,7 +92,7 @@ class NewPassage:
 
 
 class IndexedPassage(NamedTuple):
-    """A passage to store, and what the index has of it, which takes as long to make as the passage to store."""
+    """A passage, with the index entry of its text. To make that takes as long as to store the passage."""
 
     passage: NewPassage
     text: index.IndexedText
@@ -299,7 +299,7 @@ def revealed(kind: ItemKind, row: Deleted) -> Classification | None:
 
 
 def indexed(passage: NewPassage) -> IndexedPassage:
-    """Prepare a passage for `store_passages`."""
+    """A passage as `store_passages` takes it."""
     text = index.indexed_text(ItemKind.PASSAGE, "", passage.content, author=passage.author, tags=passage.tags)
     return IndexedPassage(passage, text)
 

@@ -164,17 +164,19 @@ SELECT found.content, found.tags, found.level, found.item_id, found.revision, fo
 
 -- name: list_blocks
 -- One page by label and owner, the own block of a label first; each at its highest visible level.
--- Nulls: nothing more. bytes: as in list_items. With smallest_first, bytes is counted from the smallest block on, and
--- every block is returned, those beyond page_bytes without their content.
+-- Nulls: nothing more. bytes: as in list_items. With smallest_first, bytes is the size of this
+-- block and all smaller ones; every block is returned, and those beyond page_bytes without their content.
 SELECT CASE WHEN found.item_id IS NOT NULL THEN agent.agent_id END AS agent_id, found.owner_agent_id, found.name,
-       CASE WHEN %(smallest_first)s AND found.bytes > %(page_bytes)s THEN '' ELSE found.content END AS content, found.level, found.item_id, found.revision,
-       found.create_time, found.update_time, found.newest_level, found.newest_time, found.bytes
+       CASE WHEN %(smallest_first)s AND found.bytes > %(page_bytes)s THEN '' ELSE found.content END AS content,
+       found.level, found.item_id, found.revision, found.create_time, found.update_time, found.newest_level,
+       found.newest_time, found.bytes
   FROM session
        CROSS JOIN agent
        LEFT JOIN LATERAL (
            SELECT sized.*
              FROM (
-                      SELECT page.*, sum(page.own_bytes) OVER (ORDER BY CASE WHEN %(smallest_first)s THEN page.own_bytes END, page.name, page.owner_agent_id NULLS FIRST
+                      SELECT page.*, sum(page.own_bytes) OVER (ORDER BY CASE WHEN %(smallest_first)s THEN page.own_bytes END,
+                                                                        page.name, page.owner_agent_id NULLS FIRST
                                                                ROWS UNBOUNDED PRECEDING) AS bytes
                         FROM (
                                  SELECT DISTINCT ON (seen.name, seen.owner_agent_id) seen.*,

@@ -13,8 +13,6 @@ from muniment_server.items.item_store import IndexedPassage, NewPassage
 _BATCH_PASSAGES = 100
 _BATCH_BYTES = 256 * 1024
 """The content of one batch, give or take a passage. A RaiseTaint of the session waits until a batch is indexed."""
-
-
 _T = TypeVar("_T")
 
 
@@ -27,14 +25,14 @@ class Batch(NamedTuple):
 
 
 class IndexedBatch(NamedTuple):
-    """A batch to store."""
+    """A batch whose passages are ready to be stored."""
 
     passages: Sequence[IndexedPassage]
     more_follow: bool
 
 
 def indexed(batch: Batch) -> IndexedBatch:
-    """Prepare a batch to be stored."""
+    """Make the index entries of a batch."""
     return IndexedBatch([item_store.indexed(passage) for passage in batch.passages], batch.more_follow)
 
 
@@ -58,7 +56,7 @@ def batches(passages: Iterator[NewPassage]) -> Iterator[Batch]:
 
 
 def one_ahead(items: Iterator[_T]) -> Iterator[_T]:
-    """The same items, each made by another thread while the one before it is used."""
+    """The items of *items*. A thread makes each while the caller uses the one before it."""
     executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ahead")
     try:
         following = executor.submit(next, items, None)
@@ -66,7 +64,7 @@ def one_ahead(items: Iterator[_T]) -> Iterator[_T]:
             following = executor.submit(next, items, None)
             yield item
     finally:
-        executor.shutdown(wait=False)  # it may wait for a message: the end of the call ends that
+        executor.shutdown(wait=False)  # the thread may wait for a message, until the call ends
 
 
 def _has_id(batch: list[NewPassage], passage_id: str) -> bool:

@@ -36,7 +36,7 @@ class PassageServicer(passage_service_pb2_grpc.PassageServiceServicer):
     def ImportPassages(
         self, requests: Iterator[pb.ImportPassagesRequest], context: CallContext
     ) -> pb.ImportPassagesResponse:
-        check_session(context)  # the stream is stored at its level of now, or not at all
+        check_session(context)  # the stream is stored at the current taint, or not at all
         progress = ImportProgress()
         try:
             for validate_only, group in groupby(requests, key=lambda request: request.validate_only):

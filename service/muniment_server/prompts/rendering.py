@@ -1,4 +1,4 @@
-"""Renders what a prompt has room for.
+"""Renders a prompt, and leaves out what it has no room for.
 
 If the prompt would be too large, the largest blocks and notes are left out until the rest fits. So a few long texts
 cannot displace a short one. What is left out depends only on what the session sees.
@@ -18,11 +18,11 @@ from muniment_server.items.rows import ListedBlock
 from muniment_server.prompts.repository import Contents, PromptParts
 
 _MAX_NAMED = 100
-"""The most items that are named of those that are left out."""
+"""How many of the items that are left out are named: the first ones."""
 _MAX_NAMED_BYTES = 32 * 1024
-"""The size of their names in the text, with the headings, at most."""
+"""The size limit of their names in the text, with the headings."""
 _SECTION_BYTES = 64
-"""The size of a section of the response beside its names, at most."""
+"""The size limit of a section of the response, without its names."""
 _MAX_SECTIONS_BYTES = PAGE_BYTES - PROMPT_BYTES - 128 * 1024
 """The room for sections in a response. The usage and what is left out take less than 128 KiB."""
 
@@ -38,6 +38,8 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class _Size:
+    """How many bytes a block or note takes of the text, and of the sections of the response."""
+
     version: Version
     text: int
     section: int
@@ -75,7 +77,7 @@ def _names(contents: Contents) -> Iterator[str]:
 
 
 def _fitting(contents: Contents) -> Iterator[Version]:
-    """The smallest, as many as fit. Of two of one size, the first."""
+    """The smallest blocks and notes, as many as fit. Of several of one size, the first ones."""
     text = sections = 0
     for size in sorted(_sizes(contents), key=lambda size: size.text):
         text += size.text
@@ -87,6 +89,7 @@ def _fitting(contents: Contents) -> Iterator[Version]:
 
 def _sizes(contents: Contents) -> Iterator[_Size]:
     for block in contents.blocks:
+        # Beyond PROMPT_BYTES, a block has been read without its content, and cannot fit.
         text = len(f"{render([RenderedBlock(block.name, block.content)], [])}\n\n".encode())
         yield _Size(block.version, text if block.bytes <= PROMPT_BYTES else PROMPT_BYTES, _block_section(block))
     for notes in contents.tiers.values():

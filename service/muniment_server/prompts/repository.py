@@ -26,7 +26,7 @@ class Contents:
     tiers: Mapping[Tier, Sequence[Note]]
 
     def versions(self) -> Iterator[Version]:
-        """What the etags identify."""
+        """The versions of all blocks and notes."""
         yield from (block.version for block in self.blocks)
         yield from (note.version for notes in self.tiers.values() for note in notes)
 
@@ -40,7 +40,7 @@ class Contents:
 
 @dataclass(frozen=True, slots=True)
 class PromptParts:
-    """What the prompt is to show, and the notes of both tiers."""
+    """What a prompt can show, and the notes of both tiers."""
 
     contents: Contents
     notes: NoteSet

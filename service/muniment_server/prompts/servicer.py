@@ -24,7 +24,7 @@ class PromptServicer(prompt_service_pb2_grpc.PromptServiceServicer):
 
 
 def response_of(parts: PromptParts, *, omit_usage: bool, if_none_match: str = "") -> pb.RenderPromptResponse:
-    """The prompt of *parts*, unless its text is the one that *if_none_match* identifies."""
+    """The response with the prompt of *parts*. It has no text if *if_none_match* is the etag of that text."""
     prompt = rendered(parts, omit_usage=omit_usage)
     etag = etag_of_text(prompt.text)
     response = pb.RenderPromptResponse(

@@ -76,7 +76,7 @@ def model_number(name: str, dimensions: int) -> int:
 
 
 def readable(text: str) -> str:
-    """The part of *text* that is embedded, in NFKC, as models are trained, without NUL and without lone surrogates."""
+    """The part of *text* that is embedded: in NFKC, which the model expects, without NUL and lone surrogates."""
     plain = text[:MAX_CHARS].replace("\0", " ").encode("utf-8", "replace").decode()
     return normalized("NFKC", plain)[:MAX_CHARS]
 

@@ -23,7 +23,7 @@ _AT_THE_END = " ?!.,;:"
 class Exactness:
     """How exactly texts have one query. 3: the whole query; 2: its words in a row; 1: its coded tokens; 0: neither.
 
-    Names that are stop words, in lower case, count as coded tokens where they are written with a capital.
+    *names* are stop words, in lower case. Those with a capital in the query count as coded tokens.
     """
 
     def __init__(self, query: str, names: Collection[str] = ()) -> None:
@@ -40,7 +40,7 @@ class Exactness:
         return bool(self._row or self._coded or self._has_other_forms)
 
     def has_whole(self, text: str) -> bool:
-        """Whether *text* has the whole query, but not as a part of a number or of a word in letters of ASCII."""
+        """Whether *text* contains the whole query, and not within a number or a word of ASCII letters."""
         return _stands_in(self._whole, _plain(text))
 
     def rank_of(self, text: str) -> int:

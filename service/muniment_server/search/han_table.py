@@ -1,4 +1,4 @@
-"""Forms of Han characters, each before its simplified form: `make han` writes it.
+"""Pairs of Han characters, each with its simplified form: `make han` writes this.
 
 From OpenCC (https://github.com/BYVoid/OpenCC), Apache License 2.0: characters of the basic plane.
 """

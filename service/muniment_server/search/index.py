@@ -12,12 +12,12 @@ from uuid import UUID
 from muniment_server.domain.items import ItemKind
 from muniment_server.monitor.session_scope import SessionScope, Statement
 from muniment_server.search import languages
-from muniment_server.search.chunks import chunks
+from muniment_server.search.chunks import Chunk, chunks
 from muniment_server.search.grams import folded_words, grams, grams_of_words
 from muniment_server.search.marks import marks
 
 IndexedText: TypeAlias = Mapping[str, object]
-"""What the index has of a text: its language and chunks."""
+"""The part of an index entry that depends on the text alone: its language and chunks."""
 IndexEntry: TypeAlias = Mapping[str, object]
 """The index entry of one version, as `index_items` takes it. Without chunks, the version is not indexed."""
 
@@ -48,28 +48,29 @@ def indexed_text(
     first = header(kind, name, author, tags)
     later = first[:_LATER_HEADER_CHARS]
     grams_of_header = {text: grams(text) for text in {first, later}}
+
+    def indexed(number: int, chunk: Chunk) -> Mapping[str, object]:
+        own_header = later if number else first
+        text = chunk.of(content)
+        words = folded_words(text)
+        return {
+            "number": number,
+            "start": chunk.start,
+            "size": chunk.size,
+            "sample": zlib.crc32(text.encode()) - 2**31,
+            "header": own_header,
+            "marks": marks(author, text, words) if kind is ItemKind.PASSAGE else [],
+            "grams": list(dict.fromkeys([*grams_of_header[own_header], *grams_of_words(words)])),
+        }
+
     return {
         "language": languages.stemmer(content),
-        "chunks": [
-            {
-                "number": number,
-                "start": chunk.start,
-                "size": chunk.size,
-                "sample": zlib.crc32(text.encode()) - 2**31,
-                "header": own_header,
-                "marks": marks(author, text, words) if kind is ItemKind.PASSAGE else [],
-                "grams": list(dict.fromkeys([*grams_of_header[own_header], *grams_of_words(words)])),
-            }
-            for number, chunk in enumerate(chunks(content))
-            for own_header in (later if number else first,)
-            for text in (chunk.of(content),)
-            for words in (folded_words(text),)
-        ],
+        "chunks": [indexed(number, chunk) for number, chunk in enumerate(chunks(content))],
     }
 
 
 def header(kind: ItemKind, name: str, author: str | None, tags: Iterable[str]) -> str:
-    """The words that are indexed with the first chunk: of a memory's key, of author and tags."""
+    """The words that the first chunk is indexed with, besides its own: of a memory's key, of author and tags."""
     return " ".join([*_words_of_key(kind, name), *([author] if author else []), *tags])
 
 

@@ -119,8 +119,8 @@ SELECT 'stop_word', word.text, 0, 0, 0, 0
 -- an author whom the query names (authors). At last a fifth of the best score in its thread is added to it.
 -- names, threads and semantic_scores: the items that search_embeddings found, the threads of turns, and their scores, weighed in the
 -- same way. share: the lexical score of the best match by words, before it is weighed, if its score is at least least_best;
--- the others follow in proportion. stems: a bit for each of the query's stems in the best chunk, null if it was not found by
--- words. matches: how many items were found by words, up to a bound.
+-- the others follow in proportion. stems: a bit for each of the query's stems that the best chunk contains, null if the item
+-- was not found by words. matches: how many items were found by words, up to a bound.
 WITH posting AS MATERIALIZED (
     SELECT ('''@' || session.agent || ':' || %(kind)s::smallint || '''')::tsquery AS scope
       FROM session

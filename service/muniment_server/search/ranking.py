@@ -33,7 +33,7 @@ FEW_SAMPLED = 250
 MAX_STEMS_COUNTED, MAX_GRAMS_COUNTED = 1000, 100
 """A stem or gram that the sample puts in no more chunks than this is counted exactly; others are estimated."""
 _LATER = re.compile(r"(?<=[^\s.!?:;] )[^\W\d_]+")
-"""A word that begins no sentence."""
+"""Matches a word that does not begin a sentence."""
 MIN_FIRST, PART_FIRST, MAX_FIRST = 1000, 20, 4000
 """The first candidate limit, in postings: a twentieth of the chunks, but at least the first and at most the last."""
 
@@ -65,7 +65,7 @@ class Corpus:
         return K1 * B * max(self.chunks, 1) / max(self.grams, 1)
 
     def rarity(self, chunks: int) -> float:
-        """How much it says that a chunk contains a term that *chunks* contain: the inverse document frequency."""
+        """The inverse document frequency of a term that *chunks* contain."""
         known = max(self.chunks, chunks)
         return math.log(1 + (known - chunks + 0.5) / (chunks + 0.5))
 
@@ -93,7 +93,7 @@ class Term:
     is_gram: bool
     is_stop: bool = False
     place: int = 0
-    """Of a stem: that of its word in the query, which has one in each language."""
+    """The position of a stem's word in the query. A word has a stem for each language."""
 
     def weight(self, corpus: Corpus) -> float:
         """The score of one occurrence, in millionths. Rare terms weigh more."""
@@ -114,13 +114,13 @@ class QueryTerms:
 
     def __init__(self, query: str) -> None:
         self.words = {word: spelled for spelled, word in words(query)}
-        """The words as they are spelled in lower case, by their folded form."""
+        """The words in lower case, with their accents, by their folded form."""
         grams = (gram for word in self.words for gram in query_grams_of(word))
         self.grams = list(dict.fromkeys(grams))[:MAX_GRAMS]
         self.spelled = sorted(set(self.words.values()))
         """The words in lower case, with their accents."""
         self.capitalized = _capitalized(query)
-        """The words in lower case that are written as names are."""
+        """The words, in lower case, whose capital shows that they are names."""
 
     def evidence(self, stop_words: Collection[str]) -> list[Combination]:
         """The combinations of grams that count as a match of a word, for all words but *stop_words*."""
@@ -136,7 +136,7 @@ class QueryTerms:
 
 
 def _capitalized(query: str) -> frozenset[str]:
-    """Words with a capital that begin no sentence, in a query that has others without. In German, they are no names."""
+    """Words with a capital that do not begin a sentence. None if all have one, and in German, where nouns have it."""
     later = [word for word in _LATER.findall(query) if len(word) > 1]
     if languages.stemmer(query) == "german" or not any(word.islower() for word in later):
         return frozenset()

@@ -1,13 +1,14 @@
-"""Relevance: how well an item fits a query, from 0 to 1, so that it means the same in every response.
+"""Relevance: how well an item fits a query, from 0 to 1, comparable between searches.
 
-It joins what is matched by words and by the embedding: 1 - (1 - words)(1 - closeness).
+It combines the match by words with the match by embedding: 1 - (1 - words)(1 - closeness).
 
-Words are the share of the query that a chunk has. Each word counts by its rarity in what the session sees, and a stop
-word less. A word that the chunk does not have counts by the square of the share of its grams that the chunk has: half
-of the grams of `hello` are in `cello`, which is a quarter. The share by stems is computed as well, and the higher of
-the two counts: `deploys` is matched by `deployed`.
+`words` is the share of the query's words that a chunk contains. A word weighs more if it is rare in what the session
+sees, and less if it is a stop word. A word that the chunk does not contain counts by the square of the share of its
+grams that the chunk contains: `cello` has half of the grams of `hello`, so it counts as a quarter of a match. The share
+is also computed by stems, and the higher of the two is used: `deployed` matches `deploys`.
 
-Closeness is the cosine, scaled: unrelated texts have up to 0.25 or so, and texts that say the same 0.75 or more.
+`closeness` is the cosine of the embeddings, scaled: 0 up to 0.25, which unrelated texts have, and 1 from 0.75 on, which
+texts that say the same have.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from muniment_server.search.grams import PREFIX, folded_words, grams_of_words, q
 from muniment_server.search.ranking import STOP_WEIGHT, Corpus, QueryTerms, Term
 
 FITS = 0.3
-"""Below this, an item hardly fits: so are nearly all that greetings and nonsense find. See `make eval-people`."""
+"""Below this, an item hardly fits. Nearly everything that greetings and nonsense find is: see `make eval-people`."""
 UNRELATED, THE_SAME = 250_000, 750_000
-"""The cosines from which on an embedding counts, and counts in full, in millionths."""
+"""The cosines at which closeness begins to rise, and reaches 1, in millionths."""
 OTHERS = 100
-"""How many chunks without any of the words are counted as well: a word of the only item would otherwise be frequent."""
+"""How many chunks without any of the words are added to the count, so that no word of the only item is frequent."""
 
 
 class Relevance:
@@ -39,14 +40,18 @@ class Relevance:
         }
 
     def of(self, text: str, *, stems: int, similarity: int) -> float:
-        """How well a chunk fits: *text* with its header, *stems* by their bits, and its cosine in millionths."""
+        """How well a chunk fits.
+
+        *text* includes the header. *stems* has a bit for each stem of the query that the chunk contains, and
+        *similarity* is the cosine in millionths.
+        """
         by_stems = _share((weight, bool(stems & bits)) for weight, bits in self._stems)
         matched = max(by_stems, self._by_words(text))
         closeness = min(max((similarity - UNRELATED) / (THE_SAME - UNRELATED), 0), 1)
         return 1 - (1 - matched) * (1 - closeness)
 
     def _by_words(self, text: str) -> float:
-        """A word that is part of another of the query, as 52 of 52,000, matches as well as that one."""
+        """The share by words and grams. A word that is part of another, as 52 of 52,000, counts as the other does."""
         folded = frozenset(folded_words(text))
         grams = frozenset(grams_of_words(folded))
         own = {word: 1.0 if word in folded else _similarity(word, grams) for word in self._words}
@@ -55,7 +60,7 @@ class Relevance:
 
 
 def _by_place(corpus: Corpus, stems: Sequence[Term]) -> Sequence[tuple[float, int]]:
-    """The weight of each word, and the bits of its stems, of which one is enough."""
+    """The weight of each word of the query, with the bits of its stems, of which one is enough."""
     places: dict[int, list[int]] = {}
     for index, term in enumerate(stems):
         places.setdefault(term.place, []).append(index)
@@ -73,18 +78,19 @@ def _by_place(corpus: Corpus, stems: Sequence[Term]) -> Sequence[tuple[float, in
 
 
 def _occurrences(word: str, counts: Mapping[str, int]) -> int:
+    """An upper bound of how many chunks contain *word*: those that contain its rarest gram."""
     return min((counts[gram] for gram in query_grams_of(word) if gram in counts), default=0)
 
 
 def _weight(corpus: Corpus, chunks: int, *, is_stop: bool) -> float:
-    """How much a word counts. A stop word that does not occur says nothing: it is one of the question."""
+    """The weight of a word. A stop word that occurs in no chunk has none: it belongs to the question."""
     if not is_stop:
         return corpus.rarity(chunks)
     return STOP_WEIGHT * corpus.rarity(chunks) if chunks else 0.0
 
 
 def _similarity(word: str, grams: Set[str]) -> float:
-    """The square of the share of its grams that are among *grams*."""
+    """The square of the share of the grams of *word* that are among *grams*."""
     own = query_grams_of(word)
     return (sum(_is_among(gram, grams) for gram in own) / len(own)) ** 2 if own else 0.0
 
@@ -95,7 +101,7 @@ def _is_among(gram: str, grams: Set[str]) -> bool:
 
 
 def _share(parts: Iterable[tuple[float, float]]) -> float:
-    """How much of the weight is matched, where each part has its weight and how well it is matched."""
+    """The share of the total weight that is matched. A part has a weight, and how well it is matched, from 0 to 1."""
     weighed = list(parts)
     total = sum(weight for weight, _ in weighed)
     return sum(weight * matched for weight, matched in weighed) / total if total else 0.0

@@ -63,13 +63,13 @@ _CANDIDATE_LIMITS = ((1000, 15), (None, 100))
 """The candidate limit, and the percentage of the lists to read: first few, and everything if too few chunks pass the
 shadow and the filters."""
 _MOST_FITTING = 100
-"""Of how many matches those that are relevant enough are chosen: the best ones."""
+"""How many of the best matches are considered if a least relevance is wanted."""
 _MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """One result. Scores are comparable within one search only, relevance everywhere: see `relevance.py`."""
+    """One result. Scores are comparable within one search only, relevance between all: see `relevance.py`."""
 
     item: Item
     score: float
@@ -132,7 +132,7 @@ class _LexicalQuery:
     """A query for the authors that the query names, if any word of it may be a name."""
     relevance: Relevance
     names: Collection[str]
-    """The stop words that are names in the query, as Will and Can are."""
+    """The stop words of the query that are names in it, such as Will."""
 
     @property
     def gram_weights(self) -> Mapping[str, float]:
@@ -175,7 +175,7 @@ class Searcher:
     ) -> Found:
         """Up to *limit* items that match *query*, best first. Only notes have a *tier* other than MEMORY.
 
-        With *min_relevance*, only those of the best that have it.
+        Of the 100 best, those whose relevance is below *min_relevance* are left out.
         """
         terms = QueryTerms(query)
         lexical = _lexical(scope, kind, query, terms)

@@ -1,4 +1,4 @@
-"""Embeds texts. The only module that loads ONNX Runtime."""
+"""The model. The only module that loads ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from muniment_server.embedder.e5.weights import Weights
 from muniment_server.search.embeddings import Vector, readable, vector_of
 
 GRAPH, INPUT = Path(__file__).with_name("encoder.onnx"), "x"
-"""What the runtime computes, without the weights. `make encoder` writes it."""
+"""The graph that the runtime computes, without weights, and the name of its input. `make encoder` writes it."""
 _QUERY_TOKENS, _CHUNK_TOKENS = 90, 250
-"""How many tokens of a text are embedded. They take 30 ms (query) and 75 ms (chunk) of one core."""
+"""The most tokens of a text that are embedded. They take 30 ms (query) and 75 ms (chunk) of one core."""
 _ERRORS = 3
+"""The log level of ONNX Runtime at which it reports errors only."""
 
 
 class Model:
-    """The model. Threads may share it: it keeps nothing of a text."""
+    """The model. Safe to use from several threads. Keeps nothing of a text."""
 
     def __init__(self) -> None:
         self._weights = Weights()
@@ -27,7 +28,7 @@ class Model:
         options = SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = _ERRORS
-        options.enable_mem_pattern = False  # which keeps something for each length of a text
+        options.enable_mem_pattern = False  # it would keep a plan for each length of a text
         self._parameters = {name: OrtValue.ortvalue_from_numpy(value) for name, value in self._weights.parameters()}
         options.add_external_initializers(list(self._parameters), list(self._parameters.values()))
         self._session = InferenceSession(GRAPH.read_bytes(), options, providers=["CPUExecutionProvider"])
