@@ -87,7 +87,7 @@ func (e encrypted) mistake(err error) error {
 	return err
 }
 
-// lasting is how the messages of mistakes begin that another attempt would meet again.
+// lasting matches the messages of mistakes that would make another attempt fail, too.
 var lasting = regexp.MustCompile(`^the (server at \S+ (expects|does not speak) TLS|certificate of \S+ is)`)
 
 func namesOf(certificate *x509.Certificate) []string {
@@ -153,7 +153,7 @@ func (c *plaintextConn) expectsTLS() error {
 	return fmt.Errorf("the server at %s expects TLS: %s", c.address, turnOn)
 }
 
-// speaksTLS says whether a server shakes hands. Nothing is sent to it over the connection.
+// speaksTLS reports whether a server completes a TLS handshake. It sends nothing else.
 func speaksTLS(server net.Addr) bool {
 	dialer := net.Dialer{Timeout: 2 * time.Second}
 	config := tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}

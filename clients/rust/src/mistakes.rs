@@ -19,10 +19,10 @@ macro_rules! turn_on {
     };
 }
 
-/// How long to wait for a server that is asked whether it speaks TLS.
+/// How long a server may take to answer when it is asked whether it speaks TLS.
 const PROBE: Duration = Duration::from_secs(2);
 
-// Types of records of TLS (RFC 8446, section 5.1). A server in plaintext begins with neither.
+// Types of TLS records (RFC 8446, section 5.1). A server without TLS sends neither first.
 const ALERT: u8 = 21;
 const HANDSHAKE: u8 = 22;
 
@@ -74,7 +74,7 @@ pub(crate) struct Mistake {
 }
 
 /// What is wrong with the connection to *address*, by which a call failed. *silent*: the server has said nothing yet
-/// in plaintext. Then it is asked in TLS.
+/// in plaintext; then it is asked whether it speaks TLS.
 pub(crate) async fn in_connection(status: &Status, address: &str, silent: bool) -> Option<Mistake> {
     let cause = sources(status).last()?.to_string();
     if let Some(message) = sources(status).find_map(rustls_error).and_then(|error| in_tls(error, address)) {

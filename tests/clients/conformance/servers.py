@@ -109,7 +109,7 @@ class Ours(Target):
             )
 
     def expire_sessions(self) -> None:
-        """Let the time of all sessions be over."""
+        """Make all sessions expire now."""
         with databases.operators_database(DatabaseConfig(self._data_dir)) as admin, connect_operator(admin) as operator:
             operator.connection.execute("UPDATE vault.session SET expire_time = vault.clock()")
 

@@ -1,4 +1,4 @@
-"""A mistake in an address, or about TLS, ends a call at once, with a message that names it: with servers of ours."""
+"""A mistake in an address, or about TLS, ends a call at once, with a message that names it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.certificates import make as make_certificate
 pytestmark = pytest.mark.proof
 
 _DEADLINE_MS = 24 * 3600 * 1000
-"""The longest. A client that retried the call would not end before the suite gives it up."""
+"""A day: a client that retried the call would run until the suite stops it."""
 _CLIENTS = [client for client in CLIENTS if client.name in ("go", "typescript", "java", "rust")]
 """Those of Python have tests of their own."""
 

@@ -34,17 +34,17 @@ def client(request):
 
 
 class Played:
-    """A runner that plays steps: those that wait are played when the test says so."""
+    """A runner that plays steps. A step that waits is played when the test calls `go_on`."""
 
     def __init__(self, runner):
         self._runner = runner
 
     def next(self):
-        """What comes of the next step."""
+        """The result of the next step."""
         return json.loads(self._runner.stdout.readline())
 
     def go_on(self):
-        """What comes of a step that waits."""
+        """Play a step that waits, and return its result."""
         self._runner.stdin.write("\n")
         self._runner.stdin.flush()
         return self.next()
@@ -103,7 +103,7 @@ def test_another_session_begins_at_the_taint_to_which_another_host_has_raised_it
 
 
 def test_a_conversation_that_another_host_has_reset_is_over(client, server):
-    """It is for that host to clear the model's context."""
+    """That host must clear the model's context."""
     with playing(client, server, AGENT, SAVE_TEA, OPEN_ANOTHER | _WAIT, RESET, GET_TEA) as played:
         assert [played.next()["status"] for _ in range(2)] == ["OK", "OK"]
         server.expire_sessions()

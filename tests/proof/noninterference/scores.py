@@ -123,7 +123,7 @@ def expected_scores(stored: Sequence[Stored], taint: int, query: str) -> dict[st
 
 
 def expected_relevance(stored: Sequence[Stored], taint: int, query: str) -> dict[str, float]:
-    """How well each fits what a search finds, by key: by what is seen, whatever the other results are."""
+    """The relevance of each result, by key. It depends on what is seen, and not on the other results."""
     seen = [one for one in stored if one.level <= taint]
     live = {one.key: one for one in sorted(seen, key=lambda one: one.level)}
     by_words = _lexical(seen, live, query)
@@ -141,7 +141,7 @@ def expected_relevance(stored: Sequence[Stored], taint: int, query: str) -> dict
 
 def _share_of_stems(seen: Sequence[Stored], one: Stored, query: str) -> float:
     stems = dict.fromkeys(_STEMS[word] for word in query.split())
-    weights = {stem: _said(seen, sum(stem in other.stems for other in seen), stem) for stem in stems}
+    weights = {stem: _weight_of_word(seen, sum(stem in other.stems for other in seen), stem) for stem in stems}
     return _part({stem: weight * (stem in one.stems) for stem, weight in weights.items()}, weights)
 
 
@@ -150,7 +150,7 @@ def _share_of_words(seen: Sequence[Stored], text: str, query: str) -> float:
     weights, matched = {}, {}
     for word in dict.fromkeys(query.split()):
         own = set(_asked_grams(word))
-        weights[word] = _said(seen, min(_holding(seen, gram) for gram in own), word)
+        weights[word] = _weight_of_word(seen, min(_holding(seen, gram) for gram in own), word)
         share = 1 if word in text.split() else (sum(_is_in(gram, grams) for gram in own) / len(own)) ** 2
         matched[word] = share
     best = {word: max(share for other, share in matched.items() if word in other) for word in matched}
@@ -170,8 +170,8 @@ def _holding(seen: Sequence[Stored], gram: str) -> int:
     return sum(_is_in(gram, one.grams) for one in seen)
 
 
-def _said(seen: Sequence[Stored], holding: int, word: str) -> float:
-    """How much a word of a query counts. A stop word that nowhere occurs does not."""
+def _weight_of_word(seen: Sequence[Stored], holding: int, word: str) -> float:
+    """The weight of a word of a query. A stop word that does not occur has none."""
     rarity = math.log(1 + (len(seen) + _OTHERS - holding + 0.5) / (holding + 0.5))
     if word not in _STOP_WORDS:
         return rarity

@@ -19,6 +19,6 @@ def is_reserved(name: str) -> bool:
 
 
 def source_of(names: Iterable[str], default: str) -> str:
-    """The adapter that stored an item of these *names*, a key or tags, such as `files`; or the *default*."""
+    """The adapter that stored the item with these *names* (key or tags), such as `files`. *default* if none did."""
     reserved = (name.removeprefix(RESERVED) for name in names if is_reserved(name))
     return next((re.split("[:/#]", name)[0] for name in reserved), default)

@@ -348,7 +348,7 @@ class BlockTooLarge(FailedPrecondition):
 
 
 class PromptTooLarge(FailedPrecondition):
-    """The prompt would be larger than 2 MiB. Only servers of 0.1.0 refuse it; others leave out what has no room."""
+    """The prompt would be larger than 2 MiB. Only raised by servers of 0.1.0: later ones leave out what has no room."""
 
 
 class Aborted(MunimentError):

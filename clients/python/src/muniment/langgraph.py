@@ -86,9 +86,9 @@ class MunimentStore(BaseStore):
     It does not close the session. Safe to use from several threads. Raises errors of `muniment.errors`, and LangGraph's
     `InvalidNamespaceError`. *ttl* may have a `default_ttl`, in minutes.
 
-    *others* is a namespace under which the store shows what is no item of it: plain memories, files, and what other
-    adapters stored. Their keys are those of the memories, and their values have the `content` and, as `source`, who
-    stored it, such as `memory` or `files`. They can be found, listed and read; a put there raises ValueError.
+    *others* is a namespace under which the store also shows memories that are not its items: plain memories, files, and
+    what other adapters have stored. Such an item has the key of the memory; its value has the `content`, and the
+    `source`, such as `memory` or `files`. It can be found, listed and read; a put there raises ValueError.
     """
 
     __slots__ = ("_others", "_session", "ttl_config")
@@ -198,7 +198,7 @@ class MunimentStore(BaseStore):
         return undisturbed(lambda: _part(self._listed(op.namespace_prefix), op))
 
     def _found(self, query: str, op: SearchOp) -> Iterator[SearchItem]:
-        # Ranks compare within one response only, so one search finds both.
+        # One search finds both, since ranks of two responses cannot be compared.
         everything = self._shows_others(op.namespace_prefix)
         tags = () if everything else (tag_of(op.namespace_prefix),)
         prefix = None if everything else prefix_of(op.namespace_prefix)

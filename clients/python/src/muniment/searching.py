@@ -1,7 +1,7 @@
-"""A tool with which a model searches everything that its session sees, for any framework.
+"""A tool for any framework, with which a model searches everything that its session sees.
 
-An adapter finds only what it stored itself. `search_tool` finds what other adapters, other programs and the model
-itself stored: memories, files, notes and passages.
+An adapter finds only what it has stored itself. `search_tool` finds what other adapters, other programs and the model
+have stored: memories, files, notes and passages.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from muniment.values import Classification, Tier
 __all__ = ["search_tool"]
 
 MAX_QUERY_CHARS = 1024
+"""The size limit of a query. Longer ones are cut."""
 
 
 def search_tool(session: SessionClient, *, max_results: int = 10) -> Callable[[str], str]:
-    """A function for a model, with a name, a type and a description, as frameworks take them for tools.
+    """A function that frameworks accept as a tool: it has a name, types and a description for the model.
 
     It finds up to *max_results* memories, notes of each tier, and passages. It returns JSON: a list of what was found,
     each kind best first, with its kind, its name (a key or an id), its source (the adapter that stored it, such as
@@ -30,7 +31,7 @@ def search_tool(session: SessionClient, *, max_results: int = 10) -> Callable[[s
     require_blocking(session)
 
     def search_memory(query: str) -> str:
-        """Find what earlier conversations saved, by what it says: memories, files, notes and passages, best first.
+        """Search what earlier conversations have saved: memories, files, notes and passages, best first.
 
         Use it before you answer anything that may depend on earlier conversations, and before you ask the user
         something that you may already know. The query is plain language: a question, or words.

@@ -130,7 +130,7 @@ def _share(answers: Sequence[Answer], first: int) -> float:
 
 
 def _overlap(name: str, answers: Sequence[Answer]) -> str:
-    """How well relevance tells what was asked for from what is found though nothing answers the query."""
+    """How well relevance separates right answers from the results of queries that nothing answers."""
     right = [one.relevance for one in answers if not one.query.expected.isdisjoint(one.found)]
     wrong = [one.relevance for one in answers if one.query.kind == NONE]
     if not right or not wrong:
@@ -138,8 +138,8 @@ def _overlap(name: str, answers: Sequence[Answer]) -> str:
     above = sum((one > other) + (one == other) / 2 for one in right for other in wrong) / len(right) / len(wrong)
     fit, fit_wrongly = (sum(one >= FITS for one in each) / len(each) for each in (right, wrong))
     return (
-        f"{name}: in {above:.3f} of pairs, what was asked is more relevant than what an unanswered query finds; "
-        f"at least {FITS} has {fit:.3f} of the one, {fit_wrongly:.3f} of the other"
+        f"{name}: in {above:.3f} of pairs, the right answer is more relevant than the result of a query without one; "
+        f"{fit:.3f} of right answers have at least {FITS}, and {fit_wrongly:.3f} of the others"
     )
 
 

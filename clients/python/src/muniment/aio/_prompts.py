@@ -44,7 +44,7 @@ class Prompts:
 
         With *omit_usage*, the text changes only if a block or note in it changes, not with the usage of a tier.
         *if_none_match* is the `etag` of an earlier prompt. If the text is still the same, the result is `not_modified`,
-        and the text is not sent again. The text has at most 2 MiB: `left_out` is what it has no room for.
+        and the text is not sent again. The text has at most 2 MiB; `left_out` is what it has no room for.
         """
         request = _convert.message(
             pb.RenderPromptRequest,

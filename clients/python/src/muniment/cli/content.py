@@ -52,7 +52,7 @@ MIN_RELEVANCE = click.option(
     type=click.FloatRange(min=0, max=1),
     default=0.0,
     metavar="SHARE",
-    help="Only results of at least this relevance, from 0 to 1. Below 0.3 one hardly fits. The default is all.",
+    help="Only results with at least this relevance, from 0 to 1. Below 0.3, a result hardly fits. The default is all.",
 )
 LIMIT = click.option(
     "--limit", type=click.IntRange(min=1), metavar="N", help="List only the first N. The default is all."

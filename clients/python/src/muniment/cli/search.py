@@ -25,10 +25,10 @@ _COLUMNS = ("kind", "name", "classification", "relevance", "snippet")
 def search(session: SessionClient, output: Output, query: str, max_results: int, min_relevance: float) -> None:
     """Search memories, both tiers of notes, and passages, in plain language and in any language.
 
-    Each kind, and each tier of notes, is ranked separately, best match first, and has its own --max-results. Scores of
-    different kinds are not comparable, relevance is. `memory search`, `note search` and `passage search` search one
-    kind, with filters. With --json, each object has all that the item has, such as its content, and the author and
-    thread of a passage.
+    Each kind, and each tier of notes, is ranked separately, best match first, and has its own --max-results. Relevance
+    is comparable between kinds, scores are not. `memory search`, `note search` and `passage search` search one kind,
+    with filters. With --json, each object has all that the item has, such as its content, and the author and thread of
+    a passage.
 
     \b
     Examples:

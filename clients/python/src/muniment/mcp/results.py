@@ -55,7 +55,7 @@ class Entry(Shown):
     """An item of a list or search."""
 
     relevance: float | None = None
-    """Of a search: how well it fits, from 0 to 1. Below 0.3 it hardly fits."""
+    """How well a result of a search fits, from 0 to 1. Below 0.3 it hardly fits."""
 
 
 class Listed(_Sparse):
@@ -228,7 +228,7 @@ class Found(_Sparse):
     """What a search found, each kind by itself, best first."""
 
     hint: str | None = None
-    """How to read it, if nothing fits well."""
+    """What a model should know if nothing fits well."""
     memories: list[MemoryEntry]
     notes: list[NoteEntry]
     passages: list[PassageEntry]

@@ -11,7 +11,7 @@ from muniment.mcp import results
 from muniment.mcp.tools import TIERS, HasClassification, Tools
 
 _FITS = 0.3
-"""From which relevance on a result fits."""
+"""The relevance from which a result fits."""
 Kind = Literal["all", "memory", "note", "passage"]
 
 _EntryT = TypeVar("_EntryT", bound=results.Entry)
@@ -74,7 +74,7 @@ def _rated(entry: _EntryT, result: MemoryResult | NoteResult | PassageResult) ->
 def _hint(best: float | None) -> str | None:
     """What a model should know if nothing fits well."""
     if best is None:
-        return "Nothing was found. Try other words, or take it that nothing is stored about this."
+        return "Nothing was found. Try other words, or assume that nothing is stored about this."
     if best < _FITS:
         return "Nothing fits this well. These results are only the nearest: do not take them for an answer."
     return None

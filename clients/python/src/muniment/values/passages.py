@@ -68,7 +68,7 @@ class PassageResult:
     score: float
     snippet: str = field(repr=False)
     relevance: float
-    """How well it fits the query, from 0 to 1. It means the same in every search. Below 0.3 it hardly fits."""
+    """How well it fits the query, from 0 to 1, comparable between searches. Below 0.3 it hardly fits."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,8 +38,8 @@ class Prompt:
     """The prompt as text, and its parts in order.
 
     *classification* is the highest level in the text, PUBLIC when there is none. *etag* identifies the text.
-    *not_modified*: the text is that of the given etag, and is not sent again. *left_out*: what the text has no room
-    for, at most 100 blocks and notes. The text names them.
+    *not_modified*: the text is that of the given etag, and is not sent again. *left_out*: the first 100 blocks and
+    notes that the text has no room for. The text names them.
     """
 
     text: str = field(repr=False)

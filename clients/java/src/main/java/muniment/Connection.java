@@ -59,7 +59,7 @@ final class Connection {
     }
   }
 
-  /** Where an address leads. Empty for a unix socket. */
+  /** The host and port of an address. Empty for a unix socket. */
   static Optional<InetSocketAddress> socketAddress(String address) {
     Matcher place = PLACE.matcher(address);
     return place.matches()

@@ -8,11 +8,11 @@ import java.security.NoSuchAlgorithmException;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLEngine;
 
-/** Finds out whether a server speaks TLS, by the first message of a handshake. */
+/** Finds out whether a server speaks TLS, by sending the first message of a handshake. */
 final class Handshake {
   private static final int MILLISECONDS = 2000;
 
-  /** Types of records (RFC 8446, section 5.1). A server without TLS begins with neither. */
+  /** Types of TLS records (RFC 8446, section 5.1). A server without TLS sends neither first. */
   private static final int ALERT = 21;
 
   private static final int HANDSHAKE = 22;

@@ -1,8 +1,8 @@
 """Reads the export of OpenMemory: a ZIP file whose `memories.jsonl.gz` has a memory on each line.
 
-An active memory becomes a passage; its categories are its tags, and the app that stored it is its author. Those that
-are paused, archived or deleted are skipped, and other fields are omitted. The file is not trusted: it may unpack to far
-more than it has.
+An active memory becomes a passage; its categories are its tags, and the app that stored it is its author. Memories that
+are paused, archived or deleted are skipped, and other fields are omitted. The file is not trusted: what is unpacked has
+a size limit.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _MEMBER = "memories.jsonl.gz"
 _MAX_BYTES = 256 * 1024**2
 """The size limit of what is unpacked."""
 _BROKEN = (zipfile.BadZipFile, zlib.error, OSError, ValueError, EOFError, NotImplementedError, RuntimeError)
-"""What reading a ZIP file raises: OSError for a place before its beginning, ValueError for a name in no encoding, the
-last two for methods of compression and encryption that Python lacks."""
+"""What reading a ZIP file raises: OSError for an offset before the beginning, ValueError for an undecodable name, the
+last two for compression and encryption that Python lacks."""
 
 
 def read(file: Path, level: Classification, *, agent_id: str) -> Reading:
@@ -45,7 +45,9 @@ def _unpacked(file: Path) -> bytes:
             with opened.open(member) as packed, gzip.open(packed) as unpacked:
                 content = unpacked.read(_MAX_BYTES + 1)
     except _BROKEN:
-        raise Unreadable("", "the ZIP file is damaged, or packed in a way that is not read") from None
+        raise Unreadable(
+            "", "the ZIP file is damaged, or uses compression or encryption that is not supported"
+        ) from None
     if len(content) > _MAX_BYTES:
         raise Unreadable("", f"{_MEMBER} unpacks to more than {_MAX_BYTES // 1024**2} MiB")
     return content
