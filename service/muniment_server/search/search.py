@@ -64,6 +64,8 @@ _CANDIDATE_LIMITS = ((1000, 15), (None, 100))
 shadow and the filters."""
 _MOST_FITTING = 100
 """How many of the best matches are considered if a least relevance is wanted."""
+_AMONG_THE_FIRST, _BY_FAR = 10, 0.1
+"""Of how many results the most relevant one leads, and by how much: see `_clearly_most_relevant_first`."""
 _MILLION = 1_000_000
 
 
@@ -193,6 +195,8 @@ class Searcher:
             if (fit := _relevance(row, kind, semantic, lexical.relevance, exactness)) >= min_relevance
         )
         rows = list(islice(fitting, limit))
+        if semantic.compared and order is None:
+            rows = _clearly_most_relevant_first(rows)
         scope.record_read(kind, [row.version for row, _ in rows])
         weights = lexical.gram_weights
         matches = [Match(row, row.score, snippet(_best_chunk(row, semantic), weights), fit) for row, fit in rows]
@@ -362,6 +366,20 @@ def _most_exact_first(
         return rows
     exact = [exactness.rank_of(f"{row.name} {_best_chunk(row, semantic)}") for row in rows]
     return _in_order(rows, sorted(range(len(rows)), key=lambda index: -exact[index]))
+
+
+def _clearly_most_relevant_first(rows: list[tuple[_MatchRow, float]]) -> list[tuple[_MatchRow, float]]:
+    """The rows, of which the most relevant of the first ones leads if it is so by far. Scores stay with their places.
+
+    A word that is in many texts, such as a stop word of a language without a list of them, outweighs the best meaning.
+    """
+    fits = [fit for _, fit in rows[:_AMONG_THE_FIRST]]
+    if not fits or max(fits) < fits[0] + _BY_FAR:
+        return rows
+    best = fits.index(max(fits))
+    order = [best, *(place for place in range(len(rows)) if place != best)]
+    found = _in_order([row for row, _ in rows], order)
+    return [(row, rows[place][1]) for row, place in zip(found, order, strict=True)]
 
 
 def _in_order(rows: Sequence[_MatchRow], order: Sequence[int] | None) -> Sequence[_MatchRow]:
