@@ -371,7 +371,7 @@ def _most_exact_first(
 def _clearly_most_relevant_first(rows: list[tuple[_MatchRow, float]]) -> list[tuple[_MatchRow, float]]:
     """The rows, of which the most relevant of the first ones leads if it is so by far. Scores stay with their places.
 
-    A word that is in many texts, such as a stop word of a language without a list of them, outweighs the best meaning.
+    A word that is in many texts, such as a stop word of a language without a list of them, outweighs the best embedding.
     """
     fits = [fit for _, fit in rows[:_AMONG_THE_FIRST]]
     if not fits or max(fits) < fits[0] + _BY_FAR:
