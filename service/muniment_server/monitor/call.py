@@ -28,7 +28,7 @@ _NO_DEADLINE = 365 * 24 * 3600.0
 _CLOSING_SECONDS = 5.0
 
 InTurn: TypeAlias = Callable[[AbstractContextManager[Any]], AbstractContextManager[Any]]
-"""Makes a scope wait for the turn of its call, if the call does not have it anyway."""
+"""Makes a scope wait for the turn of its call, unless the call has it until its end."""
 
 
 @dataclass(slots=True)

@@ -479,7 +479,7 @@ def test_a_host_key_that_is_cut_off_erases_no_further_batch(service, cut_off):
 
 
 def test_one_tenant_erases_while_another_has_much_to_erase(service, monkeypatch):
-    """An erasure gives way before each batch, and gives its connection back."""
+    """An erasure has its turn and its connection only for a batch."""
     monkeypatch.setattr(erasing, "_BATCH_ITEMS", 1)
     session = at(service, PUBLIC)
     for number in range(8):

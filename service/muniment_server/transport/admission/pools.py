@@ -14,7 +14,7 @@ from muniment_server.transport.admission.shares import Shares
 
 _LONG_CALLS_PER_THREAD = 128
 _ERASURES = 64
-"""Calls that erase, of which one runs. Each gives way before a batch."""
+"""The most calls that erase. One runs at a time, and others have their turn after each batch."""
 _FOR_ERASING = 2
 """The connections of the eraser: one for calls, one for deleted agents."""
 _FOR_SEALING = 1
