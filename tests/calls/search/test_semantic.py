@@ -179,15 +179,15 @@ def test_words_and_embeddings_add_up(service, at):
 
 
 def test_what_is_clearly_most_relevant_leads_although_another_has_a_word_of_the_query(service, at):
-    """A word of the query counts for more than meaning, unless the meaning fits far better: scores go with places."""
-    save(at(PUBLIC), word="the zebra stripes", meaning="dog car")
+    """A word of the query counts for more, unless an embedding fits far better. Scores stay with their places."""
+    save(at(PUBLIC), word="the zebra stripes", near="dog car")
     by_words = at(PUBLIC).search_memories(query="hound automobile zebra")
     embed_all(service.database, Quick())
 
     (first, second) = at(PUBLIC).search_memories(query="hound automobile zebra").results
 
     assert keys(by_words) == ["word"]
-    assert (first.memory.key, second.memory.key) == ("meaning", "word")
+    assert (first.memory.key, second.memory.key) == ("near", "word")
     assert first.relevance >= second.relevance + 0.1
     assert first.score > second.score
 
