@@ -64,8 +64,8 @@ _CANDIDATE_LIMITS = ((1000, 15), (None, 100))
 shadow and the filters."""
 _MOST_FITTING = 100
 """How many of the best matches are considered if a least relevance is wanted."""
-_AMONG_THE_FIRST, _BY_FAR = 10, 0.1
-"""Of how many results the most relevant one leads, and by how much: see `_clearly_most_relevant_first`."""
+_LEADING, _CLEARLY = 10, 0.1
+"""The most relevant of so many results is put first, if its relevance is higher than that of the first by so much."""
 _MILLION = 1_000_000
 
 
@@ -369,12 +369,13 @@ def _most_exact_first(
 
 
 def _clearly_most_relevant_first(rows: list[tuple[_MatchRow, float]]) -> list[tuple[_MatchRow, float]]:
-    """The rows, of which the most relevant of the first ones leads if it is so by far. Scores stay with their places.
+    """The rows, with the most relevant of the first ones in front if it clearly is. Scores stay with their places.
 
-    A word that is in many texts, such as a stop word of a language without a list of them, outweighs the best embedding.
+    Otherwise a word that is in many texts, such as a stop word of a language without a list of them, would outweigh the
+    best embedding.
     """
-    fits = [fit for _, fit in rows[:_AMONG_THE_FIRST]]
-    if not fits or max(fits) < fits[0] + _BY_FAR:
+    fits = [fit for _, fit in rows[:_LEADING]]
+    if not fits or max(fits) < fits[0] + _CLEARLY:
         return rows
     best = fits.index(max(fits))
     order = [best, *(place for place in range(len(rows)) if place != best)]
