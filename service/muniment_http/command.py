@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 
 import click
 
-from muniment.cli.failures import report_file_errors
+from muniment._channel import security
+from muniment.cli.failures import Failure, report_file_errors
 from muniment_http.options import Options
 from muniment_server.runtime.certificates import checked_tls
 from muniment_server.runtime.configuration import ConfigError, is_private, split_address
@@ -67,21 +70,44 @@ def http(
       curl http://127.0.0.1:8080/muniment.v1.AgentService/ListAgents -H "authorization: Bearer $MUNIMENT_HOST_KEY" \\
           --json '{}'
     """
-    if (tls_cert is None) != (tls_key is None):
+    with _report_errors():
+        options = _checked(Options(*split_address(listen), server, server_ca, tls_cert, tls_key, origins), listen)
+        where = f"http{'s' if tls_cert else ''}://{listen} for the server at {server}"
+        serving = importlib.import_module("muniment_http.serving")
+        serving.serve(options, on_ready=lambda: click.echo(f"Forwards calls at {where}", err=True))
+
+
+@contextmanager
+def _report_errors() -> Iterator[None]:
+    """Turn an error in the options, a file or an address into a Failure."""
+    try:
+        with report_file_errors():
+            yield
+    except ConfigError as error:
+        raise Failure(str(error)) from None
+
+
+def _checked(options: Options, listen: str) -> Options:
+    """*options*, if they can be served. Raises ConfigError or OSError."""
+    certificate, key = options.certificate, options.key
+    if (certificate is None) != (key is None):
         raise ConfigError("--tls-cert and --tls-key require each other")
-    if tls_cert is None and not is_private(listen):
+    if certificate is None and not is_private(listen):
         raise ConfigError(
             f"refusing to listen in the clear on {listen}: give --tls-cert and --tls-key, or listen on 127.0.0.1"
         )
-    if importlib.util.find_spec("granian") is None:
-        raise ConfigError("HTTP needs the extra `http`: pip install 'muniment-server[http]'")
-    host, port = split_address(listen)
-    if port == 0:
+    if options.port == 0:
         raise ConfigError("--listen needs a port, such as 127.0.0.1:8080")
-    options = Options(host, port, server, server_ca, tls_cert, tls_key, origins)
-    where = f"http{'s' if tls_cert else ''}://{listen} for the server at {server}"
-    with report_file_errors():
-        if tls_cert is not None and tls_key is not None:
-            checked_tls(tls_cert, tls_key, None)
-        serving = importlib.import_module("muniment_http.serving")
-        serving.serve(options, on_ready=lambda: click.echo(f"Forwards calls at {where}", err=True))
+    if importlib.util.find_spec("granian") is None:
+        raise Failure(
+            "muniment http needs the extra `http`",
+            "in a checkout of Muniment: pip install ./clients/python '.[http]'; from the packages of `make dist`: "
+            f"pip install 'dist/python/muniment_server-{version('muniment-server')}-py3-none-any.whl[http]'",
+        )
+    if certificate is not None and key is not None:
+        checked_tls(certificate, key, None)
+    try:
+        security(options.server, options.tls)
+    except ValueError as error:
+        raise Failure(f"the server at {options.server} cannot be called: {error}") from None
+    return options

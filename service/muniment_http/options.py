@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from muniment._channel import TLS
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -22,3 +24,8 @@ class Options:
     """The gateway's own certificate and key. None if it is called without TLS."""
     origins: Sequence[str] = ()
     """The origins whose pages may call, such as `https://app.example`."""
+
+    @property
+    def tls(self) -> TLS | bool:
+        """How the server is called."""
+        return TLS(ca=self.ca) if self.ca else False

@@ -13,7 +13,7 @@ from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings, HTTP2Settings
 from granian.server.embed import Server
 
-from muniment.aio._channel import TLS, open_channel
+from muniment.aio._channel import open_channel
 from muniment_http.contract import methods, path_of
 from muniment_http.gateway import Gateway, seconds_of
 from muniment_http.middleware import Middleware
@@ -64,5 +64,5 @@ def _handle_signals(server: Server) -> None:
 
 async def _channel(options: Options) -> AsyncGenerator[grpc.aio.Channel]:
     """The channel to the server, for as long as the gateway runs."""
-    async with open_channel(options.server, TLS(ca=options.ca) if options.ca else False) as channel:
+    async with open_channel(options.server, options.tls) as channel:
         yield channel

@@ -8,7 +8,9 @@ import socket
 import subprocess
 
 import pytest
+from click.testing import CliRunner
 
+from muniment_http.command import http
 from tests.operations.http.gateways import JSON, Gateway
 from tests.support.commands import COMMAND
 from tests.support.ports import free_port
@@ -182,10 +184,22 @@ def test_while_the_server_is_away_calls_are_unavailable(host_key):
         (["--listen", "127.0.0.1:0"], "--listen needs a port"),
         (["--listen", "nowhere"], "is not an address"),
         (["--tls-cert", __file__], "--tls-cert and --tls-key require each other"),
+        (["--server", "nowhere"], "the server at nowhere cannot be called"),
+        (["--server-ca", "/nowhere.pem"], "/nowhere.pem: No such file"),
     ],
 )
 def test_a_mistake_in_the_options_is_named(options, message):
     done = subprocess.run([*COMMAND, "http", *options], capture_output=True, text=True, check=False)
 
     assert done.returncode == 1
+    assert done.stderr.startswith("Error: ")
     assert message in done.stderr
+
+
+def test_without_the_extra_it_says_what_to_install(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+
+    result = CliRunner().invoke(http, [])
+
+    assert result.exit_code == 1
+    assert "pip install ./clients/python '.[http]'" in result.stderr
