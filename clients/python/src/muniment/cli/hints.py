@@ -56,7 +56,7 @@ _HINTS: dict[type[muniment.MunimentError], str] = {
     muniment.PassageNotFound: "list what this session sees: muniment passage list",
     muniment.SharedBlockNotFound: "share it first: muniment block share OWNER LABEL",
     muniment.BlockNotAttached: "list who reads it: muniment block consumers OWNER LABEL",
-    muniment.AgentExists: "choose another id; list the agents: muniment agent list (not those above the key)",
+    muniment.AgentExists: "choose another id; list the agents: muniment agent list (those that the key knows)",
     muniment.NoteExists: "omit --id, or give the content and tier of the existing note",
     muniment.BlockExists: "list its readers: muniment block consumers OWNER LABEL; if it has text, omit CONTENT",
     muniment.PassageExists: "omit --id, or give the content of the existing passage",
