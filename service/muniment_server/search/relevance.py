@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
+from itertools import chain
 
 from muniment_server.search.grams import PREFIX, folded_words, grams_of_words, query_grams_of
 from muniment_server.search.ranking import STOP_WEIGHT, Corpus, QueryTerms, Term
@@ -38,6 +39,8 @@ class Relevance:
             word: _weight(known, _occurrences(word, counts), is_stop=spelled in stop_words)
             for word, spelled in query.words.items()
         }
+        self._grams = {word: query_grams_of(word) for word in self._words}
+        self._having = {word: [other for other in self._words if word in other] for word in self._words}
 
     def of(self, text: str, *, stems: int, similarity: int) -> float:
         """How well a chunk fits.
@@ -53,10 +56,9 @@ class Relevance:
     def _by_words(self, text: str) -> float:
         """The share by words and grams. A word that is part of another, as 52 of 52,000, counts as the other does."""
         folded = frozenset(folded_words(text))
-        grams = frozenset(grams_of_words(folded))
-        own = {word: 1.0 if word in folded else _similarity(word, grams) for word in self._words}
-        best = {word: max(own[other] for other in own if word in other) for word in own}
-        return _share((weight, best[word]) for word, weight in self._words.items())
+        grams = _with_prefixes(grams_of_words(folded))
+        own = {word: 1.0 if word in folded else _similarity(one, grams) for word, one in self._grams.items()}
+        return _share((weight, max(own[other] for other in self._having[word])) for word, weight in self._words.items())
 
 
 def _by_place(corpus: Corpus, stems: Sequence[Term]) -> Sequence[tuple[float, int]]:
@@ -89,15 +91,14 @@ def _weight(corpus: Corpus, chunks: int, *, is_stop: bool) -> float:
     return STOP_WEIGHT * corpus.rarity(chunks) if chunks else 0.0
 
 
-def _similarity(word: str, grams: Set[str]) -> float:
-    """The square of the share of the grams of *word* that are among *grams*."""
-    own = query_grams_of(word)
-    return (sum(_is_among(gram, grams) for gram in own) / len(own)) ** 2 if own else 0.0
+def _with_prefixes(grams: Iterable[str]) -> Set[str]:
+    """*grams*, and all prefixes that a query may have of them."""
+    return frozenset(chain.from_iterable((gram, *(f"{gram[:size]}{PREFIX}" for size in (1, 2, 3))) for gram in grams))
 
 
-def _is_among(gram: str, grams: Set[str]) -> bool:
-    letters = gram.removesuffix(PREFIX)
-    return gram in grams if letters == gram else any(one.startswith(letters) for one in grams)
+def _similarity(own: Sequence[str], grams: Set[str]) -> float:
+    """The square of the share of *own*, the grams of a word, that are among *grams*."""
+    return (sum(gram in grams for gram in own) / len(own)) ** 2 if own else 0.0
 
 
 def _share(parts: Iterable[tuple[float, float]]) -> float:
