@@ -16,6 +16,8 @@ from protobuf.wkt import Struct
 from muniment.v1 import error_pb2
 
 _STATUS = "grpc-status-details-bin"
+_STATUS_LOST = "Internal error from Core"
+"""What grpc's asyncio says, with INTERNAL, if a stream is refused during a write: it does not await the status."""
 _CODES = {code.name: code for code in Code} | {"CANCELLED": Code.CANCELED}
 _KNOWN = (error_details_pb2, error_pb2)
 """Define the messages of error details. Unless they are imported, `MessageToJson` does not know them."""
@@ -34,6 +36,8 @@ class _Detail(ErrorDetail):
 
 def connect_error(error: grpc.aio.AioRpcError) -> ConnectError:
     """The error to send to the caller, if the server has answered with *error*."""
+    if error.details() == _STATUS_LOST:
+        return ConnectError(Code.UNAVAILABLE, "the server has ended the stream early, and the reason is lost")
     return ConnectError(_CODES[error.code().name], error.details() or "", list(_details(error)))
 
 

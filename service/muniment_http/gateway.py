@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -66,7 +67,13 @@ class Gateway(ConnectASGIApplication[grpc.aio.Channel]):
 
     def __init__(self, channel: AsyncGenerator[grpc.aio.Channel]) -> None:
         """*channel* opens the channel to the server, and closes it when the gateway stops."""
-        super().__init__(service=channel, endpoints=endpoints, codecs=[Binary(), Json()], read_max_bytes=MAX_BYTES)
+        super().__init__(
+            service=channel,
+            endpoints=endpoints,
+            codecs=[Binary(), Json()],
+            read_max_bytes=MAX_BYTES,
+            compressions=(),  # 3 MB of empty gzip members take seconds to decompress, and all callers wait
+        )
 
 
 def seconds_of(method: MethodDescriptor) -> float:
@@ -94,8 +101,13 @@ def _endpoint(channel: grpc.aio.Channel, method: MethodDescriptor) -> _Endpoint:
         streaming: _Method = channel.stream_unary(path_of(method))
 
         async def stream(requests: AsyncIterator[EncodedMessage], context: _Context) -> EncodedMessage:
-            encodings = (bytes(request) async for request in requests)
-            return response(await _forward(streaming, encodings, context, seconds_of(method)))
+            errors: list[ConnectError] = []
+            try:
+                return response(await _forward(streaming, _encodings(requests, errors), context, seconds_of(method)))
+            except asyncio.CancelledError:
+                if errors:
+                    raise errors[0] from None
+                raise
 
         return Endpoint.client_stream(info, stream)
     calling: _Method = channel.unary_unary(path_of(method))
@@ -106,11 +118,21 @@ def _endpoint(channel: grpc.aio.Channel, method: MethodDescriptor) -> _Endpoint:
     return Endpoint.unary(info, unary)
 
 
+async def _encodings(requests: AsyncIterator[EncodedMessage], errors: list[ConnectError]) -> AsyncIterator[bytes]:
+    """The encodings of *requests*. If one is invalid, gRPC cancels the call, and the error is in *errors*."""
+    try:
+        async for request in requests:
+            yield bytes(request)
+    except ConnectError as error:
+        errors.append(error)
+        raise
+
+
 async def _forward(rpc: _Method, request: bytes | AsyncIterator[bytes], context: _Context, seconds: float) -> bytes:
     """Make the call, and return the response. Raises ConnectError."""
     if context.timeout_ms is not None:
         seconds = min(seconds, context.timeout_ms / 1000)
-    metadata = [(name, value) for name in _FORWARDED if (value := context.request_headers.get(name))]
+    metadata = [(name, value) for name, value in context.request_headers.allitems() if name in _FORWARDED]
     call = rpc(request, metadata=metadata, timeout=seconds)
     try:
         response: bytes = await call

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from importlib import resources
 from typing import Any, TypeAlias
@@ -21,6 +22,7 @@ _SLACK_SECONDS = 5.0
 """How long after the longest deadline of its method a request is broken off."""
 _EXPOSED = b"request-id, grpc-status, grpc-message, grpc-status-details-bin"
 _MAX_AGE_SECONDS = b"7200"
+_PRINTABLE = re.compile(rb"[ -~]*")
 _CONTENT_TYPES = (b"application/json", b"application/proto", b"application/connect+", b"application/grpc-web")
 
 
@@ -55,7 +57,7 @@ class Middleware:
             await send(message)
 
         async with asyncio.timeout(self._seconds[scope["path"]] + _SLACK_SECONDS):
-            await self._gateway(scope, receive, send_with_cors)
+            await self._gateway({**scope, "headers": _printable(scope["headers"])}, receive, send_with_cors)
 
     def _refusal(self, scope: Mapping[str, Any]) -> tuple[int, Code, str] | None:
         """Status, code and message, if the request is refused for its path, its method or its URL."""
@@ -77,6 +79,11 @@ class Middleware:
             (b"access-control-expose-headers", _EXPOSED),
             (b"vary", b"Origin"),
         ]
+
+
+def _printable(headers: _Headers) -> _Headers:
+    """Those in printable ASCII, as gRPC requires. Others may be cookies of another server on this machine."""
+    return [(name, value) for name, value in headers if _PRINTABLE.fullmatch(value)]
 
 
 def _is_known(content_type: bytes) -> bool:

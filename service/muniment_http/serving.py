@@ -10,7 +10,7 @@ from functools import partial
 
 import grpc
 from granian.constants import HTTPModes, Interfaces
-from granian.http import HTTP1Settings, HTTP2Settings
+from granian.http import HTTP1Settings
 from granian.server.embed import Server
 
 from muniment.aio._channel import open_channel
@@ -43,11 +43,10 @@ async def _serve(options: Options, on_ready: Callable[[], None]) -> None:
         options.host,
         options.port,
         interface=Interfaces.ASGI,
-        http=HTTPModes.auto,
+        http=HTTPModes.http1,  # in its other modes, a silent connection is never closed, and 512 exclude all callers
         websockets=False,
         backpressure=_MAX_REQUESTS,
-        http1_settings=HTTP1Settings(header_read_timeout=_HEADER_SECONDS * 1000, max_buffer_size=4 * _HEADER_BYTES),
-        http2_settings=HTTP2Settings(max_headers_size=_HEADER_BYTES, keep_alive_interval=10_000),
+        http1_settings=HTTP1Settings(header_read_timeout=_HEADER_SECONDS * 1000, max_buffer_size=_HEADER_BYTES),
         log_enabled=False,
         ssl_cert=options.certificate,
         ssl_key=options.key,
