@@ -20,6 +20,7 @@ mkdir -p "$out"
 rootfs() {
     local file=$out/$1.tar
     test -e "$file" && return
+    echo >&2 "Making the root file system of $1: a minute or more"
     local sources=()
     for source in /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources}; do
         test -s "$source" && sources+=("$source")
@@ -34,6 +35,7 @@ rootfs() {
 
 # Python's packages of the server for Debian's Python.
 site() {
+    echo >&2 "Collecting Python's packages"
     local for_image=(--quiet --disable-pip-version-check --only-binary :all: --python-version 3.11)
     local wheels=$out/wheels
     rm -rf "$wheels" "$out/site"
@@ -50,6 +52,7 @@ site() {
 }
 
 image() {
+    echo >&2 "Building localhost/$1"
     buildah build --quiet --isolation chroot --format docker --tag "localhost/$1" --file "$2" "$out" > /dev/null
 }
 

@@ -101,7 +101,7 @@ def _checked(options: Options, listen: str) -> Options:
     if importlib.util.find_spec("granian") is None:
         raise Failure(
             "muniment http needs the extra `http`",
-            "in a checkout of Muniment: pip install ./clients/python '.[http]'; from the packages of `make dist`: "
+            "in a checkout of Muniment: pip install -e '.[http]'; from the packages of `make dist`: "
             f"pip install 'dist/python/muniment_server-{version('muniment-server')}-py3-none-any.whl[http]'",
         )
     if certificate is not None and key is not None:

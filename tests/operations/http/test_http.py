@@ -244,4 +244,4 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch):
     result = CliRunner().invoke(http, [])
 
     assert result.exit_code == 1
-    assert "pip install ./clients/python '.[http]'" in result.stderr
+    assert "pip install -e '.[http]'" in result.stderr
