@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import socket
 from collections.abc import AsyncGenerator, Callable
@@ -22,17 +23,19 @@ from muniment_http.options import Options
 _MAX_REQUESTS = 512
 """The most requests at a time. The connections of others wait to be accepted."""
 _HEADER_SECONDS = 10
+_GRACE_SECONDS = 20
 _HEADER_BYTES = 16 * 1024
 
 
 def serve(options: Options, *, on_ready: Callable[[], None]) -> None:
-    """Serve until SIGTERM or SIGINT, and finish the requests that have begun.
+    """Serve until SIGTERM or SIGINT, finish the requests that have begun, for 20 seconds, and end the process.
 
     Calls *on_ready* once it listens. Raises OSError if the address is taken, or is not one of this machine.
     """
     with socket.create_server((options.host, options.port)):  # otherwise the library fails with 80 lines
         pass
     asyncio.run(_serve(options, on_ready))
+    _end_process()
 
 
 async def _serve(options: Options, on_ready: Callable[[], None]) -> None:
@@ -58,7 +61,17 @@ async def _serve(options: Options, on_ready: Callable[[], None]) -> None:
 
 def _handle_signals(server: Server) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, server.stop)
+        asyncio.get_running_loop().add_signal_handler(number, _stop, server)
+
+
+def _stop(server: Server) -> None:
+    server.stop()
+    asyncio.get_running_loop().call_later(_GRACE_SECONDS, _end_process)
+
+
+def _end_process() -> None:
+    """End at once. The library's threads panic, and abort the process, if one with a connection outlives Python."""
+    os._exit(0)
 
 
 async def _channel(options: Options) -> AsyncGenerator[grpc.aio.Channel]:

@@ -7,13 +7,14 @@ import json
 import socket
 import struct
 import subprocess
+import sys
 
 import pytest
 from click.testing import CliRunner
 
 from muniment_http.command import http
 from tests.operations.http.gateways import JSON, Gateway
-from tests.support.commands import COMMAND
+from tests.support.commands import COMMAND, wait_until
 from tests.support.ports import free_port
 
 GET = "/muniment.v1.MemoryService/GetMemory"
@@ -217,6 +218,29 @@ def test_while_the_server_is_away_calls_are_unavailable(host_key):
         refused = gateway.call("AgentService/ListAgents", host_key, connect_timeout_ms="5000")
 
     assert (refused.status, refused.json["code"]) == (503, "unavailable")
+
+
+def test_a_caller_that_sends_no_more_delays_the_end_by_the_grace_alone(dev):
+    port = free_port()
+    code = "from muniment.cli.root import main; from muniment_http import serving; serving._GRACE_SECONDS = 0; main()"
+    options = ["http", "--listen", f"127.0.0.1:{port}", "--server", dev.address]
+    with subprocess.Popen([sys.executable, "-c", code, *options]) as process:
+        wait_until(lambda: takes_connections(port), "it listens")
+        with socket.create_connection(("127.0.0.1", port)) as connection:
+            connection.sendall(f"POST {GET} HTTP/1.1\r\nhost: x\r\ncontent-type: {JSON}\r\n".encode())
+            connection.sendall(b"content-length: 2\r\nexpect: 100-continue\r\n\r\n")
+            connection.recv(100)
+            process.terminate()
+
+            assert process.wait(30) == 0
+
+
+def takes_connections(port):
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+    except ConnectionRefusedError:
+        return False
+    return True
 
 
 @pytest.mark.parametrize(
