@@ -61,11 +61,11 @@ async def _serve(options: Options, on_ready: Callable[[], None]) -> None:
 
 def _handle_signals(server: Server) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, _stop, server)
+        asyncio.get_running_loop().add_signal_handler(number, _stop, server.stop)
 
 
-def _stop(server: Server) -> None:
-    server.stop()
+def _stop(stop: Callable[[], None]) -> None:
+    stop()
     asyncio.get_running_loop().call_later(_GRACE_SECONDS, _end_process)
 
 
