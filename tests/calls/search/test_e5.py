@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
 import sys
 
 import numpy as np
@@ -120,3 +122,14 @@ def test_an_embedder_needs_weights_and_runtime(monkeypatch, package):
 
     assert installed
     assert not embedder_is_installed()
+
+
+def test_the_runtime_keeps_and_sends_nothing_of_its_own(tmp_path):
+    """Its telemetry begins with a device id in the home directory. Nothing may leave a server of confidential texts."""
+    program = "from muniment_server.embedder.e5.model import Model; Model().embed_query('x')"
+    environment = {**os.environ, "HOME": str(tmp_path), "TMPDIR": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "c")}
+    environment.pop("ORT_DISABLE_TELEMETRY", None)
+
+    subprocess.run([sys.executable, "-c", program], env=environment, cwd=tmp_path, check=True)
+
+    assert list(tmp_path.iterdir()) == []

@@ -54,7 +54,8 @@ def test_the_page_says_which_commands_have_no_json(option, others):
 
 def test_the_defaults_of_the_server_are_on_the_page():
     serve = COMMANDS["muniment serve"]
-    rows = {row[0]: row[1] for row in re.findall(r"^\| `(--[a-z-]+)[^|]*\|[^|]*\| ([^|]*?) \|", PAGE, re.MULTILINE)}
+    (of_serve,) = re.findall(r"^## The server: `muniment serve`$(.*?)^## ", PAGE, re.MULTILINE | re.DOTALL)
+    rows = dict(re.findall(r"^\| `(--[a-z-]+)[^|]*\|[^|]*\| ([^|]*?) \|", of_serve, re.MULTILINE))
     plain = [
         option
         for option in serve.params

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import struct
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -119,6 +121,8 @@ class Pen:
             return WireType.LENGTH, self.message(field.message_type)
         if field.type == FieldDescriptor.TYPE_STRING:
             return WireType.LENGTH, self._text(field)
+        if field.type == FieldDescriptor.TYPE_DOUBLE:
+            return WireType.FIXED64, struct.unpack("<Q", struct.pack("<d", self._share()))[0]
         return WireType.VARINT, self._number(field)
 
     def _text(self, field: FieldDescriptor) -> bytes:
@@ -139,6 +143,9 @@ class Pen:
             numbers = [value.number for value in field.enum_type.values if value.number]
             return self._dice.choice((numbers[0], self._dice.choice(numbers)))
         return self._dice.randrange(2 if field.type == FieldDescriptor.TYPE_BOOL else 6)
+
+    def _share(self) -> float:
+        return self._dice.choice((-1.0, 1.5, math.nan, math.inf, 5e-324) if self._is_wild() else (0.0, 0.3, 1.0))
 
     def _time(self, *, is_point: bool) -> Tree:
         seconds, nanos = int(time.time()) if is_point else 0, 0
