@@ -76,5 +76,5 @@ def _hint(best: float | None) -> str | None:
     if best is None:
         return "Nothing was found. Try other words, or assume that nothing is stored about this."
     if best < _FITS:
-        return "Nothing fits this well. These results are only the nearest: do not take them for an answer."
+        return "Nothing fits this well. These results are the nearest: see whether one answers before you use it."
     return None
