@@ -169,6 +169,7 @@ LEVEL_VIEWS = (
         "M98 the revisions of any item of the agent are listed",
         "model",
         (edit(ITEMS, "list_versions", _OF_A_VISIBLE_VERSION, ""),),
+        about="versions",
     ),
     _reading_above(
         "M98 the revisions of INTERNAL are those of CONFIDENTIAL, of any item, in the grants and in the matrix",

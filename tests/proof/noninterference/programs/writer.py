@@ -30,7 +30,10 @@ from tests.support.methods import FOR_SESSIONS
 
 NOUNS = {"memories": 22, "notes": 29, "blocks": 17, "passages": 20, "prompts": 7, "versions": 5}
 """What sessions do, and how often."""
-_ABOUT = {"prompts": {"prompts": 500, "notes": 300, "blocks": 200}}
+_ABOUT = {
+    "prompts": {"prompts": 500, "notes": 300, "blocks": 200},
+    "versions": {"memories": 700, "versions": 300},
+}
 _KINDS = {
     "hosts": (34, 55, 4, 5, 2),
     "pages": (53, 15, 25, 5, 2),
