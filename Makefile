@@ -43,7 +43,7 @@ test: .venv/.stamp ## Test each behavior once, in minutes: ARGS="-k name", ARGS=
 
 prove: .venv/.stamp ## Show that the tests can fail, and repeat at scale those that depend on chance: ARGS="tests/proof/races"
 	$(PROVE) -m '(proof or scales) and not alone and not deep' --timeout 600 --share $(SHARE) \
-	    --runs 200 --kills 40 --programs 48 --messages 50000 $(ARGS)
+	    --runs 200 --kills 40 --programs 48 --messages 20000 $(ARGS)
 
 # One after another: other tests beside them would be part of what they measure.
 prove-alone: .venv/.stamp ## Show with figures that no caller can stop the others, and what time reveals: ARGS="tests/proof/faults"
