@@ -39,6 +39,8 @@ from muniment_server.telemetry.repeats import Repeats, log_and_count, sum_up
 _LOG = logging.getLogger("muniment.embedder")
 _POLL_SECONDS = 0.2
 """How often an idle embedder looks for queued chunks."""
+_STUCK_SECONDS = 10.0
+"""How long one embedding may take before this process counts as hanging: then the supervisor replaces it."""
 _SECONDS_OF_WARNINGS = 60.0
 """How long equal warnings are counted before a line sums them up."""
 _MAX_BATCHES_IN_A_ROW = 4
@@ -54,7 +56,7 @@ def main() -> None:
         return
     assignment, stop = orders.assignment, orders.stop
     assert assignment.embedder is not None  # otherwise the supervisor would not have started this process
-    child_main.beat_while(lambda: True)
+    child_main.beat_while(lambda: not model.is_stuck(_STUCK_SECONDS))
     databases, disk = assignment.databases(SINGLE), assignment.disk()
     with ExitStack() as stack:
         remote = None

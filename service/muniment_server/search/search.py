@@ -65,7 +65,7 @@ shadow and the filters."""
 _MOST_FITTING = 100
 """How many of the best matches are considered if a least relevance is wanted."""
 _LEADING, _CLEARLY = 10, 0.1
-"""The most relevant of so many results is put first, if its relevance is higher than that of the first by so much."""
+"""The most relevant of so many matches is put first, if its relevance is higher than that of the first by so much."""
 _MILLION = 1_000_000
 
 
@@ -184,7 +184,7 @@ class Searcher:
         filters = {"kind": kind, "tier": tier, "authors": lexical.authors, **filter_parameters(wanted)}
         semantic = self._semantic(scope, query, filters)
         exactness = Exactness(query, lexical.names)
-        enough = max(limit, _MOST_FITTING) if min_relevance else limit
+        enough = max(limit, _MOST_FITTING if min_relevance else 0, _LEADING if semantic.compared else 0)
         most = self._reranker.matches_for(scope.taint, enough) + (MORE_COMPARED if exactness.distinguishes else 0)
         ranked = [row for row in _ranked(scope, lexical, semantic, filters, most) if _is_current(row, semantic)]
         found = _most_exact_first(ranked, semantic, exactness)
@@ -194,9 +194,10 @@ class Searcher:
             for row in _in_order(found, order)[:enough]
             if (fit := _relevance(row, kind, semantic, lexical.relevance, exactness)) >= min_relevance
         )
-        rows = list(islice(fitting, limit))
         if semantic.compared and order is None:
-            rows = _clearly_most_relevant_first(rows)
+            rows = _clearly_most_relevant_first(list(islice(fitting, max(limit, _LEADING))))[:limit]
+        else:
+            rows = list(islice(fitting, limit))
         scope.record_read(kind, [row.version for row, _ in rows])
         weights = lexical.gram_weights
         matches = [Match(row, row.score, snippet(_best_chunk(row, semantic), weights), fit) for row, fit in rows]

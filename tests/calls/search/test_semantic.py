@@ -185,11 +185,13 @@ def test_what_is_clearly_most_relevant_leads_although_another_has_a_word_of_the_
     embed_all(service.database, Quick())
 
     (first, second) = at(PUBLIC).search_memories(query="hound automobile zebra").results
+    alone = at(PUBLIC).search_memories(query="hound automobile zebra", max_results=1)
 
     assert keys(by_words) == ["word"]
     assert (first.memory.key, second.memory.key) == ("near", "word")
     assert first.relevance >= second.relevance + 0.1
     assert first.score > second.score
+    assert keys(alone) == ["near"]
 
 
 def test_vectors_of_another_embedder_are_not_compared(service, at):

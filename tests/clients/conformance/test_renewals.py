@@ -1,4 +1,4 @@
-"""A conversation goes on after its session has expired, never below its taint: every client with a server of ours."""
+"""Each client continues a conversation whose session has expired, and never below its taint."""
 
 from __future__ import annotations
 

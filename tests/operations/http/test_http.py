@@ -125,7 +125,7 @@ def test_a_compressed_body_is_refused(gateway, token):
 
 @pytest.mark.parametrize("value", ["é", "a\tb"])
 def test_a_header_that_grpc_cannot_carry_is_none(gateway, host_key, value):
-    """Such as a cookie of another server of this machine. As a credential it is none, and no failure of the gateway."""
+    """It may be a cookie of another server on this machine. Such a credential is refused like any unknown one."""
     beside = gateway.call("AgentService/ListAgents", host_key, cookie=value)
     as_credential = gateway.call("AgentService/ListAgents", value)
 

@@ -8,6 +8,7 @@ import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,6 +17,7 @@ from muniment import Classification
 from muniment_server.domain.classification import Classification as Level
 from muniment_server.domain.errors import StorageFull
 from muniment_server.embedder import socket as embedder_socket
+from muniment_server.embedder.e5.model import Model
 from muniment_server.embedder.main import EmbeddingSchedule, embed_queued_chunks
 from muniment_server.embedder.remote.configuration import query_socket
 from muniment_server.embedder.socket import query_embedder, serve_built_in, serve_queries, serve_rerankings
@@ -261,3 +263,19 @@ def test_a_server_whose_embedder_socket_path_is_too_long_says_so_once(monkeypatc
 def _waits_for_nothing(server):
     with server.as_owner() as owner:
         return owner.execute("SELECT FROM muniment_internal.meaning WHERE embedder IS NULL").rowcount == 0
+
+
+@pytest.mark.proof
+def test_an_embedder_whose_model_is_stuck_falls_silent(monkeypatch):
+    """So that the supervisor replaces it: tests/proof/faults/test_hangs.py."""
+    model, computed = Model(), threading.Event()
+    monkeypatch.setattr(model, "_session", SimpleNamespace(run=lambda *_: computed.wait(60)))
+    before = model.is_stuck(0.0)
+    with ThreadPoolExecutor(1) as pool:
+        embedding = pool.submit(model.embed_query, "text")
+        wait_until(lambda: model.is_stuck(0.2), "it is stuck")
+        computed.set()
+        assert embedding.exception() is not None
+
+    assert not before
+    assert not model.is_stuck(0.0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +35,8 @@ class Model:
         options.add_external_initializers(list(self._parameters), list(self._parameters.values()))
         self._session = InferenceSession(GRAPH.read_bytes(), options, providers=["CPUExecutionProvider"])
         self._weights.unload()
+        self._started: dict[int, float] = {}
+        """When each thread that computes an embedding has begun."""
 
     def embed_query(self, text: str) -> Vector:
         """The embedding of the beginning of a query."""
@@ -42,7 +46,15 @@ class Model:
         """The embedding of the end of a chunk. A turn is embedded after the one before it, so its end matters most."""
         return self._embed("passage:", self._tokenizer.tokens(readable(text))[-_CHUNK_TOKENS:])
 
+    def is_stuck(self, seconds: float) -> bool:
+        """Whether an embedding has taken longer than *seconds*."""
+        return any(time.monotonic() - started > seconds for started in list(self._started.values()))
+
     def _embed(self, prefix: str, tokens: list[int]) -> Vector:
         marked = [self._weights.first, *self._tokenizer.tokens(prefix), *tokens, self._weights.last]
-        (mean,) = self._session.run(None, {INPUT: self._weights.input(marked)[None]})
+        self._started[threading.get_ident()] = time.monotonic()
+        try:
+            (mean,) = self._session.run(None, {INPUT: self._weights.input(marked)[None]})
+        finally:
+            del self._started[threading.get_ident()]
         return vector_of((mean / np.linalg.norm(mean)).tolist())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import ClassVar, TypeAlias
@@ -96,6 +96,11 @@ class PassageItem:
     def name(self) -> str:
         """Unique among items of one kind and level."""
         return self.passage_id
+
+
+def oldest_first(passages: Iterable[PassageItem]) -> Iterator[PassageItem]:
+    """The passages by event time; those without one come last."""
+    return iter(sorted(passages, key=lambda item: item.event_time.timestamp() if item.event_time else float("inf")))
 
 
 Item: TypeAlias = MemoryItem | NoteItem | BlockItem | PassageItem

@@ -17,7 +17,16 @@ from dataclasses import dataclass
 
 from muniment import Classification
 from muniment.cli.transfer.fields import Fields, loaded, omitted
-from muniment.cli.transfer.items import BlockItem, PassageItem, Reading, Unreadable, as_label, derived_id, foreign
+from muniment.cli.transfer.items import (
+    BlockItem,
+    PassageItem,
+    Reading,
+    Unreadable,
+    as_label,
+    derived_id,
+    foreign,
+    oldest_first,
+)
 
 _PASSAGES = ("passages", "archival_passages", "archival_memory")
 _FORM = "is not a Letta agent file: `agents` and `blocks`, or `core_memory`, are missing"
@@ -131,8 +140,7 @@ def _listed(place: str, passages: list[object]) -> list[Fields]:
 
 def _passages(passages: list[Fields], purpose: _Purpose) -> Iterator[PassageItem]:
     """The passages, oldest first; those with equal times keep their order."""
-    read = [_passage(each, purpose) for each in passages]
-    return iter(sorted(read, key=lambda item: item.event_time.timestamp() if item.event_time else float("inf")))
+    return oldest_first(_passage(each, purpose) for each in passages)
 
 
 def _passage(fields: Fields, purpose: _Purpose) -> PassageItem:

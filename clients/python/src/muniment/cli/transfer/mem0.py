@@ -13,7 +13,7 @@ from datetime import datetime
 
 from muniment import Classification
 from muniment.cli.transfer.fields import Fields, loaded, omitted
-from muniment.cli.transfer.items import PassageItem, Reading, Unreadable, derived_id, foreign
+from muniment.cli.transfer.items import PassageItem, Reading, Unreadable, derived_id, foreign, oldest_first
 from muniment.cli.transfer.lines import first_line, numbered
 
 
@@ -81,9 +81,7 @@ def _owner(memory: Fields) -> str:
 
 
 def _passages(memories: Sequence[Fields], level: Classification, agent_id: str) -> Iterator[PassageItem]:
-    """The passages, oldest first; those without a time come last."""
-    read = [_passage(memory, level, agent_id) for memory in memories]
-    return iter(sorted(read, key=lambda item: item.event_time.timestamp() if item.event_time else float("inf")))
+    return oldest_first(_passage(memory, level, agent_id) for memory in memories)
 
 
 def _passage(memory: Fields, level: Classification, agent_id: str) -> PassageItem:

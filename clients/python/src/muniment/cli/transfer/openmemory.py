@@ -15,7 +15,7 @@ from pathlib import Path
 
 from muniment import Classification
 from muniment.cli.transfer.fields import Fields, loaded, omitted
-from muniment.cli.transfer.items import PassageItem, Reading, Unreadable, derived_id, foreign
+from muniment.cli.transfer.items import PassageItem, Reading, Unreadable, derived_id, foreign, oldest_first
 from muniment.cli.transfer.lines import numbered
 
 MAGIC = b"PK\x03\x04"
@@ -54,9 +54,7 @@ def _unpacked(file: Path) -> bytes:
 
 
 def _passages(memories: list[Fields], level: Classification, agent_id: str) -> Iterator[PassageItem]:
-    """The passages, oldest first; those without a time come last."""
-    read = [_passage(memory, level, agent_id) for memory in memories]
-    return iter(sorted(read, key=lambda item: item.event_time.timestamp() if item.event_time else float("inf")))
+    return oldest_first(_passage(memory, level, agent_id) for memory in memories)
 
 
 def _passage(memory: Fields, level: Classification, agent_id: str) -> PassageItem:
