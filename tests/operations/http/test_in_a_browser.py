@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import html
 import json
-import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 
@@ -22,6 +21,8 @@ from tests.operations.http.gateways import Gateway
 from tests.tools.tour.readme import ROOT
 
 CLIENT = ROOT / "clients/typescript"
+_SECONDS = 120.0
+"""For a browser on a busy machine to open a page that makes nine calls."""
 IMPORTS = {
     "@bufbuild/protobuf": "/node_modules/@bufbuild/protobuf/dist/esm/index.js",
     **{
@@ -34,7 +35,7 @@ IMPORTS = {
         for part in ("protocol", "protocol-connect", "protocol-grpc-web")
     },
     "@connectrpc/connect-web": "/node_modules/@connectrpc/connect-web/dist/esm/index.js",
-    "muniment/v1/": "/dist/src/gen/muniment/v1/",
+    "muniment/v1/": "/dist/muniment/v1/",
 }
 PAGE = """<!doctype html><meta charset="utf-8"><title>A page</title>
 <script type="importmap">%(imports)s</script>
@@ -63,7 +64,7 @@ PAGE = """<!doctype html><meta charset="utf-8"><title>A page</title>
       seen[name] = [String(error)];
     }
   }
-  document.title = JSON.stringify(seen);
+  await fetch("/seen", { method: "POST", body: JSON.stringify(seen) });
 </script>
 """
 pytestmark = [
@@ -73,9 +74,21 @@ pytestmark = [
 
 
 class _Pages(SimpleHTTPRequestHandler):
-    """The files of the client, and one page."""
+    """The packages of the client, its compiled code, and one page, which reports what it has received."""
 
     page = b""
+    compiled = Path()
+    seen: SimpleQueue[Any] = SimpleQueue()
+
+    def translate_path(self, path: str) -> str:
+        if path.startswith("/dist/"):
+            return str(self.compiled / path.removeprefix("/dist/"))
+        return super().translate_path(path)
+
+    def do_POST(self) -> None:
+        self.seen.put(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+        self.send_response(204)
+        self.end_headers()
 
     def do_GET(self) -> None:
         if self.path != "/":
@@ -89,10 +102,16 @@ class _Pages(SimpleHTTPRequestHandler):
         pass
 
 
-@pytest.fixture
-def pages() -> Iterator[ThreadingHTTPServer]:
-    if shutil.which("npm") is None or not (CLIENT / "dist/src").exists():
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory) -> Iterator[ThreadingHTTPServer]:
+    """Compiles the generated code apart: other tests may be building the client anew."""
+    compiler = CLIENT / "node_modules/.bin/tsc"
+    if shutil.which("node") is None or not compiler.exists():
         not_run("A PAGE", "there is no Node.js, or `make build-typescript` was never run")
+    _Pages.compiled = tmp_path_factory.mktemp("dist")
+    generated = CLIENT / "src/gen"
+    options = ("--module", "nodenext", "--target", "es2022", "--rootDir", generated, "--outDir", _Pages.compiled)
+    subprocess.run([compiler, "--ignoreConfig", *options, *generated.rglob("*.ts")], check=True)
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Pages, directory=str(CLIENT))) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         yield server
@@ -100,20 +119,13 @@ def pages() -> Iterator[ThreadingHTTPServer]:
 
 
 def seen_by_the_page(origin: str, folder: Path) -> Mapping[str, Any]:
-    """What the page has received, which it writes into its title."""
-    options = (
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--virtual-time-budget=60000",
-        f"--user-data-dir={folder}",
-    )
-    done = subprocess.run(
-        [str(CHROMIUM), *options, "--dump-dom", origin], capture_output=True, text=True, timeout=120, check=True
-    )
-    found = re.search("<title>(.*?)</title>", done.stdout, re.DOTALL)
-    assert found is not None
-    seen: Mapping[str, Any] = json.loads(html.unescape(found[1]))
+    """What the page at *origin* has received."""
+    options = ("--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}")
+    with subprocess.Popen([str(CHROMIUM), *options, origin], stderr=subprocess.DEVNULL) as browser:
+        try:
+            seen: Mapping[str, Any] = _Pages.seen.get(timeout=_SECONDS)
+        finally:
+            browser.terminate()
     return seen
 
 
@@ -130,7 +142,7 @@ def shown(dev, host_key, pages, tmp_path) -> Shown:
             token = gateway.call("SessionService/OpenSession", host_key, {"agentId": "alice"}).json["token"]
             given = {"baseUrl": f"http://127.0.0.1:{gateway.port}", "token": token}
             page = PAGE % {"imports": json.dumps({"imports": IMPORTS}), "given": json.dumps(given)}
-            pages.RequestHandlerClass.func.page = page.encode()
+            _Pages.page = page.encode()
             return seen_by_the_page(origin, tmp_path)
 
     return show
