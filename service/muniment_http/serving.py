@@ -41,7 +41,10 @@ def serve(options: Options, *, on_ready: Callable[[], None]) -> None:
 async def _serve(options: Options, on_ready: Callable[[], None]) -> None:
     server = Server(
         Middleware(
-            Gateway(_channel(options)), {path_of(method): seconds_of(method) for method in methods()}, options.origins
+            Gateway(_channel(options)),
+            {path_of(method): seconds_of(method) for method in methods()},
+            {path_of(method) for method in methods() if method.client_streaming},
+            options.origins,
         ),
         options.host,
         options.port,
@@ -55,8 +58,21 @@ async def _serve(options: Options, on_ready: Callable[[], None]) -> None:
         ssl_key=options.key,
     )
     server.on_startup(partial(_handle_signals, server))
-    server.on_startup(on_ready)
-    await server.serve()
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(_report(options, on_ready))
+        await server.serve()
+
+
+async def _report(options: Options, on_ready: Callable[[], None]) -> None:
+    """Call *on_ready* once connections are accepted. The library tells only that it is about to listen."""
+    while True:
+        try:
+            _, writer = await asyncio.open_connection(options.host, options.port)
+        except OSError:
+            await asyncio.sleep(0.02)
+        else:
+            writer.close()
+            return on_ready()
 
 
 def _handle_signals(server: Server) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import subprocess
+import sys
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -29,9 +30,11 @@ class Response(NamedTuple):
 class Gateway:
     """A gateway to the server at *server*, while the block runs."""
 
-    def __init__(self, server: str, *options: str) -> None:
+    def __init__(self, server: str, *options: str, before: str = "") -> None:
+        """*before*: statements that its process runs first."""
         self.port = free_port()
-        self._command = [*COMMAND, "http", "--listen", f"127.0.0.1:{self.port}", "--server", server, *options]
+        program = [sys.executable, "-c", f"{before}from muniment.cli.root import main; main()"] if before else COMMAND
+        self._command = [*program, "http", "--listen", f"127.0.0.1:{self.port}", "--server", server, *options]
 
     def __enter__(self) -> Gateway:
         self.process = subprocess.Popen(self._command, stderr=subprocess.PIPE, text=True)

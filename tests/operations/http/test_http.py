@@ -8,6 +8,7 @@ import socket
 import struct
 import subprocess
 import sys
+from contextlib import ExitStack
 
 import pytest
 from click.testing import CliRunner
@@ -108,6 +109,29 @@ def test_without_a_credential_nothing_is_done(gateway, credential):
     assert refused.json["details"][0]["debug"]["reason"] == "CREDENTIAL_INVALID"
 
 
+IMPORT = "/muniment.v1.PassageService/ImportPassages"
+
+
+@pytest.mark.parametrize(
+    ("path", "content_type", "says"),
+    [
+        (GET, JSON, b'"unauthenticated"'),
+        (GET, "application/proto", b'"unauthenticated"'),
+        (GET, "application/grpc-web+proto", b"grpc-status: 16"),
+        (IMPORT, "application/connect+json", b'"unauthenticated"'),
+    ],
+)
+def test_without_an_authorization_the_body_is_not_read(gateway, path, content_type, says):
+    """To parse 4 MiB takes half a second, and strangers could send as many as they like."""
+    headers = f"host: x\r\ncontent-type: {content_type}\r\ncontent-length: 4000000"
+    with socket.create_connection(("127.0.0.1", gateway.port), timeout=60) as connection:
+        connection.sendall(f"POST {path} HTTP/1.1\r\n{headers}\r\n\r\n{{".encode())
+        answer = connection.makefile("rb").read()
+
+    assert says in answer
+    assert b"request-id: " in answer
+
+
 def test_a_body_of_more_than_4_mib_is_refused(gateway, token):
     refused = gateway.call("MemoryService/SaveMemory", token, {"key": "long", "content": "x" * (5 << 20)})
 
@@ -148,7 +172,7 @@ def test_what_is_wrong_in_a_stream_is_said(gateway, token, message, says):
     headers = {"authorization": f"Bearer {token}", "content-type": "application/connect+json"}
     body = struct.pack(">BI", 0, len(message)) + message
 
-    refused = gateway.send("POST", "/muniment.v1.PassageService/ImportPassages", body, headers)
+    refused = gateway.send("POST", IMPORT, body, headers)
 
     error = json.loads(refused.body[5:])["error"]
     assert error["code"] == "invalid_argument"
@@ -218,6 +242,55 @@ def test_while_the_server_is_away_calls_are_unavailable(host_key):
         refused = gateway.call("AgentService/ListAgents", host_key, connect_timeout_ms="5000")
 
     assert (refused.status, refused.json["code"]) == (503, "unavailable")
+
+
+@pytest.fixture
+def hurried(dev):
+    """A gateway that waits for no more than two bodies, for no time at all."""
+    settings = "from muniment_http import middleware; middleware._BODY_SECONDS = {}; middleware._MAX_BODIES = 2; "
+    with ExitStack() as stack:
+        yield lambda seconds: stack.enter_context(Gateway(dev.address, before=settings.format(seconds)))
+
+
+def _half_sent(gateway, host_key, path, content_type):
+    """A connection on which a request has begun, whose body has not arrived whole."""
+    connection = socket.create_connection(("127.0.0.1", gateway.port), timeout=60)
+    headers = f"host: x\r\nauthorization: Bearer {host_key}\r\ncontent-type: {content_type}\r\ncontent-length: 9"
+    connection.sendall(f"POST {path} HTTP/1.1\r\n{headers}\r\n\r\n".encode())
+    return connection
+
+
+@pytest.mark.parametrize(
+    ("path", "content_type"),
+    [(GET, JSON), (IMPORT, "application/connect+json")],
+)
+def test_a_body_that_is_late_is_no_longer_waited_for(hurried, host_key, path, content_type):
+    with _half_sent(hurried(0.0), host_key, path, content_type) as connection:
+        answer = connection.makefile("rb").read()
+
+    assert b"the body did not arrive within 0 seconds" in answer
+
+
+def test_one_address_may_send_only_so_many_bodies_at_a_time(hurried, host_key):
+    """Otherwise one caller could hold every place. A body that has arrived counts no longer."""
+    gateway = hurried(60.0)
+    assert [gateway.call("AgentService/ListAgents", host_key).status for _ in range(4)] == [200] * 4
+    with _half_sent(gateway, host_key, GET, JSON), _half_sent(gateway, host_key, GET, JSON) as other:
+        wait_until(lambda: gateway.call("AgentService/ListAgents", host_key).status == 429, "both have begun")
+        other.close()
+        wait_until(lambda: gateway.call("AgentService/ListAgents", host_key).status == 200, "one has ended")
+
+
+def test_it_listens_once_it_says_so(dev):
+    port = free_port()
+    options = ["--listen", f"127.0.0.1:{port}", "--server", dev.address]
+    with subprocess.Popen([*COMMAND, "http", *options], stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        socket.create_connection(("127.0.0.1", port)).close()
+        process.terminate()
+
+    assert line.startswith(f"Forwards calls at http://127.0.0.1:{port}")
 
 
 def test_a_caller_that_sends_no_more_delays_the_end_by_the_grace_alone(dev):
