@@ -143,6 +143,11 @@ def evidence_of(word: str) -> list[tuple[str, ...]]:
     return [combination for run in _runs(word) for combination in run.evidence]
 
 
+def has_no_spaces(word: str) -> bool:
+    """Whether *word* has letters of a script that is written without spaces, so that it may be a whole sentence."""
+    return any(run.size < 4 for run in _runs(word))
+
+
 def is_part_of_occurring_word(gram: str, occurring: Set[str]) -> bool:
     """Whether *gram* is a prefix such as `art:*`, and both grams of the word `art` occur.
 

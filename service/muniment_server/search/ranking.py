@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TypeAlias
@@ -34,6 +34,8 @@ MAX_STEMS_COUNTED, MAX_GRAMS_COUNTED = 1000, 100
 """A stem or gram that the sample puts in no more chunks than this is counted exactly; others are estimated."""
 _LATER = re.compile(r"(?<=[^\s.!?:;] )[^\W\d_]+")
 """Matches a word that does not begin a sentence."""
+MAX_SHORT, MIN_COMMON, PART_COMMON = 3, 3, 10
+"""A word of at most so many characters is common if at least so many chunks contain it, and one in so many of all."""
 MIN_FIRST, PART_FIRST, MAX_FIRST = 1000, 20, 4000
 """The first candidate limit, in postings: a twentieth of the chunks, but at least the first and at most the last."""
 
@@ -72,9 +74,10 @@ class Corpus:
     def least_best(self, terms: Sequence[Term]) -> float:
         """The score of a chunk with all grams of a query, if none of its stems occurs; otherwise 0.
 
-        A match by grams alone counts by its share of this, so `cello` is no good match of `hello`.
+        A match by grams alone counts by its share of this, so `cello` is no good match of `hello`. So does one by
+        words that say little.
         """
-        if any(term.chunks for term in terms if not term.is_gram):
+        if any(term.chunks for term in terms if term.is_content):
             return 0.0
         return sum(term.weight(self) for term in terms) / (1 + K1)
 
@@ -92,8 +95,15 @@ class Term:
     """The number of chunks that contain it."""
     is_gram: bool
     is_stop: bool = False
+    is_common: bool = False
+    """Whether it is a stem of a common word. See `QueryTerms.common`."""
     place: int = 0
     """The position of a stem's word in the query. A word has a stem for each language."""
+
+    @property
+    def is_content(self) -> bool:
+        """Whether it is a stem that makes a chunk a candidate."""
+        return not (self.is_gram or self.is_stop or self.is_common)
 
     def weight(self, corpus: Corpus) -> float:
         """The score of one occurrence, in millionths. Rare terms weigh more."""
@@ -122,12 +132,22 @@ class QueryTerms:
         self.capitalized = _capitalized(query)
         """The words, in lower case, whose capital shows that they are names."""
 
-    def evidence(self, stop_words: Collection[str]) -> list[Combination]:
-        """The combinations of grams that count as a match of a word, for all words but *stop_words*."""
-        known = set(self.grams)
-        found = (
-            pair for word, spelled in self.words.items() if spelled not in stop_words for pair in evidence_of(word)
+    def common(self, corpus: Corpus, counts: Mapping[str, int]) -> frozenset[str]:
+        """The short words that many chunks contain, as prepositions do in any language, unless a capital marks a name.
+
+        *counts* has the number of chunks of each gram.
+        """
+        least = max(MIN_COMMON, corpus.chunks / PART_COMMON)
+        return frozenset(
+            spelled
+            for word, spelled in self.words.items()
+            if len(word) <= MAX_SHORT and occurrences(word, counts) >= least and spelled not in self.capitalized
         )
+
+    def evidence(self, wanted: Collection[str]) -> list[Combination]:
+        """The combinations of grams that count as a match of a word, for the words in *wanted*."""
+        known = set(self.grams)
+        found = (pair for word, spelled in self.words.items() if spelled in wanted for pair in evidence_of(word))
         return [pair for pair in dict.fromkeys(found) if known.issuperset(pair)]
 
     def names(self, stop_words: Collection[str]) -> list[str]:
@@ -143,16 +163,26 @@ def _capitalized(query: str) -> frozenset[str]:
     return frozenset(word.lower() for word in later if word[0].isupper())
 
 
-def candidate_queries(corpus: Corpus, terms: Sequence[Term], evidence: Sequence[Combination]) -> list[Candidates]:
+def occurrences(word: str, counts: Mapping[str, int]) -> int:
+    """An upper bound of how many chunks contain *word*: those that contain its rarest gram."""
+    return min((counts[gram] for gram in query_grams_of(word) if gram in counts), default=0)
+
+
+def candidate_queries(
+    corpus: Corpus, terms: Sequence[Term], evidence: Sequence[Combination], common: Sequence[Combination] = ()
+) -> list[Candidates]:
     """The candidates to try in turn: first the rarest terms only (pairs if all are frequent), finally all terms.
 
-    A limit excludes terms, never some postings of a term, so that results do not depend on the order of rows.
+    A limit excludes terms, never some postings of a term, so that results do not depend on the order of rows. Common
+    words, whose evidence is *common*, make candidates only if no other word of the query occurs; stop words only if
+    the query has no other words.
     """
-    by_stem = _Rarest({(term.text,): term.chunks for term in terms if not term.is_gram and not term.is_stop})
-    occurring = {term.text: term.chunks for term in terms if term.is_gram}
-    by_gram = _Rarest({pair: min(occurring.get(gram, 0) for gram in pair) for pair in evidence})
-    if not by_stem.all and not evidence:  # of one language at most: all of the query's words are stop words
-        by_stem = _Rarest({(term.text,): term.chunks for term in terms if term.is_stop})
+    counts = {term.text: term.chunks for term in terms if term.is_gram}
+    by_stem, by_gram = _stems(term for term in terms if term.is_content), _grams(evidence, counts)
+    if not by_stem.all and not by_gram.all:
+        by_stem, by_gram = _stems(term for term in terms if term.is_common), _grams(common, counts)
+    if not evidence and not common and not by_stem.all:
+        by_stem = _stems(term for term in terms if term.is_stop)
     limit = corpus.candidate_limit
     queries = (
         Candidates(by_stem.within(limit) or by_stem.together(), by_gram.within(limit)),
@@ -160,6 +190,14 @@ def candidate_queries(corpus: Corpus, terms: Sequence[Term], evidence: Sequence[
         Candidates(by_stem.all, by_gram.all),
     )
     return [query for query in dict.fromkeys(queries) if query.stems or query.grams] or [Candidates((), ())]
+
+
+def _stems(terms: Iterable[Term]) -> _Rarest:
+    return _Rarest({(term.text,): term.chunks for term in terms})
+
+
+def _grams(evidence: Iterable[Combination], counts: Mapping[str, int]) -> _Rarest:
+    return _Rarest({pair: min(counts.get(gram, 0) for gram in pair) for pair in evidence})
 
 
 class _Rarest:

@@ -251,19 +251,23 @@ def _lexical(scope: SessionScope, kind: ItemKind, query: str, terms: QueryTerms)
     listed = {row.text for row in rows if row.what == "stop_word"}
     names = listed & terms.capitalized
     stop_words = listed - names
-    occurring = {row.text for row in rows if row.what == "gram" and row.chunks}
+    counts = {row.text: row.chunks for row in rows if row.what == "gram"}
+    common = terms.common(corpus, counts) - stop_words
+    occurring = {gram for gram, chunks in counts.items() if chunks}
     counted = [
         Term(
             row.text,
             row.chunks,
             is_gram=row.what == "gram",
             is_stop=row.what == "stop" and row.text not in names,
+            is_common=row.what == "stem" and row.text in common,
             place=row.place,
         )
         for row in rows
         if row.what in {"stem", "stop"} or (row.what == "gram" and not is_part_of_occurring_word(row.text, occurring))
     ]
-    candidates = candidate_queries(corpus, counted, terms.evidence(stop_words))
+    content = frozenset(terms.spelled) - stop_words - common
+    candidates = candidate_queries(corpus, counted, terms.evidence(content), terms.evidence(common))
     authors = any_of((author_mark(word),) for word in terms.names(stop_words))
     relevance = Relevance(terms, corpus, counted, stop_words)
     return _LexicalQuery(corpus, counted, candidates, authors or None, relevance, names)

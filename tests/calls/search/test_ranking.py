@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from muniment_server.search.grams import words
-from muniment_server.search.ranking import Candidates, Corpus, Term, candidate_queries
+from muniment_server.search.ranking import Candidates, Corpus, QueryTerms, Term, candidate_queries
 from muniment_server.search.tsquery import any_of
 
 CORPUS = Corpus(chunks=40_000, stems=400_000, grams=4_000_000)
@@ -64,6 +64,41 @@ def test_stop_words_are_looked_up_if_there_are_no_other_words(evidence, found):
     terms = [Term("the", 9000, is_gram=False, is_stop=True)]
 
     assert candidate_queries(CORPUS, terms, evidence) == [Candidates(found, ())]
+
+
+@pytest.mark.parametrize(
+    ("query", "common"),
+    [
+        ("hotel w Gdyni", "w"), ("πόσο κάνει το σπίτι", "το"), ("गेट की चाबी", "की"), ("猫 の 写真", "の"),
+        ("ยา ที่ หมอให้", "ที่"),
+    ],
+)  # fmt: skip
+def test_a_short_word_that_a_tenth_of_the_chunks_contain_is_common(query, common):
+    terms = QueryTerms(query)
+    few = dict.fromkeys(terms.grams, 9)
+    many = dict.fromkeys(terms.grams, 10)
+    corpus = Corpus(chunks=100, stems=1000, grams=10_000)
+
+    assert terms.common(corpus, few) == frozenset()
+    assert common in terms.common(corpus, many)
+    assert all(len(word) <= 3 for word in terms.common(corpus, many))
+
+
+def test_no_word_of_few_texts_is_common_and_no_name():
+    counts = dict.fromkeys(["_tea", "tea_", "_jon", "jon_"], 2)
+
+    assert QueryTerms("tea").common(Corpus(chunks=4, stems=40, grams=400), counts) == frozenset()
+    many = dict.fromkeys(counts, 50)
+    assert QueryTerms("did Jon like tea").common(Corpus(chunks=100, stems=40, grams=400), many) == {"tea"}
+
+
+def test_a_common_word_is_looked_up_if_no_other_word_occurs():
+    common, rare = Term("w", 9000, is_gram=False, is_common=True), Term("osak", 3, is_gram=False)
+    evidence, of_common = [("_osa", "osak")], [("_w_",)]
+    grams = [Term("_w_", 9000, is_gram=True)]
+
+    assert candidate_queries(CORPUS, [common, rare, *grams], evidence, of_common) == [Candidates((("osak",),), ())]
+    assert candidate_queries(CORPUS, [common, *grams], evidence, of_common)[-1] == Candidates((("w",),), (("_w_",),))
 
 
 def test_a_character_expands_to_four_at_most():

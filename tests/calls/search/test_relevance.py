@@ -42,6 +42,24 @@ def test_a_word_that_is_only_similar_fits_by_the_square_of_the_share_of_its_gram
     assert by_words("refridgerator", "the refrigerator") > FITS
 
 
+@pytest.mark.parametrize("query", ["пациентами", "inżynierka", "pasaportum"])
+def test_another_form_of_a_long_word_fits_by_the_square_of_the_share_of_its_beginning(query):
+    text = {"пациентами": "пациента", "inżynierka": "inżynier", "pasaportum": "pasaport"}[query]
+
+    assert by_words(query, text) == pytest.approx(0.64)
+    assert by_words("bridge", "bride") < FITS
+
+
+@pytest.mark.parametrize(("query", "text"), [("爸爸喜欢什么", "爸爸喜欢喝茶"), ("犬は雷が苦手", "犬の名前、雷が苦手")])
+def test_a_question_without_spaces_fits_by_the_share_of_its_grams(query, text):
+    assert by_words(query, text) == pytest.approx(0.6)
+
+
+def test_a_short_word_weighs_less():
+    assert by_words("w zebra", "zebra") == pytest.approx(5 / 6)
+    assert by_words("17 zebra", "zebra") == pytest.approx(0.5)
+
+
 def test_a_query_of_a_thousand_words_is_compared_in_little_time():
     """Each text took 20 ms of the worker's time, and a search compares up to 120."""
     known = relevance("".join(map(chr, range(0x1F600, 0x1F9E8))))

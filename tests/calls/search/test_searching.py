@@ -374,6 +374,20 @@ def test_simplified_and_traditional_characters_find_each_other_and_the_same_firs
     assert (found(session, one), found(session, other)) == (["b", "a"], ["a", "b"])
 
 
+def test_a_word_that_many_texts_have_finds_them_only_if_no_other_word_does(at):
+    """Such as a preposition of a language without a list of stop words. Whether it is one depends on no hidden text."""
+    session = at(PUBLIC)
+    save(session, dentist="Dentysta w Gdyni", car="Opony w garażu", cat="Kot śpi w szafie", hotel="Hotel 'Gryf', Sopot")
+    for number in range(20):
+        at(CONFIDENTIAL).save_memory(key=f"hidden {number}", content="Hotel, Sopot")
+
+    assert found(session, "hotel w Sopocie") == ["hotel"]
+    results = session.search_memories(query="rower w Osace").results
+    assert {result.memory.key for result in results} == {"dentist", "car", "cat"}
+    assert max(result.relevance for result in results) < 0.1
+    assert set(found(session, "w")) == {"dentist", "car", "cat"}
+
+
 def test_a_rare_word_weighs_more_than_a_common_one(at):
     save(at(PUBLIC), **{f"k{number}": "the meeting was long" for number in range(9)}, rare="the meeting about zebras")
 
