@@ -75,9 +75,9 @@ class Corpus:
         """The score of a chunk with all grams of a query, if none of its stems occurs; otherwise 0.
 
         A match by grams alone counts by its share of this, so `cello` is no good match of `hello`. So does one by
-        words that say little.
+        common words.
         """
-        if any(term.chunks for term in terms if term.is_content):
+        if any(term.chunks for term in terms if not (term.is_gram or term.is_common)):
             return 0.0
         return sum(term.weight(self) for term in terms) / (1 + K1)
 
