@@ -101,32 +101,6 @@ func ExampleCollect() {
 }
 
 // On a server of ours too: tests/tools/tour/test_go.py.
-func ExampleHost_OpenSession() {
-	ctx := context.Background()
-	host, err := muniment.HostFromEnv()
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer host.Conn().Close()
-
-	// Keys with the ceiling PUBLIC know this agent too, and have conversations with it at PUBLIC.
-	from := munimentv1.Classification_CLASSIFICATION_PUBLIC
-	created, err := host.CreateAgent(ctx, &munimentv1.CreateAgentRequest{KnownFrom: &from})
-	if err != nil {
-		log.Fatal(err)
-	}
-	session, err := host.OpenSession(ctx, &munimentv1.OpenSessionRequest{
-		AgentId:        created.GetAgent().GetAgentId(),
-		ConversationId: "chat-42",
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(session.Opened.GetTaint(), "up to", session.Opened.GetCeiling())
-	// Output: CLASSIFICATION_PUBLIC up to CLASSIFICATION_RESTRICTED
-}
-
-// On a server of ours too: tests/tools/tour/test_go.py.
 func ExampleHost_Conversation() {
 	ctx := context.Background()
 	host, err := muniment.HostFromEnv()

@@ -21,7 +21,6 @@ from google.protobuf.descriptor_pb2 import (
     FileDescriptorProto,
     FileDescriptorSet,
     MethodDescriptorProto,
-    ServiceDescriptorProto,
 )
 from google.protobuf.message import Message
 
@@ -44,7 +43,6 @@ status.
 * A field that is not set has its default: empty, 0, false. A response that is not described has no fields.
 * *Like an id*: of the form that CreateAgent states.
 * A field of an enum takes a known value, and UNSPECIFIED only if the enum says that it is the same as another one.
-* Strings without a rule about their form are limited further where their comment says so.
 """
 _EXAMPLE = re.compile(r"\s*\bExample, ([A-Z_]+): .*")
 """What a comment on a reason ends with. The page takes the status from it."""
@@ -141,7 +139,6 @@ def page(contract: Reference) -> Iterator[str]:
         key=lambda each: each[0].service[each[1]].name,
     )
     yield _INTRODUCTION
-    yield _overview([file.service[index] for file, index in services])
     for file, index in services:
         yield from _service(contract, file, index)
     yield "## Common fields"
@@ -160,13 +157,6 @@ def page(contract: Reference) -> Iterator[str]:
     for file, index in enums:
         if file.enum_type[index].name == _REASONS:
             yield from _reasons(file, index)
-
-
-def _overview(services: Sequence[ServiceDescriptorProto]) -> str:
-    def linked(methods: Iterable[MethodDescriptorProto]) -> str:
-        return ", ".join(_link(method.name) for method in methods)
-
-    return _table(("service", "methods"), [(_link(each.name), linked(each.method)) for each in services])
 
 
 def _service(contract: Reference, file: FileDescriptorProto, index: int) -> Iterator[str]:
@@ -222,8 +212,14 @@ def _described(contract: Reference, message: DescriptorProto, field: FieldDescri
     """A field without its name. What its comment says of its rules is not said again."""
     said = re.sub(r"(?<=\d),(?=\d{3})", "", comment)
     rules = [rule for rule in _rules(contract, field) if _essence(rule) not in said]
-    about = "" if comment.startswith("One page of ") else f" {_without_statuses(comment)}"
+    about = "" if _says_its_name(field, comment) else f" {_without_statuses(comment)}"
     return f"{', '.join([_type(contract, message, field), *rules])}.{about}"
+
+
+def _says_its_name(field: FieldDescriptorProto, comment: str) -> bool:
+    """Whether a comment says no more than the name and the type of its field: `The agent as it is now.`"""
+    named = field.type_name.startswith(PACKAGE) and comment.startswith(f"The {field.name}")
+    return comment.startswith("One page of ") or (named and comment.count(".") == 1 and len(comment.split()) < _LONG)
 
 
 def _essence(rule: str) -> str:
@@ -338,23 +334,6 @@ def _without_statuses(text: str) -> str:
 
 def _without_prefix(enum: EnumDescriptorProto, name: str) -> str:
     return name.removeprefix(re.sub(r"(?<!^)(?=[A-Z])", "_", enum.name).upper() + "_")
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [_row(head), f"|{'---|' * len(head)}", *map(_row, rows)]
-    return "\n".join(lines)
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(map(_cell, cells))} |"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", r"\|").replace("\n\n", "<br>")
-
-
-def _link(name: str) -> str:
-    return f"[{name}](#{name.lower()})"
 
 
 def main() -> None:

@@ -9,7 +9,6 @@ import { addNote } from "../examples/budget.js";
 import { talk } from "../examples/conversation.js";
 import { raise } from "../examples/raise.js";
 import { store } from "../examples/resume.js";
-import { serve } from "../examples/services.js";
 import {
   AddNoteEditSchema,
   AgentService,
@@ -87,37 +86,6 @@ test("the example of pages stores a stream and lists what is stored", async () =
   const listed = await archive(connect({ address: fake.address, token: "t" }), ["Graz by bus.", "Never again."]);
 
   assert.deepEqual(listed, ["Graz by bus.", "Never again."]);
-});
-
-test("the example of a lower key lets it know the agent, and names no taint", async () => {
-  const asked: unknown[] = [];
-  await using fake = await Fake.start((router) => {
-    router.service(AgentService, {
-      updateAgent: ({ knownFrom }, { requestHeader }) => {
-        asked.push([requestHeader.get("authorization"), knownFrom]);
-        return { agent: { knownFrom } };
-      },
-    });
-    router.service(SessionService, {
-      openSession: ({ taint, conversationId }, { requestHeader }) => {
-        asked.push([requestHeader.get("authorization"), taint]);
-        return { session: { conversationId, ceiling: Classification.INTERNAL }, token: "t1" };
-      },
-      getSession: () => ({ session: {} }),
-    });
-  });
-  const host = connect({ address: fake.address, hostKey: "high" });
-  const service = connect({ address: fake.address, hostKey: "low" });
-
-  const session = await serve(host, service, "ada");
-
-  assert.deepEqual(asked, [
-    ["Bearer high", Classification.PUBLIC],
-    ["Bearer low", Classification.UNSPECIFIED],
-  ]);
-  assert.deepEqual([session.info.conversationId, session.info.ceiling], ["chat-42", Classification.INTERNAL]);
-  const itself = await session.sessions.getSession({});
-  assert.equal(itself.session?.ceiling, Classification.UNSPECIFIED);
 });
 
 test("the example of a conversation raises it, and closes it", async () => {

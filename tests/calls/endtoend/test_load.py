@@ -135,7 +135,7 @@ def test_the_smallest_load_is_measured_and_reported(tmp_path):
 
     assert result.exit_code == 0, result.output
     page = (tmp_path / "README.md").read_text()
-    for heading in ("Latency", "Number of workers", "From save to found", "What the guards cost", "Side by side"):
+    for heading in ("Latency", "From save to found", "What the guards cost", "Side by side"):
         assert f"# {heading}\n" in page
     for drawn in ("by_size.svg", "by_clients.svg"):
         assert drawn in page

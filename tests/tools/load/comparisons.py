@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 
 from tests.tools.load import side_by_side
 from tests.tools.load.calls import GET, SAVE, SEARCH
-from tests.tools.load.cells import PING, SAVE_ITEM, SELECT
 from tests.tools.load.results import Results
 from tests.tools.load.run import PEERS_ITEMS
 from tests.tools.load.side_by_side import Line
@@ -16,7 +15,6 @@ from tests.tools.load.tables import markdown, milliseconds
 _CALLERS = max(side_by_side.CALLERS)
 _ORDER = (GET, side_by_side.GET_AUDITED, SAVE, SEARCH)
 _OURS = (side_by_side.WORDS, side_by_side.SEMANTIC)
-_LEFT = ("operation", "clients", "p50", "ping", "bare statement", "left")
 
 
 def sections(results: Results) -> Iterator[str]:
@@ -44,25 +42,7 @@ GetMemory of Muniment, divided by what does less: {_CALLERS} callers, each of wh
 ping has no database; the servers with one SELECT know no caller and check nothing. Reads at CONFIDENTIAL and above are
 audited. CPU is that of server and Postgres together.
 
-{markdown(("", "calls per s", "CPU a call", "p50"), rows)}
-In the mixed load, {_largest(results):,} memories: p50 in milliseconds, and what is left without a ping and the bare
-statement: for the guards, the search index of SaveMemory, and the wait for other calls.
-
-{markdown(_LEFT, _left(results))}"""
-
-
-def _left(results: Results) -> Iterator[list[str]]:
-    for cell in results.cells:
-        ping = cell.baselines[PING].p50
-        if cell.items == _largest(results) and cell.clients in (results.plan.clients[0], results.plan.clients[-1]):
-            for operation, statement in ((GET, SELECT), (SAVE, SAVE_ITEM)):
-                ours, bare = cell.figures(operation).p50, cell.baselines[statement].p50
-                shown = map(milliseconds, (ours, ping, bare, ours - ping - bare))
-                yield [operation, str(cell.clients), *shown]
-
-
-def _largest(results: Results) -> int:
-    return results.sizes[-1]
+{markdown(("", "calls per s", "CPU a call", "p50"), rows)}"""
 
 
 def _peers(results: Results) -> str:
@@ -80,8 +60,7 @@ def _peers(results: Results) -> str:
 
 The smallest store, in the same run: each caller sends its next call at once, one operation at a time, for
 {results.plan.times.baseline:g} s. Latencies are in milliseconds, CPU in microseconds a call. The last column is the
-calls a second of the Muniment that does the same, divided by those of the other. `side_by_side.csv` also has what a
-single caller measured, beside mem0.
+calls a second of the Muniment that does the same, divided by those of the other.
 
 * LangGraph's PostgresStore and mem0 run inside the calling process, on up to {PEERS_ITEMS:,} memories: no network, no
   caller to authenticate, no levels, no audit. Their CPU is without Postgres.

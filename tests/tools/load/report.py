@@ -33,7 +33,6 @@ def _sections(results: Results, command: str) -> Iterator[str]:
     yield markdown(("", ""), [[name, value] for name, value in results.machine.items()]).replace("---:", "---")
     yield _latencies(results)
     yield _costs(results)
-    yield _workers(results)
     yield _semantic(results)
     yield from comparisons.sections(results)
     yield _method(results)
@@ -46,7 +45,8 @@ def _latencies(results: Results) -> str:
     return f"""## Latency
 
 Milliseconds, p50/p95/p99. p95 needs 20 calls, and p99 100: with fewer, there is a dash. Latencies are counted from
-when a call was due, so they include the time that it waited for its client's previous call. `cells.csv` has all cells.
+when a call was due, so they include the time that it waited for its client's previous call. `cells.csv` has all cells,
+also with one worker and four.
 
 ![Latency by number of stored memories]({pictures.BY_SIZE})
 
@@ -67,8 +67,8 @@ def _costs(results: Results) -> str:
     return f"""## Load and cost
 
 *Capacity* is what the clients reached in a closed loop just before, in calls a second; {_share(results)} of it was
-offered. CPU is in microseconds a call, memory in MiB. `costs.csv` has the other numbers of clients, and how late the
-load generators were; `baselines.csv` what a gRPC ping and bare statements took at the same rate.
+offered. CPU is in microseconds a call, memory in MiB. `costs.csv` has the other numbers of clients, `baselines.csv`
+what a gRPC ping and bare statements took.
 
 {markdown(("memories", "clients", *_COST), (_sized(cell, str(cell.clients)) for cell in shown))}"""
 
@@ -87,22 +87,6 @@ def _cost(cell: Cell) -> list[str]:
         ", ".join(f"{count} {status}" for status, count in bad.items()) or "0",
         *(f"{used:,.0f}" for used in (cell.cpu.server, cell.cpu.postgres, cell.memory.server, cell.memory.postgres)),
     ]  # fmt: skip
-
-
-def _workers(results: Results) -> str:
-    rows = [
-        [
-            _count(cell.workers, "worker"), f"{cell.capacity:,.0f}", f"{cell.memory.server:,.0f}",
-            *(_shown(cell, operation) for operation in _THREE),
-        ]
-        for cell in results.by_workers
-    ]  # fmt: skip
-    loads = {f"{cell.items:,} memories, {_count(cell.clients, 'client')}" for cell in results.by_workers}
-    return f"""## Number of workers
-
-{", ".join(loads)}: p50/p95/p99 in milliseconds, memory in MiB.
-
-{markdown(("", "capacity", "memory", *_THREE), rows)}"""
 
 
 def _semantic(results: Results) -> str:
@@ -163,7 +147,7 @@ def _method(results: Results) -> str:
   {results.plan.times.load:g} s, and each baseline for {results.plan.times.baseline:g} s.
 
 The whole run took {sum(stage.seconds for stage in results.stages) / 60:.0f} minutes. `calls.csv.gz` has each call,
-`side_by_side.csv` the other systems.
+`side_by_side.csv` the other systems, also with a single caller.
 """
 
 

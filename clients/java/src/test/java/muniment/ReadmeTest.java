@@ -18,14 +18,12 @@ import muniment.v1.Agent;
 import muniment.v1.BudgetEntry;
 import muniment.v1.BudgetExceeded;
 import muniment.v1.Classification;
-import muniment.v1.CreateAgentRequest;
 import muniment.v1.CreateAgentResponse;
 import muniment.v1.EditNotesRequest;
 import muniment.v1.ImportProgress;
 import muniment.v1.ListMemoriesResponse;
 import muniment.v1.Memory;
 import muniment.v1.MemoryResult;
-import muniment.v1.OpenSessionRequest;
 import muniment.v1.OpenSessionResponse;
 import muniment.v1.RaiseTaintRequest;
 import muniment.v1.SaveMemoryRequest;
@@ -80,22 +78,10 @@ class ReadmeTest {
   }
 
   @Test
-  void aConversationGoesOnWithoutATaint() throws Exception {
-    scriptTour();
-
-    run(1);
-
-    var created = (CreateAgentRequest) server.calls("CreateAgent").get(0).requests().get(0);
-    var opened = (OpenSessionRequest) server.calls("OpenSession").get(0).requests().get(0);
-    assertEquals(Classification.CLASSIFICATION_PUBLIC, created.getKnownFrom());
-    assertEquals(Classification.CLASSIFICATION_UNSPECIFIED, opened.getTaint());
-  }
-
-  @Test
   void aConversationIsRaisedAndClosed() throws Exception {
     scriptTour();
 
-    run(2);
+    run(1);
 
     var raised = (RaiseTaintRequest) server.calls("RaiseTaint").get(0).requests().get(0);
     assertEquals("s-1", raised.getSessionId());
@@ -104,8 +90,8 @@ class ReadmeTest {
 
   @Test
   void pagesAndImportsRun() throws Exception {
+    run(2);
     run(3);
-    run(4);
 
     assertEquals(1, server.calls("ListMemories").size());
     assertEquals(2, server.calls("ImportPassages").get(0).requests().size());
@@ -118,7 +104,7 @@ class ReadmeTest {
         ListMemoriesResponse.newBuilder().setNextPageToken("2").build(),
         failure(Code.ABORTED, "TAINT_CHANGED"));
 
-    run(5);
+    run(4);
 
     assertEquals(1, server.calls("RaiseTaint").size());
     assertEquals(3, server.calls("ListMemories").size());
@@ -129,7 +115,7 @@ class ReadmeTest {
     var progress = ImportProgress.newBuilder().setStoredCount(1).setExistingCount(1).build();
     server.script("ImportPassages", failure(Code.ABORTED, "TAINT_CHANGED", progress));
 
-    run(6);
+    run(5);
 
     assertEquals(3, server.calls("ImportPassages").get(0).requests().size());
     assertEquals(1, server.calls("ImportPassages").get(1).requests().size());
@@ -139,7 +125,7 @@ class ReadmeTest {
   void theErrorsRun() throws Exception {
     server.script("SaveMemory", failure(Code.ABORTED, "ETAG_STALE"));
 
-    run(7);
+    run(6);
 
     assertEquals(1, server.calls("SaveMemory").size());
   }
@@ -153,7 +139,7 @@ class ReadmeTest {
     server.script(
         "AddNote", failure(Code.FAILED_PRECONDITION, "BUDGET_EXCEEDED", exceeded.build()));
 
-    run(8);
+    run(7);
 
     var request = (EditNotesRequest) server.calls("EditNotes").get(0).requests().get(0);
     assertEquals("own", request.getEdits(0).getDelete().getNoteId());
@@ -162,8 +148,8 @@ class ReadmeTest {
 
   @Test
   void optionsAndTlsCompile() throws Exception {
+    compile(8);
     compile(9);
-    compile(10);
   }
 
   @Test
@@ -171,7 +157,7 @@ class ReadmeTest {
     var none = failure(Code.NOT_FOUND, "MEMORY_NOT_FOUND");
     server.script("GetMemory", none, none);
 
-    run(11);
+    run(10);
 
     var saved = (SaveMemoryRequest) server.calls("SaveMemory").get(0).requests().get(0);
     assertEquals("muniment:spring-ai/tea", saved.getKey());
@@ -180,10 +166,10 @@ class ReadmeTest {
 
   @Test
   void aMemoryServiceRuns() throws Exception {
-    run(12);
+    run(11);
 
     assertEquals(1, server.calls("SearchPassages").size());
-    assertEquals(13, blocks("java").size());
+    assertEquals(12, blocks("java").size());
   }
 
   private void scriptTour() {
