@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.metadata import version
 from pathlib import Path
 
 import click
 
 from muniment._channel import security
 from muniment.cli.failures import Failure, report_file_errors
-from muniment_http.options import Options
+from muniment_http.options import Options, require_extra
 from muniment_server.runtime.certificates import checked_tls
 from muniment_server.runtime.configuration import ConfigError, is_private, split_address
 
@@ -98,12 +96,7 @@ def _checked(options: Options, listen: str) -> Options:
         )
     if options.port == 0:
         raise ConfigError("--listen needs a port, such as 127.0.0.1:8080")
-    if importlib.util.find_spec("granian") is None:
-        raise Failure(
-            "muniment http needs the extra `http`",
-            "in a checkout of Muniment: pip install -e '.[http]'; from the packages of `make dist`: "
-            f"pip install 'dist/python/muniment_server-{version('muniment-server')}-py3-none-any.whl[http]'",
-        )
+    require_extra()
     if certificate is not None and key is not None:
         checked_tls(certificate, key, None)
     try:

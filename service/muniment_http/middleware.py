@@ -120,7 +120,8 @@ def _receiving(body: bytes) -> Receive:
     async def receive() -> _Message:
         for part in parts:
             return part
-        return await asyncio.get_running_loop().create_future()
+        never: asyncio.Future[_Message] = asyncio.get_running_loop().create_future()
+        return await never
 
     return receive
 

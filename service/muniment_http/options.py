@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 from muniment._channel import TLS
+from muniment.cli.failures import Failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,3 +32,13 @@ class Options:
     def tls(self) -> TLS | bool:
         """How the server is called."""
         return TLS(ca=self.ca) if self.ca else False
+
+
+def require_extra() -> None:
+    """Raise Failure if the extra `http` is not installed."""
+    if importlib.util.find_spec("granian") is None:
+        raise Failure(
+            "HTTP needs the extra `http`",
+            "in a checkout of Muniment: pip install -e '.[http]'; from the packages of `make dist`: "
+            f"pip install 'dist/python/muniment_server-{version('muniment-server')}-py3-none-any.whl[http]'",
+        )

@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from muniment_http.options import require_extra
 from muniment_server.admin import development
 from muniment_server.admin.database import LEVEL, Option, option, require_passfile, with_database
 from muniment_server.admin.embedder_options import with_embedder, with_reranker
@@ -87,6 +88,11 @@ def _number(name: str, default: int, text: str, *, least: int = 0, metavar: str 
     help="Require callers to present a certificate signed by this authority.",
 )
 @click.option(
+    "--http",
+    metavar="HOST:PORT",
+    help="Forward calls by HTTP, too, as `muniment http` does: JSON, Connect, gRPC-Web. On this machine, without TLS.",
+)
+@click.option(
     "--metrics",
     metavar="ADDRESS",
     help="Serve metrics for Prometheus: unix:PATH, or HOST:PORT with --metrics-token-file. The default with --dev is "
@@ -144,6 +150,7 @@ def serve(
     Examples:
       muniment serve --dev
       muniment serve --dev --data-dir .muniment --listen 127.0.0.1:0
+      muniment serve --dev --http 127.0.0.1:8080
       muniment serve --listen 0.0.0.0:443 --tls-cert server.pem --tls-key server.key
       muniment serve --database-url postgresql://db.example/muniment --passfile /etc/muniment/passfile
       muniment serve --servers /etc/muniment/servers.toml
@@ -164,6 +171,8 @@ def serve(
         **as_given,
     )
     _check_config(server)
+    if server.http is not None:
+        require_extra()
     supervisor.run(server, on_ready=lambda running: _announce(server, running))
 
 
@@ -252,6 +261,8 @@ def _announce(config: ServerConfig, running: RunningServer) -> None:
         key = development.write_credentials(config.database.data_dir, address=running.address, admin=running.admin)
     workers = "1 worker" if running.workers == 1 else f"{running.workers} workers"
     click.echo(f"Muniment serves on {running.address} with {workers}.")
+    if config.http is not None:
+        click.echo(f"HTTP is at http://{config.http}.")
     if running.metrics is not None:
         click.echo(f"Metrics are at {running.metrics}.")
     if key is not None:

@@ -58,6 +58,8 @@ class Assignment:
     """The model at an address: see `RemoteConfig`. None if there is none."""
     reranker: Mapping[str, object] | None = None
     """The reranker at an address: see `RerankerConfig`. None without one."""
+    http: str | None = None
+    """The address of the HTTP gateway. None without one."""
     database_directory: str | None = None
     """Where the embedded Postgres keeps its data. None if it is not embedded."""
     log_format: LogFormat = "text"

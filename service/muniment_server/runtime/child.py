@@ -1,4 +1,4 @@
-"""The processes that the supervisor starts: workers and the embedder."""
+"""The processes that the supervisor starts: workers, the embedder and the HTTP gateway."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ from muniment_server.runtime.configuration import ServerConfig, child_environmen
 from muniment_server.telemetry.logs import fields
 
 _MODULES = {
-    "worker": "runtime.worker",
-    "worker_with_traces": "runtime.worker_with_traces",
-    "embedder": "embedder.main",
+    "worker": "muniment_server.runtime.worker",
+    "worker_with_traces": "muniment_server.runtime.worker_with_traces",
+    "embedder": "muniment_server.embedder.main",
+    "gateway": "muniment_http.child",
 }
 """The program of each process."""
 _LOG = logging.getLogger("muniment.supervisor")
@@ -52,7 +53,7 @@ class ChildFailed(RuntimeError):
 
 
 class Child:
-    """A worker or the embedder. It is restarted when it dies. It loads its code while the database starts."""
+    """A worker, the embedder or the gateway. Restarted when it dies. It loads its code while the database starts."""
 
     def __init__(self, name: str, config: ServerConfig) -> None:
         self.starts = 1
@@ -246,7 +247,7 @@ def _start_process(module: str, environment: Mapping[str, str], *, pipes_errors:
     unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGHUP, DUMP])
     try:
         return subprocess.Popen(
-            [sys.executable, "-m", f"muniment_server.{module}"],
+            [sys.executable, "-m", module],
             env=environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -106,6 +106,8 @@ class ServerConfig:
     log_format: LogFormat = "text"
     access_log: bool = False
     """Whether every call has a line in the log, not only refusals."""
+    http: str | None = None
+    """Where the HTTP gateway listens, as HOST:PORT. None if there is none."""
     metrics: MetricsConfig | None = None
     remote: RemoteConfig | None = None
     """The model at an address that computes embeddings beside the built-in one."""
@@ -122,6 +124,8 @@ class ServerConfig:
                 f"refusing to serve metrics in the clear on {self.metrics.listen}: give --tls-cert and --tls-key, "
                 "or use 127.0.0.1 or unix:PATH"
             )
+        if self.http is not None:
+            _check_http(self.http, has_tls=self.tls is not None)
         if self.audit_reads_from > Classification.CONFIDENTIAL:
             raise ConfigError(
                 "reads at CONFIDENTIAL and above are always audited: choose CONFIDENTIAL or a lower level"
@@ -178,6 +182,17 @@ class ServerConfig:
 def _cores() -> int:
     """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _check_http(listen: str, *, has_tls: bool) -> None:
+    """Check that the server can have an HTTP gateway at *listen*. Raises ConfigError."""
+    if has_tls or not is_private(listen):
+        raise ConfigError(
+            f"--http {listen} is in the clear, on this machine alone: with TLS, or for other machines, run "
+            "`muniment http` beside the server"
+        )
+    if listen.startswith("unix:") or split_address(listen)[1] == 0:
+        raise ConfigError("--http needs a host and a port, such as 127.0.0.1:8080")
 
 
 def _check_tracing() -> None:

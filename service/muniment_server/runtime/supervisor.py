@@ -73,17 +73,18 @@ def run(config: ServerConfig, *, on_ready: Callable[[RunningServer], None]) -> N
         address.reserve(config.listen) as listen,
         _embedder(config) as embedder,
         _workers(config) as workers,
+        _gateway(config) as gateway,
         _epochs(config) as epochs,
         databases.served_database(config.database, connections=config.connections) as served,
         Censuses(epochs) as censuses,
-        _metrics(config, served, censuses, lambda: [*workers, *embedder.processes]) as metrics,
+        _metrics(config, served, censuses, lambda: [*workers, *embedder.processes, *gateway]) as metrics,
     ):
         try:
             databases.require_ready(served.placement, connections=config.connections, epochs=epochs)
             for warning in databases.warnings_of_all(served.placement, connections=config.connections):
                 _LOG.warning(warning)
             assignment = _assignment(config, served, listen, epochs, embedder.path)
-            _start_serving(workers, embedder, assignment)
+            _start_serving(workers, embedder, gateway, assignment)
             _LOG.info("serving", extra=fields(address=listen, workers=len(workers), metrics=metrics))
             has_host_key = databases.has_host_key(served.placement)
             on_ready(RunningServer(listen, len(workers), _admin(served), metrics, has_host_key))
@@ -94,9 +95,10 @@ def run(config: ServerConfig, *, on_ready: Callable[[RunningServer], None]) -> N
                     assignment = _reload(config, replacements, [*workers, *embedder.processes], assignment, censuses)
                 replacements.advance(workers)
 
-            _watch(lambda: [*workers, *embedder.processes], look, served.embedded, stop)
+            _watch(lambda: [*workers, *embedder.processes, *gateway], look, served.embedded, stop)
         finally:  # while the database runs; the workers first, because their searches need the embedder
             _LOG.info("stopping", extra=fields(drain_seconds=config.drain_seconds))
+            drain(gateway)
             drain(workers)
             drain(embedder.processes)
 
@@ -116,11 +118,11 @@ def handle_signals(stop: StopSignal, replacements: Replacements) -> None:
     signal.signal(signal.SIGHUP, lambda *_: hang_up())
 
 
-def _start_serving(workers: list[Child], embedder: Embedder, assignment: Assignment) -> None:
-    for child in (*workers, *embedder.processes):
+def _start_serving(workers: list[Child], embedder: Embedder, gateway: list[Child], assignment: Assignment) -> None:
+    for child in (*workers, *embedder.processes, *gateway):
         child.assign(assignment)
-    for worker in workers:
-        worker.wait_until_ready()
+    for child in (*workers, *gateway):
+        child.wait_until_ready()
 
 
 def _reload(
@@ -196,6 +198,7 @@ def _assignment(
         embedder=embedder,
         remote=config.remote.to_json() if config.remote else None,
         reranker=config.reranker.to_json() if config.reranker else None,
+        http=config.http,
         database_directory=str(directory) if directory else None,
         log_format=config.log_format,
         access_log=config.access_log,
@@ -211,6 +214,16 @@ def _workers(config: ServerConfig) -> Iterator[list[Child]]:
         yield workers
     finally:
         drain(workers)
+
+
+@contextmanager
+def _gateway(config: ServerConfig) -> Iterator[list[Child]]:
+    """The process of the HTTP gateway, if there is to be one."""
+    gateway = [Child("gateway", config)] if config.http is not None else []
+    try:
+        yield gateway
+    finally:
+        drain(gateway)
 
 
 @contextmanager

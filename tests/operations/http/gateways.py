@@ -55,16 +55,28 @@ class Gateway:
         self, method: str, path: str, body: bytes | str | None = None, headers: Mapping[str, str] | None = None
     ) -> Response:
         """Send one request, over a connection of its own."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        try:
-            connection.request(method, path, body, dict(headers or {}))
-            answer = connection.getresponse()
-            return Response(answer.status, dict(answer.getheaders()), answer.read())
-        finally:
-            connection.close()
+        return send(self.port, method, path, body, headers)
 
     def call(self, method: str, credential: str, request: object = None, **headers: str) -> Response:
         """Call a method, such as `MemoryService/GetMemory`, with *request* as JSON."""
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        known = {"authorization": f"Bearer {credential}", "content-type": JSON}
-        return self.send("POST", f"/muniment.v1.{method}", json.dumps(request or {}), known | named)
+        return call(self.port, method, credential, request, **headers)
+
+
+def send(
+    port: int, method: str, path: str, body: bytes | str | None = None, headers: Mapping[str, str] | None = None
+) -> Response:
+    """Send one request to a gateway at *port*."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    try:
+        connection.request(method, path, body, dict(headers or {}))
+        answer = connection.getresponse()
+        return Response(answer.status, dict(answer.getheaders()), answer.read())
+    finally:
+        connection.close()
+
+
+def call(port: int, method: str, credential: str, request: object = None, **headers: str) -> Response:
+    """Call a method by the gateway at *port*."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    known = {"authorization": f"Bearer {credential}", "content-type": JSON}
+    return send(port, "POST", f"/muniment.v1.{method}", json.dumps(request or {}), known | named)

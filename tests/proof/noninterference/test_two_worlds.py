@@ -13,6 +13,7 @@ from muniment_server.domain.classification import Classification
 from muniment_server.domain.limits import AgentLimits
 from muniment_server.postgres import roles
 from tests.proof.noninterference import probes
+from tests.proof.noninterference.by_http import by_http
 from tests.proof.noninterference.model import agents
 from tests.proof.noninterference.mutants.scheme import Mutant, applied, edit_scope
 from tests.proof.noninterference.reachable import missing
@@ -49,6 +50,18 @@ def test_two_worlds_that_differ_above_look_the_same_below(postgres, programs, se
     assert 3 * report.semantic >= report.searches
     if programs >= _MEET_EVERYTHING:
         assert missing(met) == []
+
+
+def test_two_worlds_look_the_same_below_by_http(postgres, programs, seed):
+    """All that a caller of the gateway observes: status, headers and body."""
+    report = Report()
+    with two_worlds(postgres, door=by_http) as worlds:
+        for number in range(max(2, programs // 12)):
+            name = f"http.{seed}.{number}"
+            Program(worlds, name, observer=1 + number % 3, form="purge", oracle="worlds", report=report).run()
+
+    print(f"{report.pairs:,} pairs compared and equal in {report.programs} programs, by HTTP")
+    assert report.pairs >= 20 * report.programs
 
 
 def few_limits(monkeypatch):

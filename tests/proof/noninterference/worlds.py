@@ -7,11 +7,11 @@ depend on the operation, so that an operation gets the same ids in both worlds w
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 import grpc
 import psycopg
@@ -63,13 +63,18 @@ CREATE OR REPLACE FUNCTION vault.clock() RETURNS timestamptz LANGUAGE sql STABLE
 """
 
 
+Door: TypeAlias = Callable[[int], AbstractContextManager[Any]]
+"""Opens a channel, or what can do as much, to the server at a port."""
+
+
 @dataclass
 class World:
     """One served database."""
 
     database: Database
     owner: psycopg.Connection[Any]
-    channel: grpc.Channel
+    channel: Any
+    """Of gRPC, or of another door to the server."""
     embedders: Sequence[psycopg.Connection[Any]]
     """At each level, where vectors are made."""
     other_process: ServerProcess | None = None
@@ -172,12 +177,17 @@ def world(postgres: EmbeddedPostgres | ClusterPostgres, *, damage: Sequence[str]
         yield World(database, owner, service.channel, _embedders(database, stack))
 
 
+def by_grpc(server: int) -> AbstractContextManager[grpc.Channel]:
+    """A channel to the server at a port."""
+    return grpc.insecure_channel(f"127.0.0.1:{server}")
+
+
 @contextmanager
 def two_worlds(
-    postgres: EmbeddedPostgres | ClusterPostgres, *, damage: Sequence[str] = ()
+    postgres: EmbeddedPostgres | ClusterPostgres, *, damage: Sequence[str] = (), door: Door = by_grpc
 ) -> Iterator[tuple[World, World]]:
-    """Two worlds that nothing distinguishes yet, each served by a process of its own."""
-    with _elsewhere(postgres, damage, 0) as first, _elsewhere(postgres, damage, 1) as second:
+    """Two worlds that nothing distinguishes yet, each served by a process of its own, and called through a *door*."""
+    with _elsewhere(postgres, damage, 0, door) as first, _elsewhere(postgres, damage, 1, door) as second:
         yield first, second
 
 
@@ -191,11 +201,13 @@ def changed(worlds: Iterable[World], change: Change) -> Iterator[None]:
 
 
 @contextmanager
-def _elsewhere(postgres: EmbeddedPostgres | ClusterPostgres, damage: Sequence[str], number: int) -> Iterator[World]:
+def _elsewhere(
+    postgres: EmbeddedPostgres | ClusterPostgres, damage: Sequence[str], number: int, door: Door
+) -> Iterator[World]:
     process = server_process(number)
     with _prepared(postgres, damage) as (database, owner), ExitStack() as stack:
         port = stack.enter_context(process.serving(database.admin))
-        channel = stack.enter_context(grpc.insecure_channel(f"127.0.0.1:{port}"))
+        channel = stack.enter_context(door(port))
         yield World(database, owner, channel, _embedders(database, stack), process)
 
 
