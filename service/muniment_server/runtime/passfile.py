@@ -95,14 +95,17 @@ def passwords_of_roles(connection: psycopg.Connection[Any], passfile: Path) -> d
 
 
 def _migrate(admin: str, passfile: Path, until: int | None) -> list[str]:
-    """The passfile is complete before the roles exist: interrupted between the two, a second run goes on."""
+    """The passfile is complete before the roles exist, and they get what it has: an operator may have chosen it."""
     missing = require_known(admin, passfile)
     changing = [role for role in roles.SERVING if role in missing]
     if not changing:
         return migrate(admin, until=until)
-    passwords = _new_passwords(changing)
-    _rename(_write(passfile, passwords, _lines(passfile), like=passfile), passfile)
-    return [*migrate(admin, passwords=passwords, until=until), f"wrote {passfile}"]
+    lacking = [role for role in changing if role not in _roles_in(passfile)]
+    if lacking:
+        _rename(_write(passfile, _new_passwords(lacking), _lines(passfile), like=passfile), passfile)
+    known = _passwords_in(passfile)
+    done = migrate(admin, passwords={role: known[role] for role in changing}, until=until)
+    return [*done, f"wrote {passfile}"] if lacking else done
 
 
 def _rotate(admin: str, passfile: Path) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ import pytest
 
 from muniment_server.postgres import roles
 from muniment_server.runtime import clocks
+from muniment_server.runtime import passfile as passfiles
 from tests.support.commands import SYSTEM_POSTGRES, Server, line_of, objects, run, run_process
 from tests.support.external_postgres import PASSWORD, admin_url, migrate
 
@@ -84,6 +86,20 @@ def test_a_second_migration_changes_nothing(folder, url, passfile):
     assert (done.returncode, done.stdout) == (0, "")
     assert "Nothing to do" in done.stderr
     assert passfile.read_bytes() == before
+
+
+def test_a_new_role_gets_the_password_that_the_passfile_has_for_it(url, passfile, monkeypatch):
+    """So an operator can choose the passwords, and a migration that cannot write needs not to."""
+    monkeypatch.setattr(passfiles, "missing_roles", lambda _: {roles.AUDITOR})
+    chosen = re.sub(rf"(:{roles.AUDITOR}:).*", r"\1a password: of our own".replace(": ", r"\\: "), passfile.read_text())
+    passfile.write_text(chosen)
+
+    done = passfiles.migrate_with_passfile(admin_url(url), passfile)
+
+    assert f"wrote {passfile}" not in done
+    assert passfile.read_text() == chosen
+    with psycopg.connect(admin_url(url)) as admin:
+        assert set(passfiles.passwords_of_roles(admin, passfile)) == set(roles.SERVING)
 
 
 def test_an_unknown_passfile_is_refused_and_not_created(folder, url, passfile):
