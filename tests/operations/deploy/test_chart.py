@@ -1,0 +1,328 @@
+"""The chart, linted and rendered by Helm, checked by Kubernetes' schemas and for what it must not allow.
+
+No cluster is at hand, so nothing of it is installed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import yaml
+from jsonschema import Draft7Validator  # type: ignore[import-untyped]
+
+from muniment_server.postgres import roles
+from tests.operations.deploy.containers import DEPLOY
+from tests.operations.deploy.kubernetes import NEWEST, OLDEST, Schemas, pods, read_wheel
+from tests.operations.tools.programs import HELM, run_tool
+from tests.support.each import for_each
+from tests.support.options import COMMANDS
+
+CHART = DEPLOY / "chart"
+DIGEST = "sha256:" + "0" * 64
+Values = Mapping[str, Any]
+Manifests = list[dict[str, Any]]
+
+LEAST: Values = {"database": {"secret": "db"}, "migration": {"secret": "db-admin"}, "server": {"tlsSecret": "tls"}}
+WITH_HTTP: Values = {"http": {"enabled": True, "tlsSecret": "http-tls"}}
+COMBINATIONS: Mapping[str, Values] = {
+    "least": {},
+    "private registry": {
+        "image": {"repository": "registry.internal.example:5000/memory/muniment", "digest": DIGEST},
+        "imagePullSecrets": ["pull", "123"],
+    },
+    "tag": {"image": {"tag": "0.2.0-rc.1", "pullPolicy": "Always"}},
+    "http": {**WITH_HTTP, "networkPolicy": {"httpClients": [{"namespace": "ingress"}]}},
+    "http for pages": {"http": {**WITH_HTTP["http"], "replicas": 1, "origins": ["https://app.example"]}},
+    "one server, no migration": {"migration": {"enabled": False, "secret": ""}, "server": {"replicas": 1}},
+    "metrics": {
+        "server": {"metricsSecret": "metrics"},
+        "networkPolicy": {"prometheus": [{"namespace": "monitoring", "podLabels": {"app": "prometheus"}}]},
+    },
+    "certificates of callers, identities": {
+        "server": {"clientCaSecret": "callers", "jwksSecret": "issuers"},
+        "networkPolicy": {"clients": [{"namespace": "agents"}, {"namespace": "jobs", "podLabels": {"app": "import"}}]},
+    },
+    "models and traces": {
+        "server": {
+            "modelKeysSecret": "models",
+            "options": {
+                "embedder": "https://models.example/v1",
+                "embedder-model": "large",
+                "embedder-key-file": "/etc/muniment/keys/embedder",
+                "embedder-ceiling": "internal",
+                "max-in-flight": 2000000,
+                "drain-seconds": 60,
+                "traces": True,
+                "access-log": False,
+            },
+            "env": {"OTEL_EXPORTER_OTLP_ENDPOINT": "https://collector.example:4317", "PGSSLMODE": "verify-full"},
+        },
+        "networkPolicy": {"egress": [{"ports": [{"port": 443}]}], "database": {"peers": [{"podSelector": {}}]}},
+    },
+    "everything about pods": {
+        **WITH_HTTP,
+        "server": {"state": {"storageClass": "fast", "size": "1Gi"}, "metricsSecret": "metrics"},
+        "pods": {
+            "serviceAccountName": "memory",
+            "priorityClassName": "high",
+            "annotations": {"sidecar.example/inject": "false"},
+            "labels": {"team": "memory"},
+            "nodeSelector": {"kubernetes.io/arch": "arm64"},
+            "tolerations": [{"key": "memory", "operator": "Exists"}],
+        },
+    },
+    "no policies": {**WITH_HTTP, "networkPolicy": {"enabled": False}},
+}
+
+
+def merged(base: Values, over: Values) -> dict[str, Any]:
+    """*base* with *over* in its place, down to the values."""
+    both = {**base, **over}
+    return {
+        key: merged(base[key], value) if key in base and isinstance(value, Mapping) else value
+        for key, value in both.items()
+    }
+
+
+def helm(folder: Path, command: str, values: Values) -> tuple[int, str, str]:
+    """What Helm says of the chart with *values*."""
+    file = folder / "values.json"
+    file.write_text(json.dumps(values))
+    name = [] if command == "lint" else ["memory"]
+    done = run_tool(HELM, command, *name, str(CHART), "--values", str(file), "--namespace", "agents-memory")
+    return done.returncode, done.stdout, done.stderr
+
+
+def render(folder: Path, values: Values) -> Manifests:
+    """The objects that the chart makes."""
+    code, output, error = helm(folder, "template", merged(LEAST, values))
+    assert code == 0, error
+    return [manifest for manifest in yaml.safe_load_all(output) if manifest]
+
+
+def refused(folder: Path, values: Values) -> str:
+    """Why Helm refuses *values*."""
+    code, output, error = helm(folder, "template", merged(LEAST, values))
+    assert code != 0, output
+    return error
+
+
+@pytest.fixture(scope="module")
+def schemas(request: pytest.FixtureRequest) -> list[Schemas]:
+    wheel = read_wheel(request.config.cache.mkdir("kubernetes"))
+    return [Schemas(wheel, version) for version in (OLDEST, NEWEST)]
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("name", COMBINATIONS)
+def test_what_the_chart_makes_is_what_kubernetes_knows(tmp_path, schemas, name):
+    values = COMBINATIONS[name]
+    code, output, _ = helm(tmp_path, "lint", merged(LEAST, values))
+    assert code == 0, output
+    manifests = render(tmp_path, values)
+
+    assert {"StatefulSet", "Service", "PodDisruptionBudget"} <= {each["kind"] for each in manifests}
+    for each in manifests:
+        assert [problem for of in schemas for problem in of.problems(each)] == []
+        for pod in pods(each):
+            _check_pod(each, pod)
+    _check_selectors(manifests)
+    _check_callers(manifests)
+
+
+def _check_pod(manifest: Mapping[str, Any], pod: Mapping[str, Any]) -> None:
+    """The rules of Kubernetes' profile `restricted`, and that whatever is mounted is there."""
+    spec = pod["spec"]
+    security = spec["securityContext"]
+    claims = [claim["metadata"]["name"] for claim in manifest["spec"].get("volumeClaimTemplates", ())]
+    volumes = {volume["name"] for volume in spec["volumes"]} | set(claims)
+    containers = [*spec.get("initContainers", ()), *spec["containers"]]
+
+    assert security["runAsNonRoot"] is True
+    assert security["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert spec["automountServiceAccountToken"] is False
+    assert not {"hostNetwork", "hostPID", "hostIPC"} & spec.keys()
+    assert not any("hostPath" in volume for volume in spec["volumes"])
+    assert {mount["name"] for container in containers for mount in container["volumeMounts"]} == volumes
+    for container in containers:
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}
+        }  # fmt: skip
+        assert "memory" in container["resources"]["limits"]
+        assert not [word for word in container.get("args", ()) if word.startswith(("--dev", "--data-dir"))]
+
+
+def _check_selectors(manifests: Manifests) -> None:
+    """Services, budgets and policies select pods that the chart makes."""
+    labels = [pod["metadata"]["labels"].items() for each in manifests for pod in pods(each)]
+    for each in manifests:
+        spec = each["spec"]
+        selector = spec.get("podSelector") or spec.get("selector")
+        if selector is not None:
+            wanted = selector.get("matchLabels", selector).items()
+            assert any(wanted <= of_pod for of_pod in labels), each["metadata"]["name"]
+
+
+def _check_callers(manifests: Manifests) -> None:
+    """A policy lets in only pods of this release and of namespaces that are named."""
+    for each in manifests:
+        for rule in each["spec"].get("ingress", ()) if each["kind"] == "NetworkPolicy" else ():
+            assert rule["ports"]
+            assert rule["from"]
+            for peer in rule["from"]:
+                selectors = [selector["matchLabels"] for selector in peer.values()]
+                assert all(selectors)
+                assert "kubernetes.io/metadata.name" in selectors[0] or "app.kubernetes.io/instance" in selectors[0]
+
+
+@pytest.mark.proof
+@for_each("name", ["resources", "replicas", "serviceName"])
+def test_a_field_that_kubernetes_does_not_know_or_that_is_of_another_type_is_found(tmp_path, schemas, name):
+    (server,) = (each for each in render(tmp_path, {}) if each["kind"] == "StatefulSet")
+    spoiled = {**server, "spec": {**server["spec"], name: ["of another type"]}}
+    misspelled = {**server, "spec": {**server["spec"], f"{name}s": 1}}
+
+    for of in schemas:
+        assert of.problems(server) == []
+        assert of.problems(spoiled) != []
+        assert of.problems(misspelled) != []
+
+
+@pytest.mark.proof
+def test_nobody_reaches_the_server_before_somebody_is_named(tmp_path):
+    policies = {
+        each["metadata"]["name"]: each["spec"] for each in render(tmp_path, {}) if each["kind"] == "NetworkPolicy"
+    }
+
+    assert set(policies) == {"memory", "memory-migration"}
+    assert all("Ingress" in spec["policyTypes"] and "ingress" not in spec for spec in policies.values())
+
+
+@pytest.mark.proof
+def test_the_server_has_no_secret_of_the_administrator_and_the_gateway_no_key_of_the_server(tmp_path):
+    manifests = render(tmp_path, {**WITH_HTTP, "server": {"metricsSecret": "metrics"}})
+    texts = {each["kind"]: json.dumps(each) for each in manifests if list(pods(each))}
+    (gateway,) = (each for each in manifests if each["kind"] == "Deployment")
+    mounted = {volume["name"]: volume.get("secret") for volume in gateway["spec"]["template"]["spec"]["volumes"]}
+
+    assert "db-admin" in texts["Job"]
+    assert "db-admin" not in texts["StatefulSet"] + texts["Deployment"]
+    assert '"metrics"' not in texts["Job"] + texts["Deployment"]
+    assert '"db"' not in texts["Deployment"]
+    assert mounted["ca"] == {"secretName": "tls", "items": [{"key": "ca.crt", "path": "ca.crt"}]}
+    assert mounted["tls"] == {"secretName": "http-tls"}
+
+
+@pytest.mark.proof
+def test_the_image_is_named_by_its_digest_or_its_tag(tmp_path):
+    def images(**image: str) -> set[str]:
+        found = re.findall(r'"image": "([^"]+)"', json.dumps(render(tmp_path, {"image": image, **WITH_HTTP})))
+        assert len(found) == 5
+        return set(found)
+
+    version = yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"]
+    assert images(repository="memory/muniment") == {f"memory/muniment:{version}"}
+    assert images(repository="memory/muniment", tag="1.2", digest=DIGEST) == {f"memory/muniment@{DIGEST}"}
+
+
+@pytest.mark.proof
+def test_options_become_arguments(tmp_path):
+    manifests = render(tmp_path, COMBINATIONS["models and traces"])
+    (server,) = (each["spec"]["template"]["spec"] for each in manifests if each["kind"] == "StatefulSet")
+    arguments = server["containers"][0]["args"]
+
+    assert {"--max-in-flight=2000000", "--embedder-ceiling=internal", "--traces", "--workers=2"} <= set(arguments)
+    assert "--access-log" not in arguments
+    assert server["terminationGracePeriodSeconds"] == 70
+
+
+REFUSED: Mapping[str, tuple[Values, str]] = {
+    "an unknown value": ({"sever": {}}, "'sever' not allowed"),
+    "an unknown value below another": ({"server": {"replica": 2}}, "'replica' not allowed"),
+    "development": ({"server": {"options": {"dev": True}}}, "'dev' not allowed"),
+    "an option that would move the listener": (
+        {"server": {"options": {"listen": "0.0.0.0:1"}}},
+        "'listen' not allowed",
+    ),
+    "a password in the environment": ({"server": {"env": {"PGPASSWORD": "x"}}}, "PGPASSWORD"),
+    "a variable of our own": ({"server": {"env": {"MUNIMENT_DATA_DIR": "/tmp"}}}, "MUNIMENT_DATA_DIR"),
+    "no secret of the database": ({"database": {"secret": ""}}, "/database/secret"),
+    "no secret of the administrator": ({"migration": {"secret": ""}}, "/migration/secret"),
+    "no certificate": ({"server": {"tlsSecret": ""}}, "/server/tlsSecret"),
+    "no certificate of the gateway": ({"http": {"enabled": True}}, "/http/tlsSecret"),
+    "callers of all namespaces": ({"networkPolicy": {"clients": [{}]}}, "namespace"),
+    "callers of a pattern of namespaces": ({"networkPolicy": {"clients": [{"namespace": "*"}]}}, "/namespace"),
+    "callers without labels": ({"networkPolicy": {"clients": [{"namespace": "a", "podLabels": {}}]}}, "/podLabels"),
+    "half a digest": ({"image": {"digest": "sha256:12"}}, "/image/digest"),
+    "a template in a name": ({"database": {"secret": "a, key: b}\n"}}, "/database/secret"),
+    "a page of every origin": ({"http": {"origins": ["*"]}}, "/http/origins"),
+    "no replica": ({"server": {"replicas": 0}}, "/server/replicas"),
+    "a gateway without a certificate for the server": ({**WITH_HTTP, "server": {"clientCaSecret": "a"}}, "excludes"),
+}
+
+
+@pytest.mark.proof
+@for_each("name", REFUSED)
+def test_the_chart_refuses(tmp_path, name):
+    values, reason = REFUSED[name]
+
+    assert reason in refused(tmp_path, values)
+
+
+_OF_THE_CHART = {
+    "--data-dir", "--database-url", "--dev", "--help", "--http", "--listen", "--metrics", "--metrics-token-file", "--passfile",
+    "--servers", "--state-dir", "--tls-cert", "--tls-client-ca", "--tls-key", "-h",
+}  # fmt: skip
+"""The options of `muniment serve` that the chart sets itself, or never."""
+
+
+def test_the_chart_takes_the_other_options_of_the_server():
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    serve = COMMANDS["muniment serve"]
+    known = {name for option in serve.params if isinstance(option, click.Option) for name in option.opts}
+
+    options = schema["properties"]["server"]["properties"]["options"]["properties"]
+    assert {f"--{name}" for name in options} == known - _OF_THE_CHART
+
+
+def test_the_page_makes_a_password_for_each_serving_role():
+    (names,) = re.findall(r"^for role in (.*); do$", (CHART / "README.md").read_text(), re.MULTILINE)
+
+    assert {f"muniment_{name}" for name in names.split()} == set(roles.SERVING)
+
+
+def test_the_values_on_the_page_are_those_of_the_chart(tmp_path):
+    (values,) = re.findall(r"^```yaml\n(.*?)^```$", (CHART / "README.md").read_text(), re.DOTALL | re.MULTILINE)
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    defaults = yaml.safe_load((CHART / "values.yaml").read_text())
+    given = yaml.safe_load(values.replace("sha256:…", DIGEST))
+
+    assert list(Draft7Validator(schema).iter_errors(merged(defaults, given))) == []
+
+
+def test_the_chart_is_of_this_version():
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    version = re.search(r'^version = "(.*)"$', (DEPLOY.parents[1] / "pyproject.toml").read_text(), re.MULTILINE)
+
+    assert version is not None
+    assert (chart["version"], chart["appVersion"]) == (version[1], version[1])
+
+
+def test_every_value_that_has_a_default_is_in_the_schema_and_the_other_way_round():
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    free = {"options", "resources", "env"}
+
+    def compare(given: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+        assert set(given) == set(known["properties"]) - {"global"}
+        for key in given.keys() - free:
+            if "properties" in known["properties"][key]:
+                compare(given[key], known["properties"][key])
+
+    compare(values, schema)
