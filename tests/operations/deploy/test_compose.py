@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import copy
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -50,8 +52,8 @@ def deployment(machine: Host) -> Iterator[Deployment]:
     make_certificate(
         folder, "server", "-CA", "ca.pem", "-CAkey", "ca.key", "-addext", "subjectAltName=DNS:localhost,DNS:server"
     )
-    port = str(free_port())
-    machine = replace(machine, environment={**machine.environment, "PORT": port})
+    port, http_port = str(free_port()), str(free_port())
+    machine = replace(machine, environment={**machine.environment, "PORT": port, "HTTP_PORT": http_port})
     output = machine.shell(block("start"), folder)
     made = Deployment(machine, folder, f"localhost:{port}", re.findall(r"mun_h_\S+", output)[-1])
     wait_until(lambda: made.answers("readiness"), machine.logs("muniment_server_1"), 120)
@@ -75,7 +77,7 @@ def test_what_was_stored_is_there_after_an_upgrade(deployment):
     assert deployment.shell("podman exec muniment_server_1 ls /var/lib/muniment/state") == state != ""
 
 
-@pytest.mark.parametrize("service", ["server", "postgres", "prometheus"])
+@pytest.mark.parametrize("service", ["server", "http", "postgres", "prometheus"])
 def test_a_container_has_no_rights(deployment, service):
     container = f"muniment_{service}_1"
     status = deployment.shell(f"podman exec {container} cat /proc/1/status")
@@ -93,9 +95,18 @@ def test_the_server_cannot_read_what_is_the_operator_s(deployment):
     assert set(seen.split()) == {"server.pem", "server.key", "ca.pem", "metrics-token"}
 
 
-@pytest.mark.parametrize("service", ["server", "postgres", "prometheus"])
+@pytest.mark.parametrize("service", ["server", "http", "postgres", "prometheus"])
 def test_the_health_check_of_the_image_passes(deployment, service):
     deployment.shell(f"podman healthcheck run muniment_{service}_1")
+
+
+def test_the_gateway_answers_by_https(deployment):
+    trusted = ssl.create_default_context(cafile=deployment.folder / "ca.pem")
+    url = f"https://localhost:{deployment.host.environment['HTTP_PORT']}/muniment.v1.AgentService/ListAgents"
+    headers = {"authorization": f"Bearer {deployment.key}", "content-type": "application/json"}
+
+    with urlopen(Request(url, b"{}", headers), timeout=60, context=trusted) as answer:
+        assert answer.status == 200
 
 
 def test_prometheus_reads_the_metrics_of_the_server(deployment):
