@@ -195,7 +195,7 @@ def test_a_field_that_kubernetes_does_not_know_or_that_is_of_another_type_is_fou
 
 
 @pytest.mark.proof
-def test_nobody_reaches_the_server_before_somebody_is_named(tmp_path):
+def test_no_pod_reaches_the_server_before_one_is_named(tmp_path):
     policies = {
         each["metadata"]["name"]: each["spec"] for each in render(tmp_path, {}) if each["kind"] == "NetworkPolicy"
     }
@@ -276,8 +276,8 @@ def test_the_chart_refuses(tmp_path, name):
 
 
 _OF_THE_CHART = {
-    "--data-dir", "--database-url", "--dev", "--help", "--http", "--listen", "--metrics", "--metrics-token-file", "--passfile",
-    "--servers", "--state-dir", "--tls-cert", "--tls-client-ca", "--tls-key", "-h",
+    "--data-dir", "--database-url", "--dev", "--help", "--http", "--listen", "--metrics", "--metrics-token-file",
+    "--passfile", "--servers", "--state-dir", "--tls-cert", "--tls-client-ca", "--tls-key", "-h",
 }  # fmt: skip
 """The options of `muniment serve` that the chart sets itself, or never."""
 

@@ -69,7 +69,7 @@ def started(plain: Host) -> Iterator[Host]:
     """The container of the README's quickstart, at another port."""
     address = f"127.0.0.1:{free_port()}"
     (command,) = re.findall(r"^docker (run (?:.*\\\n)*.*)$", _quickstart(), re.MULTILINE)
-    plain.shell(f"podman {command.replace('127.0.0.1:50051', address)}")
+    plain.shell(f"podman {command.replace('127.0.0.1:50051', address).replace(':8080', f':{free_port()}')}")
     plain.wait_for("muniment", f"serves on {address}")
     yield plain
     plain.run("podman", "rm", "--force", "--time=20", "muniment")
