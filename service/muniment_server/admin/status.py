@@ -110,6 +110,7 @@ def status_of(samples: Samples) -> dict[str, Any]:
         "database_down_since": _moment(samples, "muniment_database_down_since_timestamp_seconds"),
         "disk_full": any(_values(samples, "muniment_disk_full")),
         "disk_free_bytes": _by(samples, "muniment_disk_free_bytes", "").get(""),
+        "embeddings_waiting": _by(samples, "muniment_embedding_queue", "").get(""),
         "remote_embedder": _label(samples, "muniment_remote_embedder", "address"),
         "remote_embedder_ceiling": _label(samples, "muniment_remote_embedder", "ceiling"),
         "reranker": _label(samples, "muniment_reranker", "address"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
@@ -15,9 +16,12 @@ import psycopg
 
 from muniment_server.domain.ids import AgentNumber, TenantNumber
 from muniment_server.postgres import queries
+from muniment_server.postgres.driver_errors import location_of
 from muniment_server.postgres.rows import row_of
-from muniment_server.search.embeddings import EMBEDDER, Vector, signs
+from muniment_server.search.embeddings import DIMENSIONS, EMBEDDER, Vector, signs
+from muniment_server.telemetry import embedder_metrics as metrics
 
+_LOG = logging.getLogger("muniment.embedder")
 _QUERIES = queries.load(__package__, "queue.sql")
 BATCH_CHUNKS = 16
 """The most chunks in one batch. A batch takes up to half a second, for which lower levels wait."""
@@ -26,6 +30,8 @@ CHUNKS_AT_ONCE = 1000
 
 ChunkEmbedder: TypeAlias = Callable[[str], Vector]
 """Embeds a text."""
+_SIMILAR_TO_NOTHING: Vector = (0,) * DIMENSIONS
+"""Stored for a chunk for which the model fails twice: it is found by its words alone. Those behind it do not wait."""
 Position: TypeAlias = tuple[TenantNumber, AgentNumber]
 """The agent served last. Those after it are served next."""
 START: Position = (TenantNumber(0), AgentNumber(0))
@@ -132,7 +138,7 @@ def embed_batch(
     chunks = _waiting(connection, position, BATCH_CHUNKS)
     if not chunks:
         return None
-    made = [_embedded(chunk, embed(chunk.text)) for chunk in chunks]
+    made = [_embedded(chunk, _vector(embed, chunk.text)) for chunk in chunks]
     stored = 0
     for of_agent, parameters in _by_agent(made):
         if before_storing is not None:
@@ -237,6 +243,19 @@ def _waiting(
     parameters = {"most": most, "tenant": tenant, "agent": agent, "model": model, "is_missing": is_missing}
     found: Sequence[QueuedChunk] = cursor.execute(_QUERIES["waiting_chunks"], parameters).fetchall()
     return found
+
+
+def _vector(embed: ChunkEmbedder, text: str) -> Vector:
+    try:
+        return embed(text)
+    except Exception:  # noqa: BLE001 - it is tried again
+        pass
+    try:
+        return embed(text)
+    except Exception as error:  # noqa: BLE001 - whatever fails with this chunk, the others continue
+        metrics.EMBEDDING_FAILURES.inc()
+        _LOG.error("a chunk is found by words alone: the model failed twice\n%s", location_of(error))
+        return _SIMILAR_TO_NOTHING
 
 
 def _embedded(chunk: QueuedChunk, vector: Vector) -> dict[str, object]:

@@ -12,6 +12,11 @@ EMBEDDING_SINCE = gauge(
     "When the queue was last seen empty; now if it is empty.",
     "level",
 )
+EMBEDDING_FAILURES = Counter(
+    "muniment_embedding_failures",
+    "Chunks for which the built-in model failed twice, which are found by words alone.",
+    registry=REGISTRY,
+)
 _SENT = ("address", "level", "what")
 """What: a query, a chunk, or the constant sentences that are sent first, which count as PUBLIC."""
 REMOTE_TEXTS = Counter(

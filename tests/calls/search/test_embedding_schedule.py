@@ -16,6 +16,7 @@ from muniment_server.postgres.placement import Databases, Placement
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.process.stop_signal import StopSignal
+from muniment_server.telemetry import embedder_metrics as metrics
 from muniment_server.telemetry.repeats import Repeats, log_and_count, sum_up
 from tests.support.answers import INTERNAL, LEVELS, PUBLIC
 from tests.support.databases import Database
@@ -53,6 +54,29 @@ def test_a_failed_statement_pauses_its_own_level_alone(service, database, embed,
         embed()
 
     assert [level.name for level in LEVELS if not embedded(database, level)] == ["INTERNAL"]
+
+
+def test_a_chunk_for_which_the_model_fails_twice_does_not_hold_up_the_others(service, database, caplog):
+    """Nothing of its text is logged."""
+    session, tried = service.session(PUBLIC), []
+    for key, content in {"fails": "secret", "fails once": "twice lucky", "whale": "a blue whale"}.items():
+        session.save_memory(key=key, content=content)
+
+    def embed(text):
+        tried.append(text)
+        if "secret" in text or ("lucky" in text and tried.count(text) == 1):
+            raise RuntimeError(f"cannot embed {text}")
+        return quick(text)
+
+    before = metrics.EMBEDDING_FAILURES._value.get()
+    with closing(RoleDatabase(database.conninfo, pool_sizes=SINGLE)) as roles:
+        embed_queued_chunks(EmbeddingSchedule(Databases.of_one(roles), embed), Disk(None), StopSignal())
+
+    assert embedded(database) == ["fails", "fails once", "whale"]
+    assert metrics.EMBEDDING_FAILURES._value.get() - before == 1
+    assert len(caplog.messages) == 1
+    assert "secret" not in caplog.text
+    assert len(tried) == 5
 
 
 @pytest.mark.parametrize("behind", [("acme", "bob"), ("other", "alice")])

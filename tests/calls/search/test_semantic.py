@@ -14,6 +14,7 @@ from muniment_server.admin.connection import connect_operator
 from muniment_server.admin.inspection import waiting_chunks
 from muniment_server.domain.classification import Classification
 from muniment_server.embedder import main as embedder
+from muniment_server.embedder import queue as embedding_queue
 from muniment_server.embedder.e5.model import Model
 from muniment_server.embedder.main import EmbeddingSchedule, embed_queued_chunks
 from muniment_server.embedder.queue import START, embed_batch
@@ -617,27 +618,26 @@ def test_what_is_found_by_its_embedding_does_not_end_the_search_by_words(service
 
 
 @pytest.mark.parametrize(("failing", "other"), [(PUBLIC, INTERNAL), (INTERNAL, PUBLIC)])
-def test_other_levels_continue_after_an_unexpected_error(service, at, caplog, failing, other):
+def test_other_levels_continue_after_an_unexpected_error(service, at, caplog, monkeypatch, failing, other):
     """At once. It is logged without what it says: that may quote a text."""
-    asked = []
+    made = embedding_queue._embedded
 
-    def vector(text):
-        asked.append(text)
-        if "secret" in text:
-            raise psycopg.DataError(text)
-        return quick(text)
+    def failing_for_one(chunk, vector):
+        if "secret" in chunk.text:
+            raise psycopg.DataError(chunk.text)
+        return made(chunk, vector)
 
     def embedded(level):
         return rows(service.database, f"SELECT embedder FROM {level.role}.meaning")
 
+    monkeypatch.setattr(embedding_queue, "_embedded", failing_for_one)
     with closing(RoleDatabase(service.database.conninfo, pool_sizes=SINGLE)) as database:
-        turns = EmbeddingSchedule(Databases.of_one(database), vector)
+        turns = EmbeddingSchedule(Databases.of_one(database), quick)
         save(at(failing), waits="my secret")
         embed_queued_chunks(turns, Disk(None), StopSignal())
         save(at(other), dog="dog")
         embed_queued_chunks(turns, Disk(None), StopSignal())
 
-    assert asked == ["waits: my secret", "dog: dog"]
     assert (embedded(failing), embedded(other)) == ([(None,)], [(1,)])
     assert "DataError" in caplog.text
     assert "embed_batch" in caplog.text

@@ -115,6 +115,14 @@ def test_a_server_that_is_away_is_named_in_words_too(sample, field):
     assert in_words(status_of(samples_of(metrics)))[field] == "a 1, b 0"
 
 
+@pytest.mark.parametrize("waiting", [0, 5])
+def test_embeddings_that_wait_are_counted_where_there_is_an_embedder(waiting):
+    queue = f'muniment_embedding_queue{{level="PUBLIC"}} 0\nmuniment_embedding_queue{{level="INTERNAL"}} {waiting}\n'
+
+    assert status_of(samples_of("muniment_database_up 1\n" + queue))["embeddings_waiting"] == waiting
+    assert "embeddings_waiting" not in status_of(samples_of("muniment_database_up 1\n"))
+
+
 def test_a_database_that_hangs_is_reported_at_once(served):
     """No reader waits for it, and it is known since when."""
     database = [served.postgres, *children_of(served.postgres)]
