@@ -1,14 +1,18 @@
 #!/usr/bin/python3
 """Ask a server for its health: `muniment-health [liveness|readiness]`. Exits with 0 if the answer is SERVING.
 
+`muniment-health http` asks the gateway at port 8080 of this container, by HTTPS.
+
 The server is the one that MUNIMENT_ADDRESS, MUNIMENT_TLS_CA, MUNIMENT_TLS_CERT and MUNIMENT_TLS_KEY name.
 """
 
 from __future__ import annotations
 
 import os
+import ssl
 import sys
 from typing import Any
+from urllib.request import urlopen
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -27,9 +31,21 @@ def open_channel() -> grpc.Channel:
     return grpc.secure_channel(address, muniment.TLS(ca=ca, certificate=certificate, key=key).credentials())
 
 
+def ask_gateway() -> None:
+    """Exit with 0 if the gateway answers."""
+    trusted = ssl.create_default_context(cafile=os.environ.get("MUNIMENT_TLS_CA"))
+    try:
+        urlopen("https://localhost:8080/openapi.json", timeout=_SECONDS, context=trusted).close()
+    except OSError as error:
+        sys.exit(f"http: {error}")
+
+
 def main() -> None:
     """Exit with the answer."""
     name = sys.argv[1] if len(sys.argv) > 1 else "liveness"
+    if name == "http":
+        ask_gateway()
+        return
     with open_channel() as channel:
         stub: Any = health_pb2_grpc.HealthStub(channel)  # the stubs of its types know no methods
         try:

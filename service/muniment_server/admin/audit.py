@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
@@ -19,7 +21,9 @@ from muniment.cli.output import Output, Row, print_note, with_output
 from muniment.cli.parameters import DURATION, TEXT
 from muniment.v1 import audit_pb2
 from muniment_server.admin.connection import Operator
-from muniment_server.admin.database import with_operator
+from muniment_server.admin.database import LEVEL, with_operator
+from muniment_server.admin.export_checking import Export
+from muniment_server.admin.exporting import FORMATS, as_syslog, new_records, require_known, save_cursor
 from muniment_server.admin.host_keys import list_host_keys
 from muniment_server.admin.purge import end_of
 from muniment_server.admin.sealing import Checkpoint, RemovedEvents, Verification, Verified, remove_events
@@ -32,7 +36,7 @@ from muniment_server.domain.principals import HostIdentity
 from muniment_server.items.paging import NEWEST
 from muniment_server.monitor.audit_scope import AuditScope
 from muniment_server.postgres import roles
-from muniment_server.process.input_files import LOG_BYTES, read_file
+from muniment_server.process.input_files import LOG_BYTES, open_file, read_file
 
 _COLUMNS = (
     "time", "classification", "method", "outcome", "agent_id", "session_id", "kind", "result_count", "reason",
@@ -40,6 +44,16 @@ _COLUMNS = (
 )  # fmt: skip
 _SHORT = ("time", "level", "method", "outcome", "agent", "caller")
 _CHECKPOINT = ("tenant", "classification", "seal_number", "event_count", "head_hash")
+_CHECKPOINTS = click.option(
+    "--checkpoint",
+    "files",
+    multiple=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Checkpoints of this tenant, a line of JSON each, to compare with. Repeatable.",
+)
+_CHECKED = ("classification", "first", "last", "events", "removed", "unsealed", "problems")
+_POLL_SECONDS = 5.0
 _VERIFIED = ("classification", "seals", "events", "removed", "unsealed", "problems")
 
 
@@ -121,14 +135,7 @@ def checkpoint(operator: Operator, output: Output, tenant: str) -> None:
 
 @audit.command()
 @click.option("--tenant", required=True, type=TEXT, help="The tenant whose log to verify.")
-@click.option(
-    "--checkpoint",
-    "files",
-    multiple=True,
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Checkpoints of this tenant, a line of JSON each, to compare with. Repeatable.",
-)
+@_CHECKPOINTS
 @with_output
 @with_operator
 def verify(operator: Operator, output: Output, tenant: str, files: tuple[Path, ...]) -> None:
@@ -145,8 +152,7 @@ def verify(operator: Operator, output: Output, tenant: str, files: tuple[Path, .
       muniment audit verify --tenant acme
       muniment audit verify --tenant acme --checkpoint checkpoints.jsonl
     """
-    lines = (line for file in files for line in read_file(file, LOG_BYTES).decode().splitlines() if line.strip())
-    given = [each for line in lines if (each := checkpoint_of(line, tenant)) is not None]
+    given = _checkpoints(files, tenant)
     if files and not given:
         raise Failure(
             f"no file has a checkpoint of {tenant}: nothing was compared", "give other files, or no --checkpoint"
@@ -167,6 +173,88 @@ def verify(operator: Operator, output: Output, tenant: str, files: tuple[Path, .
         f"checkpoints compared: {len(kept)}" if kept else "no checkpoint was given, so a rewritten log is not found"
     )
     print_note(f"The audit log is as it was sealed; {compared}.")
+
+
+@audit.command()
+@click.option("--tenant", required=True, type=TEXT, help="The tenant whose log to export.")
+@click.option("--ceiling", required=True, type=LEVEL, help="Export nothing above this level.")
+@click.option(
+    "--format", "form", type=click.Choice([*FORMATS]), default="jsonl", show_default=True, help="How events look."
+)
+@click.option("--syslog", is_flag=True, help="Put each into a line of RFC 5424.")
+@click.option("--follow", is_flag=True, help="Go on with what is sealed later, until it is ended.")
+@click.option(
+    "--cursor",
+    "file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Begin after the seals in this file, and keep it up to date.",
+)
+@with_operator
+def export(
+    operator: Operator, tenant: str, ceiling: Classification, form: str, syslog: bool, follow: bool, file: Path | None
+) -> None:
+    """Write the sealed events, each batch followed by its seal.
+
+    Each is a line on standard output. After an interruption, an export with the same --cursor goes on; its last batch
+    may come twice. Whoever has received it proves with `muniment audit check-export` that nothing is missing.
+
+    \b
+    Examples:
+      muniment audit export --tenant acme --ceiling restricted > audit.jsonl
+      muniment audit export --tenant acme --ceiling internal --format ocsf --follow --cursor sent.jsonl >> audit.jsonl
+    """
+    cursor = {each.classification: each for each in _checkpoints([file] if file and file.exists() else [], tenant)}
+    require_known(operator, tenant, cursor)
+    while True:
+        for records in new_records(operator, tenant, ceiling, cursor):
+            lines = ((record, FORMATS[form](record)) for record in records)
+            sys.stdout.writelines(f"{as_syslog(record, line) if syslog else line}\n" for record, line in lines)
+            sys.stdout.flush()
+            if file is not None:
+                save_cursor(file, tenant, cursor)
+        if not follow:
+            return
+        time.sleep(_POLL_SECONDS)
+
+
+@audit.command("check-export")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--tenant", required=True, type=TEXT, help="The tenant whose log was exported.")
+@_CHECKPOINTS
+@with_output
+def check_export(output: Output, file: Path, tenant: str, files: tuple[Path, ...]) -> None:
+    """Check that an export is whole, by its seals.
+
+    Needs no database. Takes what `muniment audit export` wrote, in each of its forms; lines may be repeated, and in any
+    order. Without a checkpoint, nothing says what came after the last seal. Exits with 1 if there is a problem.
+
+    Columns in a pipe: classification, first, last, events, removed, unsealed, problems.
+
+    \b
+    Examples:
+      muniment audit check-export audit.jsonl --tenant acme --checkpoint checkpoints.jsonl
+    """
+    received = Export(tenant)
+    with open_file(file) as opened:
+        received.read(line.decode() for line in opened if line.strip())
+    found = list(received.check(_checkpoints(files, tenant)))
+    output.rows(({**asdict(one), "problems": len(one.problems)} for one in found), _CHECKED)
+    for one in found:
+        if one.first > 1:
+            print_note(f"! {one.classification.name}: begins with seal {one.first}; what came before is elsewhere")
+        if one.removed:
+            print_note(
+                f"! {one.classification.name}: a sealed event says that those of {one.removed} seals were removed"
+            )
+        for problem in one.problems:
+            print_note(f"✗ {one.classification.name}: {problem}")
+    if not found or any(one.problems for one in found):
+        raise Failure(
+            "the export is not what was sealed" if found else f"the file has nothing of {tenant}",
+            "compare it with another export of the same log",
+        )
+    print_note("The export is whole, from the first to the last seal of each level.")
 
 
 @audit.command()
@@ -193,6 +281,11 @@ def purge(operator: Operator, output: Output, tenant: str, older_than: timedelta
     output.rows(map(asdict, remove_audit_events(operator, tenant, before=before)), ("classification", "events"))
 
 
+def _checkpoints(files: Sequence[Path], tenant: str) -> list[Checkpoint]:
+    lines = (line for file in files for line in read_file(file, LOG_BYTES).decode().splitlines() if line.strip())
+    return [each for line in lines if (each := checkpoint_of(line, tenant)) is not None]
+
+
 def checkpoint_of(line: str, tenant: str) -> Checkpoint | None:
     """A checkpoint as this command prints it, or as protobuf's JSON has that of GetAuditCheckpoint.
 
@@ -204,6 +297,7 @@ def checkpoint_of(line: str, tenant: str) -> Checkpoint | None:
             given["classification"] = Classification[given["classification"]].value
         message = ParseDict(given, audit_pb2.AuditCheckpoint(), ignore_unknown_fields=True)
         level = Classification(message.classification)
+        bytes.fromhex(message.head_hash)
     except (ValueError, TypeError, ParseError):
         raise Failure(
             "a line is not a checkpoint", "give what `muniment audit checkpoint --tenant NAME --json` printed"

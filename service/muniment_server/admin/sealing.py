@@ -26,7 +26,7 @@ _LATE = timedelta(days=1)
 """Servers need less to scan a whole log again, which they do every ten minutes."""
 _AHEAD = timedelta(minutes=1)
 """How far the time of an event may be after that of its seal without a note: clocks are set back."""
-_REMOVAL = re.compile(r"seals of ([A-Z]+) up to ([0-9]{1,15}), hash ([0-9a-f]{64}), by .*", re.DOTALL)
+REMOVAL = re.compile(r"seals of ([A-Z]+) up to ([0-9]{1,15}), hash ([0-9a-f]{64}), by .*", re.DOTALL)
 _SEALED_LATE = (
     "events that were sealed more than a day after their time: {} (no server ran, a backup was restored, or they were "
     "added later)"
@@ -75,7 +75,9 @@ class Verified:
 
 
 @dataclass(frozen=True, slots=True)
-class _SealedEvent(SealableEvent):
+class SealedEvent(SealableEvent):
+    """An event, and the number of its seal."""
+
     number: int
 
 
@@ -122,6 +124,21 @@ class _Batch:
     events: int
 
 
+def next_seals(
+    operator: Operator, tenant: TenantNumber, level: Classification, after: int
+) -> list[tuple[Seal, list[SealedEvent]]]:
+    """The next 20 seals of a chain after the one with the number *after*, each with those of its events that exist."""
+    key = {"tenant": tenant, "level": level}
+    seals = operator.rows("list_seals", Seal, after=after, **key)
+    events = defaultdict[int, list[SealedEvent]](list)
+    if seals:
+        for event in operator.rows(
+            "list_sealed_events", SealedEvent, first=seals[0].number, last=seals[-1].number, **key
+        ):
+            events[event.number].append(event)
+    return [(seal, events[seal.number]) for seal in seals]
+
+
 def remove_events(
     operator: Operator, tenant: TenantNumber, level: Classification, *, before: datetime
 ) -> RemovedEvents:
@@ -158,6 +175,7 @@ class Verification:
         checkpoints: Sequence[Checkpoint],
     ) -> None:
         self._operator = operator
+        self._tenant = tenant
         self._key = {"tenant": tenant, "level": level}
         self._checkpoints = checkpoints
         self._found = Verified(level)
@@ -185,16 +203,13 @@ class Verification:
         )
         return self._found
 
-    def _seals(self) -> Iterator[tuple[Seal, list[_SealedEvent]]]:
+    def _seals(self) -> Iterator[tuple[Seal, list[SealedEvent]]]:
         after = 0
-        while seals := self._rows("list_seals", Seal, after=after):
-            after = seals[-1].number
-            events = defaultdict[int, list[_SealedEvent]](list)
-            for event in self._rows("list_sealed_events", _SealedEvent, first=seals[0].number, last=after):
-                events[event.number].append(event)
-            yield from ((seal, events[seal.number]) for seal in seals)
+        while seals := next_seals(self._operator, self._tenant, self._found.classification, after):
+            after = seals[-1][0].number
+            yield from seals
 
-    def _verify_seal(self, seal: Seal, events: list[_SealedEvent], *, removable: bool) -> None:
+    def _verify_seal(self, seal: Seal, events: list[SealedEvent], *, removable: bool) -> None:
         previous, self._last = self._last, seal
         self._first = self._first or seal
         self._found.seals += 1
@@ -214,7 +229,7 @@ class Verification:
         elif hash_of_events(events) != seal.events_hash:
             self._problem(f"events under seal {seal.number} of {seal.time:%F %T}Z were changed")
 
-    def _count_odd_times(self, first: Seal, seal: Seal, events: Sequence[_SealedEvent]) -> None:
+    def _count_odd_times(self, first: Seal, seal: Seal, events: Sequence[SealedEvent]) -> None:
         """Count the events whose time does not fit their seal, or the *first* one. Each counts once."""
         for event in events:
             if seal.time - max(event.time, first.time) > _LATE:
@@ -282,7 +297,7 @@ class Verification:
             )
 
     def _removals(self) -> list[_Removal]:
-        found = ((row.time, _REMOVAL.fullmatch(row.reason or "")) for row in self._rows("list_removals", _Reason))
+        found = ((row.time, REMOVAL.fullmatch(row.reason or "")) for row in self._rows("list_removals", _Reason))
         level = self._found.classification.name
         return [_Removal(time, int(match[2]), match[3]) for time, match in found if match and match[1] == level]
 

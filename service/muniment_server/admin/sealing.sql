@@ -165,3 +165,9 @@ removed AS (
  RETURNING removed.event_id
 )
 SELECT (SELECT max(covered.number) FROM covered) AS last, (SELECT count(*) FROM removed) AS events;
+
+-- name: name_agents
+-- What hosts call agents. Erased ones have no name.
+SELECT agent.agent, agent.agent_id
+  FROM vault.agent
+ WHERE agent.agent = ANY (%(numbers)s::bigint[]);

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
 
@@ -14,9 +11,6 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 
-from tests.operations.deploy.containers import ROOT
-
-_LOCK = ROOT / "tests" / "operations" / "tools" / "requirements.lock"
 OLDEST, NEWEST = "1.25", "1.37"
 
 
@@ -38,15 +32,6 @@ class Schemas:
 
     def _read(self, name: str) -> Any:
         return json.loads(self._wheel.read(f"{self._folder}/{name}"))
-
-
-def read_wheel(folder: Path) -> ZipFile:
-    """The wheel, which is downloaded into *folder* if it is not there."""
-    if not list(folder.glob("*.whl")):
-        options = ("--disable-pip-version-check", "download", "--quiet", "--no-deps", "--require-hashes")
-        subprocess.run([sys.executable, "-m", "pip", *options, "--dest", folder, "-r", _LOCK], check=True)
-    (wheel,) = folder.glob("*.whl")
-    return ZipFile(wheel)
 
 
 def pods(manifest: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

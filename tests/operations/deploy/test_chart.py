@@ -18,8 +18,9 @@ from jsonschema import Draft7Validator  # type: ignore[import-untyped]
 
 from muniment_server.postgres import roles
 from tests.operations.deploy.containers import DEPLOY
-from tests.operations.deploy.kubernetes import NEWEST, OLDEST, Schemas, pods, read_wheel
+from tests.operations.deploy.kubernetes import NEWEST, OLDEST, Schemas, pods
 from tests.operations.tools.programs import HELM, run_tool
+from tests.operations.tools.wheels import read_wheel
 from tests.support.each import for_each
 from tests.support.options import COMMANDS
 
@@ -115,7 +116,7 @@ def refused(folder: Path, values: Values) -> str:
 
 @pytest.fixture(scope="module")
 def schemas(request: pytest.FixtureRequest) -> list[Schemas]:
-    wheel = read_wheel(request.config.cache.mkdir("kubernetes"))
+    wheel = read_wheel(request.config.cache.mkdir("wheels"), "kubernetes_validate")
     return [Schemas(wheel, version) for version in (OLDEST, NEWEST)]
 
 
