@@ -79,7 +79,7 @@ def audit() -> None:
 def list_(
     operator: Operator, output: Output, tenant: str, agent: str | None, session: UUID | None, limit: int, wide: bool
 ) -> None:
-    """List the audit log of a tenant, at every level, newest first.
+    """List a tenant's audit log, at every level, newest first.
 
     At a terminal, an event is one line. Its caller is a host key, by name or by the beginning of its id; a session, by
     the beginning of its id; or an operator. A pipe gets all columns, as --wide shows them.
@@ -194,7 +194,7 @@ def verify(operator: Operator, output: Output, tenant: str, files: tuple[Path, .
 def export(
     operator: Operator, tenant: str, ceiling: Classification, form: str, syslog: bool, follow: bool, file: Path | None
 ) -> None:
-    """Write the sealed events, each batch followed by its seal.
+    """Write the sealed events, and the seal of each batch.
 
     Each is a line on standard output. After an interruption, an export with the same --cursor goes on; its last batch
     may come twice. Whoever has received it proves with `muniment audit check-export` that nothing is missing.
