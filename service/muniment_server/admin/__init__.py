@@ -21,6 +21,7 @@ COMMANDS = Section(
             "muniment_server.admin.backup:write_journal", "Write what must stay erased and revoked after a restore."
         ),
         "host-key": Lazy("muniment_server.admin.host_key:host_key", "Create, list and revoke host keys."),
+        "identity": Lazy("muniment_server.admin.identity:identity", "Name hosts that other issuers vouch for."),
         "tenant": Lazy("muniment_server.admin.tenant:tenant", "Limit a tenant, freeze it, or close its sessions."),
         "history": Lazy("muniment_server.admin.history:history", "Show every version of one item."),
         "audit": Lazy("muniment_server.admin.audit:audit", "Read, verify and shorten the audit log."),

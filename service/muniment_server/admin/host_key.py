@@ -37,10 +37,10 @@ _COLUMNS = (
     "host_key_id", "tenant", "ceiling", "only_service", "create_time", "expire_time", "freeze_time", "revoke_time",
     "name",
 )  # fmt: skip
-_SERVICES = {"agents": "AgentService", "sessions": "SessionService", "audit": "AuditService"}
+SERVICES = {"agents": "AgentService", "sessions": "SessionService", "audit": "AuditService"}
 
 
-class _NameType(click.ParamType[str]):
+class NameType(click.ParamType[str]):
     """A name that fits a column of a table: 1 to 64 printable characters."""
 
     name = "name"
@@ -50,6 +50,14 @@ class _NameType(click.ParamType[str]):
         if not (text.isprintable() and 1 <= len(text.strip()) == len(text) <= 64):
             self.fail("is not a name: give 1 to 64 printable characters, with no space at the ends", param, ctx)
         return text
+
+
+close_option = click.option(
+    "--close-sessions/--keep-sessions",
+    "close",
+    default=None,
+    help="Close the sessions that were opened by it, or leave them open. By default, a terminal is asked.",
+)
 
 
 @click.group(cls=Group)
@@ -73,12 +81,12 @@ def host_key() -> None:
 )
 @click.option("--ceiling", required=True, type=LEVEL, help="The highest level it may open or raise a session to.")
 @click.option(
-    "--name", type=_NameType(), help="What the key is for, such as chatbot. Lists of keys and of events show it."
+    "--name", type=NameType(), help="What the key is for, such as chatbot. Lists of keys and of events show it."
 )
 @click.option(
     "--expires-in", "lifetime", type=DURATION, help="How long it is valid, such as 90d. The default is forever."
 )
-@click.option("--only", type=click.Choice(list(_SERVICES)), help="The one thing it is for. The default is everything.")
+@click.option("--only", type=click.Choice(list(SERVICES)), help="The one thing it is for. The default is everything.")
 @click.option("--quiet", is_flag=True, help="Print only the key.")
 @with_database(servers=True)
 @server_option
@@ -105,10 +113,10 @@ def create(
       muniment host-key create --tenant acme --ceiling internal --servers servers.toml --server b
       export MUNIMENT_HOST_KEY=$(muniment host-key create --tenant acme --ceiling restricted --quiet)
     """
-    only_service = _SERVICES[only] if only is not None else None
+    only_service = SERVICES[only] if only is not None else None
     created, confirmed = None, True
     chosen = chosen_database(config, server)
-    taken = _taken_elsewhere(config, server, tenant)
+    taken = taken_elsewhere(config, server, tenant)
     try:
         with operator_of(chosen) as operator:
             created = create_host_key(
@@ -126,7 +134,7 @@ def create(
     assert created is not None  # the block has ended
     host_key_id, key = created
     if server is not None:
-        _print_line_for_file(config, server, key)
+        print_line_for_file(config, server, key)
     if quiet:
         click.echo(key)
     else:
@@ -147,7 +155,7 @@ def create(
         )
 
 
-def _taken_elsewhere(config: DatabaseConfig, server: str | None, tenant: str) -> frozenset[TenantNumber]:
+def taken_elsewhere(config: DatabaseConfig, server: str | None, tenant: str) -> frozenset[TenantNumber]:
     """The numbers of the tenants of other servers.
 
     One of them may have been given by this server before it was restored from an older backup. Raises Failure if
@@ -163,7 +171,7 @@ def _taken_elsewhere(config: DatabaseConfig, server: str | None, tenant: str) ->
     return taken
 
 
-def _print_line_for_file(config: DatabaseConfig, server: str, key: str) -> None:
+def print_line_for_file(config: DatabaseConfig, server: str, key: str) -> None:
     """Say what the file of servers needs, if calls with *key* would not go to *server*."""
     token = tokens.parse(key)
     if config.servers_file is None or token is None:
@@ -183,17 +191,14 @@ def list_(operator: Operator, output: Output) -> None:
       muniment host-key list
       muniment host-key list --json
     """
-    output.rows(map(asdict, list_host_keys(operator)), _COLUMNS)
+    output.rows(
+        ({name: asdict(key)[name] for name in _COLUMNS} for key in list_host_keys(operator) if not key.issuer), _COLUMNS
+    )
 
 
 @host_key.command
 @click.argument("host_key_id", metavar="ID", type=click.UUID)
-@click.option(
-    "--close-sessions/--keep-sessions",
-    "close",
-    default=None,
-    help="Close the sessions that the key opened, or leave them open. By default, a terminal is asked.",
-)
+@close_option
 @with_operator
 def revoke(operator: Operator, host_key_id: UUID, close: bool | None) -> None:
     """Revoke a key. Its next call fails, and so does that of a session that it opened, if you close these.
@@ -206,6 +211,11 @@ def revoke(operator: Operator, host_key_id: UUID, close: bool | None) -> None:
       muniment host-key revoke 5f0c1fb2-9c2e-4a53-9d3b-0f6c2f3d1a77
       muniment host-key revoke 5f0c1fb2-9c2e-4a53-9d3b-0f6c2f3d1a77 --close-sessions
     """
+    revoke_key(operator, host_key_id, close)
+
+
+def revoke_key(operator: Operator, host_key_id: UUID, close: bool | None) -> None:
+    """Revoke a key, and *close* the sessions that it opened, or not. None: ask at the terminal."""
     if close is None and (sys.stdin is None or not sys.stdin.isatty()):
         raise Failure(
             "nothing was done: this is not a terminal, so the command cannot ask about the key's open sessions",

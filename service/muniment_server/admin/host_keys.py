@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -17,8 +17,18 @@ from muniment_server.domain.tokens import TokenKind
 
 
 @dataclass(frozen=True, slots=True)
+class Identity:
+    """Whom an issuer must vouch for: the claims of its tokens, and where its public keys are."""
+
+    issuer: str
+    audience: str
+    subject: str
+    keys: str
+
+
+@dataclass(frozen=True, slots=True)
 class HostKey:
-    """A host key, without the secret."""
+    """A host key, without the secret. Without an issuer, it is no identity."""
 
     host_key_id: HostKeyId
     name: str | None
@@ -29,6 +39,10 @@ class HostKey:
     expire_time: datetime | None
     freeze_time: datetime | None
     revoke_time: datetime | None
+    issuer: str | None
+    audience: str | None
+    subject: str | None
+    keys: str | None
 
 
 def create_host_key(
@@ -39,13 +53,14 @@ def create_host_key(
     name: str | None = None,
     lifetime: timedelta | None = None,
     only_service: str | None = None,
+    identity: Identity | None = None,
     taken: Collection[TenantNumber] = (),
     ids: IdSource,
 ) -> tuple[UUID, str]:
     """Create a key for *tenant*, which is created if it does not exist; return the key's id and the key.
 
-    It expires after *lifetime*, and may call the methods of *only_service* only, unless those are None. A new
-    tenant gets none of the numbers *taken*.
+    It expires after *lifetime*, and may call the methods of *only_service* only, unless those are None. If it stands
+    for an *identity*, the caller must throw the key away. A new tenant gets none of the numbers *taken*.
     """
     with operator.connection.transaction():
         number = operator.find_tenant(tenant) or create_tenant(operator, tenant, taken)
@@ -62,6 +77,7 @@ def create_host_key(
             ceiling=ceiling,
             lifetime=lifetime,
             only_service=only_service,
+            **(asdict(identity) if identity else dict.fromkeys(Identity.__slots__)),
         )
     return host_key_id, key
 

@@ -93,6 +93,11 @@ def _number(name: str, default: int, text: str, *, least: int = 0, metavar: str 
     help="Forward calls by HTTP, too, as `muniment http` does: JSON, Connect, gRPC-Web. On this machine, without TLS.",
 )
 @click.option(
+    "--identities",
+    is_flag=True,
+    help="Accept hosts that other issuers vouch for, as `muniment identity add` names them.",
+)
+@click.option(
     "--metrics",
     metavar="ADDRESS",
     help="Serve metrics for Prometheus: unix:PATH, or HOST:PORT with --metrics-token-file. The default with --dev is "

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
+from typing import TypeAlias
 
 from muniment_server.domain import tokens
 from muniment_server.domain.errors import Unauthenticated
@@ -19,12 +20,16 @@ _SCHEME = "bearer "
 _MAX_CACHED = 10_000
 
 
-def bearer_token(metadata: Iterable[tuple[str, str | bytes]]) -> Token | None:
+Parse: TypeAlias = Callable[[str], Token | None]
+"""Reads a credential: finds the token that stands for it in the database, or None."""
+
+
+def bearer_token(metadata: Iterable[tuple[str, str | bytes]], parse: Parse = tokens.parse) -> Token | None:
     """The bearer token of a call. None unless the metadata has exactly one, well formed."""
     values = [value for name, value in metadata if name == "authorization"]
     if len(values) != 1 or not isinstance(values[0], str) or values[0][: len(_SCHEME)].lower() != _SCHEME:
         return None
-    return tokens.parse(values[0][len(_SCHEME) :])
+    return parse(values[0][len(_SCHEME) :])
 
 
 class Credentials:
@@ -35,8 +40,9 @@ class Credentials:
     once. A miss is never remembered: a token that was guessed early must work once it exists.
     """
 
-    def __init__(self, scopes: Scopes) -> None:
+    def __init__(self, scopes: Scopes, parse: Parse = tokens.parse) -> None:
         self._scopes = scopes
+        self.parse = parse
         self._holders: OrderedDict[Token, tuple[HostIdentity | SessionIdentity, float]] = OrderedDict()
         """The holder of each token, and when it was looked up, in seconds of the monotonic clock."""
         self._lock = threading.Lock()

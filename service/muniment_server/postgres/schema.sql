@@ -1545,7 +1545,12 @@ CREATE TABLE vault.host_key (
     expire_time timestamp with time zone,
     only_service text,
     name text COLLATE pg_catalog."C",
+    issuer text COLLATE pg_catalog."C",
+    audience text COLLATE pg_catalog."C",
+    subject text COLLATE pg_catalog."C",
+    keys text COLLATE pg_catalog."C",
     CONSTRAINT ceiling_is_a_level CHECK (((ceiling >= 1) AND (ceiling <= 4))),
+    CONSTRAINT identity_is_whole CHECK ((num_nulls(issuer, audience, subject, keys) = ANY (ARRAY[0, 4]))),
     CONSTRAINT name_not_empty CHECK ((name <> ''::text))
 );
 

@@ -60,6 +60,8 @@ class Assignment:
     """The reranker at an address: see `RerankerConfig`. None without one."""
     http: str | None = None
     """The address of the HTTP gateway. None without one."""
+    identities: str | None = None
+    """The file of identities. None if the server accepts none."""
     database_directory: str | None = None
     """Where the embedded Postgres keeps its data. None if it is not embedded."""
     log_format: LogFormat = "text"

@@ -1,4 +1,4 @@
-"""The processes that the supervisor starts: workers, the embedder and the HTTP gateway."""
+"""The processes that the supervisor starts: workers, and those beside them."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ _MODULES = {
     "worker_with_traces": "muniment_server.runtime.worker_with_traces",
     "embedder": "muniment_server.embedder.main",
     "gateway": "muniment_http.child",
+    "identities": "muniment_identity.refresher",
 }
 """The program of each process."""
 _LOG = logging.getLogger("muniment.supervisor")

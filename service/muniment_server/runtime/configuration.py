@@ -108,6 +108,8 @@ class ServerConfig:
     """Whether every call has a line in the log, not only refusals."""
     http: str | None = None
     """Where the HTTP gateway listens, as HOST:PORT. None if there is none."""
+    identities: bool = False
+    """Whether hosts may call as identities, by the tokens of issuers that operators have named."""
     metrics: MetricsConfig | None = None
     remote: RemoteConfig | None = None
     """The model at an address that computes embeddings beside the built-in one."""
@@ -123,6 +125,12 @@ class ServerConfig:
             raise ConfigError(
                 f"refusing to serve metrics in the clear on {self.metrics.listen}: give --tls-cert and --tls-key, "
                 "or use 127.0.0.1 or unix:PATH"
+            )
+        if self.identities and importlib.util.find_spec("jwt") is None:
+            raise ConfigError(
+                "--identities needs PyJWT, which comes with the extra `identity`: in a checkout of Muniment, pip "
+                "install -e '.[identity]'; from the packages of `make dist`, pip install "
+                f"'dist/python/muniment_server-{version('muniment-server')}-py3-none-any.whl[identity]'"
             )
         if self.http is not None:
             _check_http(self.http, has_tls=self.tls is not None)
@@ -158,13 +166,13 @@ class ServerConfig:
 
     @property
     def _beside_workers(self) -> int:
-        """The connections of the embedder and of the metrics.
+        """The connections of the embedder, of the metrics and of what refreshes identities.
 
         The embedder has one for lists at each level, one for each model at each of its levels, and one to ask which
         agents have been deleted if there is a model at an address.
         """
         remote = len(self.remote.levels) + 1 if self.remote else 0
-        return 2 * len(roles.LEVELS) + remote + (self.metrics is not None)
+        return 2 * len(roles.LEVELS) + remote + (self.metrics is not None) + self.identities
 
     @property
     def limits(self) -> Limits:

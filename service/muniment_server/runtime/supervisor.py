@@ -73,18 +73,18 @@ def run(config: ServerConfig, *, on_ready: Callable[[RunningServer], None]) -> N
         address.reserve(config.listen) as listen,
         _embedder(config) as embedder,
         _workers(config) as workers,
-        _gateway(config) as gateway,
+        _beside(config) as beside,
         _epochs(config) as epochs,
         databases.served_database(config.database, connections=config.connections) as served,
         Censuses(epochs) as censuses,
-        _metrics(config, served, censuses, lambda: [*workers, *embedder.processes, *gateway]) as metrics,
+        _metrics(config, served, censuses, lambda: [*workers, *embedder.processes, *beside]) as metrics,
     ):
         try:
             databases.require_ready(served.placement, connections=config.connections, epochs=epochs)
             for warning in databases.warnings_of_all(served.placement, connections=config.connections):
                 _LOG.warning(warning)
             assignment = _assignment(config, served, listen, epochs, embedder.path)
-            _start_serving(workers, embedder, gateway, assignment)
+            _start_serving(workers, embedder, beside, assignment)
             _LOG.info("serving", extra=fields(address=listen, workers=len(workers), metrics=metrics))
             has_host_key = databases.has_host_key(served.placement)
             on_ready(RunningServer(listen, len(workers), _admin(served), metrics, has_host_key))
@@ -92,13 +92,15 @@ def run(config: ServerConfig, *, on_ready: Callable[[RunningServer], None]) -> N
             def look() -> None:
                 nonlocal assignment
                 if replacements.takes_request():
-                    assignment = _reload(config, replacements, [*workers, *embedder.processes], assignment, censuses)
+                    assignment = _reload(
+                        config, replacements, [*workers, *embedder.processes, *beside], assignment, censuses
+                    )
                 replacements.advance(workers)
 
-            _watch(lambda: [*workers, *embedder.processes, *gateway], look, served.embedded, stop)
+            _watch(lambda: [*workers, *embedder.processes, *beside], look, served.embedded, stop)
         finally:  # while the database runs; the workers first, because their searches need the embedder
             _LOG.info("stopping", extra=fields(drain_seconds=config.drain_seconds))
-            drain(gateway)
+            drain(beside)
             drain(workers)
             drain(embedder.processes)
 
@@ -118,10 +120,10 @@ def handle_signals(stop: StopSignal, replacements: Replacements) -> None:
     signal.signal(signal.SIGHUP, lambda *_: hang_up())
 
 
-def _start_serving(workers: list[Child], embedder: Embedder, gateway: list[Child], assignment: Assignment) -> None:
-    for child in (*workers, *embedder.processes, *gateway):
+def _start_serving(workers: list[Child], embedder: Embedder, beside: list[Child], assignment: Assignment) -> None:
+    for child in (*workers, *embedder.processes, *beside):
         child.assign(assignment)
-    for child in (*workers, *gateway):
+    for child in (*workers, *beside):
         child.wait_until_ready()
 
 
@@ -199,6 +201,7 @@ def _assignment(
         remote=config.remote.to_json() if config.remote else None,
         reranker=config.reranker.to_json() if config.reranker else None,
         http=config.http,
+        identities=str(epochs / "identities.json") if config.identities else None,
         database_directory=str(directory) if directory else None,
         log_format=config.log_format,
         access_log=config.access_log,
@@ -217,13 +220,14 @@ def _workers(config: ServerConfig) -> Iterator[list[Child]]:
 
 
 @contextmanager
-def _gateway(config: ServerConfig) -> Iterator[list[Child]]:
-    """The process of the HTTP gateway, if there is to be one."""
-    gateway = [Child("gateway", config)] if config.http is not None else []
+def _beside(config: ServerConfig) -> Iterator[list[Child]]:
+    """The processes beside workers and embedder that this configuration needs."""
+    needed = {"gateway": config.http is not None, "identities": config.identities}
+    children = [Child(name, config) for name, is_needed in needed.items() if is_needed]
     try:
-        yield gateway
+        yield children
     finally:
-        drain(gateway)
+        drain(children)
 
 
 @contextmanager

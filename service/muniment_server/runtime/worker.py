@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import gc
+import importlib
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 from muniment_server.background.eraser import Eraser
 from muniment_server.background.sealer import Sealer
+from muniment_server.domain import tokens
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import RandomIds
 from muniment_server.embedder.remote.configuration import RemoteConfig, RerankerConfig
 from muniment_server.embedder.socket import query_embedder, remote_query_embedder, reranker
+from muniment_server.monitor.authentication import Parse
 from muniment_server.monitor.scopes import Scopes
 from muniment_server.postgres.placement import Databases, PlacedDatabase
 from muniment_server.process import child_main
@@ -54,6 +58,7 @@ def _serve(orders: Orders, tracer: Tracer | None) -> None:
         open_reflection=assignment.development,
         logs_all_calls=assignment.access_log,
         tracer=tracer,
+        parse=_parser(assignment),
         share_port=True,
     )
     server.check(databases, connections=assignment.connections)
@@ -79,6 +84,15 @@ def _serve(orders: Orders, tracer: Tracer | None) -> None:
     databases.close()
     if tracer is not None:
         tracer.stop()
+
+
+def _parser(assignment: Assignment) -> Parse:
+    """What reads credentials: also JWTs, where the server accepts identities."""
+    if assignment.identities is None:
+        return tokens.parse
+    verifier = importlib.import_module("muniment_identity.verifier")  # needs the extra `identity`
+    parse: Parse = verifier.Verifier(Path(assignment.identities)).parse
+    return parse
 
 
 def _searcher(assignment: Assignment) -> Searcher:

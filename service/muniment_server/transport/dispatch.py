@@ -13,7 +13,6 @@ from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha.reflection_pb2 import ServerReflectionResponse
 
 from muniment_server.domain.errors import DeadlineExceeded, MethodUnknown, Overloaded
-from muniment_server.monitor.authentication import bearer_token
 from muniment_server.monitor.call import Call, Interceptor, Proceed, seconds_left
 from muniment_server.monitor.interceptors import Authorize
 from muniment_server.monitor.policy import Method
@@ -60,6 +59,7 @@ class Dispatcher(grpc.ServerInterceptor):
         self._methods = methods
         self._interceptors = interceptors
         self._scopes = scopes
+        self._admission = admission
         self.arrivals = Arrivals(admission.arrived)
         """What grpc is given as its thread pool."""
         self._handlers: dict[str, Handler] = {_HEALTH_WATCH: self._handler(None, _no_behavior, None, _NO_WATCH)}
@@ -137,7 +137,7 @@ class Dispatcher(grpc.ServerInterceptor):
         deadline = Deadline(left)
         is_waited_for = context.add_callback(deadline.expire)
         if incoming is None or incoming.record is None:
-            token = bearer_token(context.invocation_metadata() or ())
+            token = self._admission.token_of(context.invocation_metadata() or ())
             return proceed(Call(method, context, nothing, deadline, self._scopes, token, in_its_turn))
         record = incoming.record
         record.begin_trace(incoming.metadata)

@@ -19,7 +19,6 @@ from grpc_reflection.v1alpha import reflection_pb2
 from muniment_server.domain.errors import Overloaded
 from muniment_server.domain.ids import TenantNumber
 from muniment_server.domain.principals import HostIdentity, SessionIdentity
-from muniment_server.monitor.authentication import bearer_token
 from muniment_server.monitor.policy import Method
 from muniment_server.transport.admission.admission import Admission, Route
 from muniment_server.transport.incoming import Behavior, Incoming, Rejection
@@ -61,7 +60,7 @@ class Reflection(ThreadPoolExecutor):
             else:  # in its own turn, like any call
                 self._admission.enter_within_rate(call, principal, refuse)
 
-        if (token := bearer_token(call.metadata)) is None:
+        if (token := self._admission.token_of(call.metadata)) is None:
             self._admission.verification.refuse(call)
         else:
             call.token = token

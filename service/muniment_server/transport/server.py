@@ -32,9 +32,10 @@ from muniment.v1 import version_service_pb2_grpc as versions_grpc
 from muniment_server.agents.servicer import AgentServicer
 from muniment_server.audit_log.servicer import AuditServicer
 from muniment_server.blocks.servicer import BlockServicer
+from muniment_server.domain import tokens
 from muniment_server.memories.servicer import MemoryServicer
 from muniment_server.monitor import interceptors, policy
-from muniment_server.monitor.authentication import Credentials
+from muniment_server.monitor.authentication import Credentials, Parse
 from muniment_server.monitor.gate import Gate
 from muniment_server.monitor.scopes import Scopes
 from muniment_server.monitor.validation import Validator, load_pool
@@ -108,16 +109,20 @@ class Server:
         open_reflection: bool,
         logs_all_calls: bool = False,
         tracer: Tracer | None = None,
+        parse: Parse = tokens.parse,
         share_port: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """*logs_all_calls* writes a line for each, *tracer* traces them. *clock* counts seconds, for agents' rates."""
+        """*logs_all_calls* writes a line for each, *tracer* traces them. *parse* reads credentials.
+
+        *clock* counts seconds, for agents' rates.
+        """
         methods = policy.policies(SERVICES)
         self.gate = Gate()
         self._is_ready = True
         self._disk = disk
         self._health = health.HealthServicer()
-        credentials = Credentials(scopes)
+        credentials = Credentials(scopes, parse)
         rates = Rates(clock)
         calls = CallLog(logs_all=logs_all_calls, tracer=tracer)
         self._admission = Admission(credentials, self.gate, limits, rates, calls, scopes.databases)

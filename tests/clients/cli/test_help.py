@@ -39,7 +39,8 @@ COMMANDS = [command for _, command in commands(main)]
 def examples(command: click.Command) -> list[str]:
     """The `muniment …` of each line of the examples, without what the shell takes off."""
     _, _, text = (command.help or "").partition("Examples:")
-    found = re.findall(r"^.*?\bmuniment (.*?)(?:\)| (?:<|>>?) \S+)?$", text, re.MULTILINE)
+    joined = re.sub(r"\\\n\s*", "", text)
+    found = re.findall(r"^.*?\bmuniment (.*?)(?:\)| (?:<|>>?) \S+)?$", joined, re.MULTILINE)
     return [line.strip() for line in found]
 
 

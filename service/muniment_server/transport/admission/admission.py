@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -23,6 +23,7 @@ from muniment_server.domain.classification import Classification
 from muniment_server.domain.errors import RateLimited, Unavailable
 from muniment_server.domain.ids import AgentNumber
 from muniment_server.domain.principals import HostIdentity, SessionIdentity
+from muniment_server.domain.tokens import Token
 from muniment_server.monitor.authentication import Credentials, bearer_token
 from muniment_server.monitor.gate import Gate
 from muniment_server.monitor.policy import Flow, Method
@@ -129,7 +130,7 @@ class Admission:
             self._check_health(call, route)
         elif not self._gate.open:
             call.refuse(_UNAVAILABLE)
-        elif (token := bearer_token(call.metadata)) is None:
+        elif (token := self.token_of(call.metadata)) is None:
             self.verification.refuse(call)
         else:
             call.token = token
@@ -142,6 +143,10 @@ class Admission:
                 self._refuse_for_rate(call, principal)
             else:  # also before a refusal: the limit may have been raised, or the taint
                 self.verification.verify(call, token, partial(self.enter_within_rate, route=route))
+
+    def token_of(self, metadata: Iterable[tuple[str, str | bytes]]) -> Token | None:
+        """What stands for the credential of a call in the database. None without a well-formed one."""
+        return bearer_token(metadata, self._credentials.parse)
 
     def _check_health(self, call: Incoming, route: Route) -> None:
         """For everybody. All room is the connection's own: a check tells nothing of those of others."""

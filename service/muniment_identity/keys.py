@@ -1,0 +1,128 @@
+"""Gets the public keys of an issuer, as a JWKS (RFC 7517), from an https URL or a file.
+
+Whatever is at the URL costs bounded time and memory: no redirect is followed, no proxy is used, and link-local
+addresses, where clouds keep the secrets of machines, are refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import ipaddress
+import json
+import socket
+import ssl
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import jwt
+
+from muniment_identity.file import Jwk
+from muniment_server.process.input_files import read_file
+
+_SECONDS = 5.0
+_MOST_BYTES = 64 * 1024
+_MOST_KEYS = 64
+_RSA_BITS = 2048
+_PUBLIC = ("kty", "kid", "alg", "crv", "n", "e", "x", "y")
+"""The members that are kept: whoever publishes a private key by mistake does not have it copied."""
+_KINDS = ("RSA", "EC", "OKP")
+"""No `oct`: a secret that is shared proves nothing of who signed."""
+_USES = (None, "sig", "jwt-svid")
+
+
+class UnusableKeys(Exception):
+    """The keys cannot be had. The text says why, and quotes nothing that was received."""
+
+
+def keys_at(place: str) -> Sequence[Jwk]:
+    """The keys at *place* that may verify tokens. Raises UnusableKeys."""
+    try:
+        text = fetched(place) if place.startswith("https:") else read_file(Path(place), _MOST_BYTES)
+    except (OSError, http.client.HTTPException, ssl.CertificateError) as error:
+        raise UnusableKeys(type(error).__name__) from None
+    return usable(text)
+
+
+def usable(text: bytes) -> Sequence[Jwk]:
+    """The keys in a JWKS that may verify tokens. Raises UnusableKeys if there is none."""
+    try:
+        keys = json.loads(text)["keys"]
+        found = [key for key in keys[:_MOST_KEYS] if _is_usable(key)]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise UnusableKeys('it is not a JWKS: {"keys": [...]}') from None
+    if not found:
+        raise UnusableKeys("no key has a `kid` and can verify signatures: RSA from 2048 bits, EC or Ed25519")
+    return [{name: key[name] for name in _PUBLIC if name in key} for key in found]
+
+
+def _is_usable(key: Jwk) -> bool:
+    if key.get("kty") not in _KINDS or key.get("use") not in _USES or not isinstance(key.get("kid"), str):
+        return False
+    try:
+        public = jwt.PyJWK({name: key[name] for name in _PUBLIC if name in key})
+    except (jwt.PyJWTError, ValueError, TypeError):
+        return False
+    return not public.algorithm_name.startswith("HS") and getattr(public.key, "key_size", _RSA_BITS) >= (
+        _RSA_BITS if key["kty"] == "RSA" else 0
+    )
+
+
+def fetched(url: str) -> bytes:
+    """What is at an https URL. Raises UnusableKeys, OSError or HTTPException."""
+    parts = urlsplit(url)
+    host, port = parts.hostname or "", parts.port or 443
+    with _connected(host, port) as connection:
+        path = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
+        connection.request("GET", path, headers={"accept": "application/json"})
+        response = connection.getresponse()
+        if response.status != 200:
+            raise UnusableKeys(f"the answer has status {response.status}")
+        body = response.read(_MOST_BYTES + 1)
+    if len(body) > _MOST_BYTES:
+        raise UnusableKeys(f"the answer has more than {_MOST_BYTES} bytes")
+    return body
+
+
+@contextlib.contextmanager
+def _connected(host: str, port: int) -> Iterator[http.client.HTTPConnection]:
+    """A connection, which is shut down after a while whatever the other side sends."""
+    with contextlib.closing(_socket(host, port)) as raw:
+        cut_off = threading.Timer(_SECONDS, _shut_down, [raw])
+        cut_off.daemon = True
+        cut_off.start()
+        try:
+            connection = http.client.HTTPConnection(host, port)
+            connection.sock = ssl.create_default_context().wrap_socket(raw, server_hostname=host)
+            with contextlib.closing(connection):
+                yield connection
+        finally:
+            cut_off.cancel()
+
+
+def _socket(host: str, port: int) -> socket.socket:
+    """A connection to the first address of *host* that accepts one."""
+    failure: OSError = OSError(f"{host} has no address")
+    for *_, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+        if is_refused(str(address[0])):
+            raise UnusableKeys("the host has a link-local, multicast or unspecified address")
+        try:
+            return socket.create_connection((str(address[0]), port), timeout=_SECONDS)
+        except OSError as error:
+            failure = error
+    raise failure
+
+
+def is_refused(address: str) -> bool:
+    """Whether no issuer may be at *address*."""
+    parsed = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped:
+        parsed = parsed.ipv4_mapped
+    return parsed.is_link_local or parsed.is_multicast or parsed.is_unspecified
+
+
+def _shut_down(raw: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        raw.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,1 @@
+"""Identities: hosts that call by the tokens of another issuer."""

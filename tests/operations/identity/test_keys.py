@@ -1,0 +1,216 @@
+"""How keys are fetched: whatever is at the URL, it costs bounded time and memory."""
+
+from __future__ import annotations
+
+import contextlib
+import http.server
+import json
+import ssl
+import threading
+
+import pytest
+
+from muniment_identity import keys
+from muniment_identity.file import Identity, Keys, Known
+from muniment_identity.keys import UnusableKeys, fetched, is_refused, keys_at, usable
+from muniment_identity.refresher import Refresher
+from tests.operations.identity import forge
+from tests.support.certificates import make
+
+
+class _Answers(http.server.BaseHTTPRequestHandler):
+    asked: list[str]
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        match self.path:
+            case "/redirect":
+                self.send_response(302)
+                self.send_header("location", "/jwks")
+                self.end_headers()
+            case "/large":
+                self._send(b" " * 70_000)
+            case "/slow":
+                self.send_response(200)
+                self.end_headers()
+                with contextlib.suppress(OSError):
+                    while self.server.is_slow.wait(0.05):  # type: ignore[attr-defined]
+                        self.wfile.write(b" ")
+            case "/jwks":
+                self._send(json.dumps(forge.jwks()).encode())
+            case _:
+                self.send_error(503)
+
+    def _send(self, body: bytes) -> None:
+        self.send_response(200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("keys")
+    make(folder, "keys", "-addext", "subjectAltName=DNS:localhost", "-addext", "basicConstraints=critical,CA:TRUE")
+    return folder
+
+
+@pytest.fixture
+def url(folder, monkeypatch):
+    """A server over https."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(folder / "keys.pem"))
+    handler = type("Answers", (_Answers,), {"asked": []})
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.is_slow = threading.Event()  # type: ignore[attr-defined]
+    server.is_slow.set()  # type: ignore[attr-defined]
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "keys.pem", folder / "keys.key")
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"https://localhost:{server.server_port}"
+    server.is_slow.clear()  # type: ignore[attr-defined]
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_keys_are_fetched_and_only_those_that_verify_are_kept(url):
+    assert [key["kid"] for key in keys_at(f"{url}/jwks")] == ["rsa", "ec", "twice", "twice"]
+
+
+@pytest.mark.parametrize("path", ["/redirect", "/large", "/absent"])
+def test_what_is_no_plain_answer_is_refused(url, path):
+    with pytest.raises(UnusableKeys, match=r"status 302|more than 65536 bytes|status 503"):
+        keys_at(f"{url}{path}")
+
+
+def test_an_answer_that_never_ends_is_cut_off(url, monkeypatch):
+    monkeypatch.setattr(keys, "_SECONDS", 0.3)
+
+    with pytest.raises((UnusableKeys, OSError)):
+        keys_at(f"{url}/slow")
+
+
+def test_a_server_with_another_certificate_is_not_trusted(url, folder, monkeypatch):
+    make(folder, "other")
+    monkeypatch.setenv("SSL_CERT_FILE", str(folder / "other.pem"))
+
+    with pytest.raises(UnusableKeys, match="SSLCertVerificationError"):
+        keys_at(f"{url}/jwks")
+
+
+@pytest.mark.parametrize(
+    "address", ["169.254.169.254", "fe80::1%eth0", "::ffff:169.254.169.254", "0.0.0.0", "224.0.0.1"]
+)
+def test_no_issuer_is_where_clouds_keep_the_secrets_of_machines(address):
+    assert is_refused(address)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.7", "::1", "93.184.215.14"])
+def test_an_issuer_may_be_within_the_company(address):
+    assert not is_refused(address)
+
+
+def test_the_address_is_checked_before_anything_is_sent(monkeypatch):
+    monkeypatch.setattr("socket.getaddrinfo", lambda *_, **__: [(2, 1, 6, "", ("169.254.169.254", 443))])
+
+    with pytest.raises(UnusableKeys, match="link-local"):
+        fetched("https://login.example/jwks")
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"[]", b"{}", b'{"keys": 7}', b'{"keys": [7]}', b'{"keys": []}', b"[" * 50_000, b"\xff"]
+)
+def test_what_is_no_jwks_is_refused(text):
+    with pytest.raises(UnusableKeys):
+        usable(text)
+
+
+def test_a_private_key_is_not_copied():
+    private = {**forge.rsa_jwk(forge.RSA_KEY, kid="rsa"), "d": "AQAB", "p": "AQAB"}
+
+    (kept,) = usable(json.dumps({"keys": [private]}).encode())
+
+    assert set(kept) == {"kty", "kid", "n", "e"}
+
+
+# --- The refresher
+
+
+class _NoDatabases:
+    names = ("",)
+
+    def __iter__(self):
+        return iter(())
+
+
+class _Issuer:
+    """Keys at a place, which may be away; and the time."""
+
+    def __init__(self) -> None:
+        self.now, self.is_away, self.asked = 1_000_000.0, False, 0
+
+    def keys(self, _: str) -> list[dict[str, str]]:
+        self.asked += 1
+        if self.is_away:
+            raise UnusableKeys("status 503")
+        return [{"kid": "a"}]
+
+
+@pytest.fixture
+def issuer():
+    return _Issuer()
+
+
+@pytest.fixture
+def refresher(tmp_path, issuer):
+    made = Refresher(_NoDatabases(), tmp_path / "file", keys_at=issuer.keys, clock=lambda: issuer.now)  # type: ignore[arg-type]
+    made._of_server[""] = [Identity(1, "00", "https://login.example", "muniment", "chatbot", "https://login.example")]
+    return made
+
+
+def test_keys_outlive_an_outage_of_a_day_and_no_longer(refresher, issuer, tmp_path):
+    refresher.refresh()
+    issuer.is_away = True
+
+    issuer.now += 24 * 3600 - 1
+    refresher.refresh()
+    assert Known.read(tmp_path / "file").keys == {"https://login.example": Keys([{"kid": "a"}], 1_000_000.0)}
+    issuer.now += 2
+    refresher.refresh()
+    assert Known.read(tmp_path / "file").keys == {}
+
+
+def test_an_issuer_is_asked_at_its_own_pace(refresher, issuer):
+    for _ in range(150):
+        issuer.now += 2
+        refresher.refresh()
+    assert issuer.asked == 1
+    issuer.is_away = True
+    for _ in range(150):
+        issuer.now += 2
+        refresher.refresh()
+    assert issuer.asked <= 1 + 300 // 30 + 1
+
+
+def test_keys_of_an_identity_that_is_added_again_are_fetched_again(refresher, issuer, tmp_path):
+    named = refresher._of_server[""]
+    for count in (1, 0, 1):
+        refresher._of_server[""] = named[:count]
+        refresher.refresh()
+
+    assert issuer.asked == 2
+    assert Known.read(tmp_path / "file").keys
+
+
+def test_until_every_database_has_answered_the_file_stands(tmp_path, issuer):
+    before = Known((Identity(1, "00", "i", "a", "s", "/k"),), {"/k": Keys([], issuer.now)})
+    before.write(tmp_path / "file")
+
+    Refresher(_NoDatabases(), tmp_path / "file", keys_at=issuer.keys, clock=lambda: issuer.now).refresh()  # type: ignore[arg-type]
+
+    assert Known.read(tmp_path / "file") == before
