@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from tests.support.command_fixtures import dev, made_before, root_folder
 from tests.support.commands import environment_in
@@ -17,8 +19,8 @@ from tests.tools.tour.readme import ROOT
 __all__ = ["dev", "made_before", "root_folder"]
 
 MISSING = [tool for tool in ("g++", "protoc", "grpc_cpp_plugin", "pkg-config") if shutil.which(tool) is None]
-PROTOS = [f"muniment/v1/{each.name}" for each in (ROOT / "proto/muniment/v1").glob("*.proto")]
-DETAILS = ["google/rpc/status.proto", "google/rpc/error_details.proto"]
+PROGRAM = Path(__file__).with_name("main.cc")
+CONTRACT = ROOT / "proto/api.binpb"
 
 pytestmark = [
     pytest.mark.proof,
@@ -41,19 +43,39 @@ def test_a_program_in_c_plus_plus_saves_finds_and_misses(dev, request):
 
 
 def build(folder: Path) -> Path:
-    """Generate the stubs, and build what has changed since the last time."""
-    plugin = f"--plugin=protoc-gen-grpc={shutil.which('grpc_cpp_plugin')}"
-    stubs = ["protoc", f"--descriptor_set_in={ROOT / 'proto/api.binpb'}", "--cpp_out=.", "--grpc_out=.", plugin]
-    run(folder, *stubs, *PROTOS, *DETAILS)
-    shutil.copy(Path(__file__).with_name("main.cc"), folder)
+    """Generate the stubs of what the program includes, and build what has changed since the last time."""
+    protos = included()
+    services = [name for name in protos if name.endswith("_service.proto")]
+    stubs = ["protoc", f"--descriptor_set_in={CONTRACT}"]
+    run(folder, *stubs, "--cpp_out=.", *protos)
+    run(folder, *stubs, "--grpc_out=.", f"--plugin=protoc-gen-grpc={shutil.which('grpc_cpp_plugin')}", *services)
+    shutil.copy(PROGRAM, folder)
+    objects = ["main.o", *_objects(protos, ".pb.o"), *_objects(services, ".grpc.pb.o")]
     makefile = (
-        "objects := $(patsubst %.cc,%.o,main.cc $(wildcard google/rpc/*.cc muniment/v1/*.cc))\n"
-        "demo: $(objects)\n\tg++ $^ $$(pkg-config --libs grpc++ protobuf) -o $@\n"
+        f"demo: {' '.join(objects)}\n\tg++ $^ $$(pkg-config --libs grpc++ protobuf) -o $@\n"
         "%.o: %.cc\n\tg++ -std=c++17 -I. -c $< -o $@\n"
     )
     (folder / "Makefile").write_text(makefile)
     run(folder, "make", "--silent", f"-j{os.cpu_count()}", "demo")
     return folder / "demo"
+
+
+def included() -> list[str]:
+    """The files of the contract that the program includes, with those that they import: a third of all."""
+    described = FileDescriptorSet.FromString(CONTRACT.read_bytes()).file
+    imports = {each.name: list(each.dependency) for each in described if not each.name.startswith("google/protobuf/")}
+    left = [f"{name}.proto" for name in re.findall(r'#include "(.+?)(?:\.grpc)?\.pb\.h"', PROGRAM.read_text())]
+    found: set[str] = set()
+    while left:
+        name = left.pop()
+        if name in imports and name not in found:
+            found.add(name)
+            left += imports[name]
+    return sorted(found)
+
+
+def _objects(protos: list[str], kind: str) -> list[str]:
+    return [name.removesuffix(".proto") + kind for name in protos]
 
 
 def run(folder: Path, *command: str) -> None:
