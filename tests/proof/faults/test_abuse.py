@@ -37,7 +37,7 @@ from tests.proof.faults.processes import ServerProcess
 
 pytestmark = [pytest.mark.proof, pytest.mark.alone]
 
-_ROUND_SECONDS = 3.0
+_ROUND_SECONDS = 2.0
 _ROUNDS = 5
 _MIB = 1024 * 1024
 
