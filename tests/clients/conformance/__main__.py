@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import click
@@ -71,7 +72,7 @@ def main(
     suite = Suite(_scenarios(only))
     _build(chosen)
     targets = _elsewhere(address, ca_file) if address is not None else _ours(transports, everything=bool(only))
-    passed = [_play(suite, client, target, transcripts) for target in targets for client in chosen]
+    passed = [_say(played, transcripts) for target in targets for played in _play(suite, chosen, target)]
     if not all(passed):
         raise click.exceptions.Exit(1)
 
@@ -95,12 +96,23 @@ def _build(clients: list[Client]) -> None:
             raise click.ClickException(f"{client.name}: {broken}") from None
 
 
-def _play(suite: Suite, client: Client, target: Target, transcripts: Path | None) -> bool:
-    """Let a client play, and say what came of it; whether all is well."""
-    try:
-        played = suite.play(client, target)
-    except Broken as broken:
-        click.echo(f"{client.name} over {target.transport}: BROKEN: {broken}")
+def _play(suite: Suite, clients: list[Client], target: Target) -> Iterator[Played | str]:
+    """Let the clients play, two at once, each with a tenant of its own; what came of each, or why it is broken."""
+
+    def play(client: Client) -> Played | str:
+        try:
+            return suite.play(client, target)
+        except Broken as broken:
+            return f"{client.name} over {target.transport}: BROKEN: {broken}"
+
+    with ThreadPoolExecutor(2) as pool:
+        yield from pool.map(play, clients)
+
+
+def _say(played: Played | str, transcripts: Path | None) -> bool:
+    """Say what came of a client's play; whether all is well."""
+    if isinstance(played, str):
+        click.echo(played)
         return False
     _report(played)
     if transcripts is not None:
