@@ -28,7 +28,7 @@ from tests.tools.tour.shell import walk
 TEXT = README.read_text(encoding="utf-8")
 TOUR_TEXT = TOUR.read_text(encoding="utf-8")
 WAYS = {"", "server", "docker", "install", "dist", "production", "client"}
-"""The blocks of the README by their second word: each has a test below, but dist: see tests/operations/release."""
+"""The blocks of the README by their second word: each has a test below, `dist` and `docker` in tests/operations."""
 
 
 @pytest.mark.proof
