@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 SPIFFE = "spiffe://"
+CERTIFICATE = "certificate"
+"""The place of the keys of an identity that shows a certificate (X.509-SVID): TLS has them, in `--tls-client-ca`."""
 KEY_SECONDS = 24 * 3600
 """How long keys are used after they were fetched last: an issuer may be away for that long."""
 Jwk: TypeAlias = Mapping[str, Any]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from muniment_identity.file import KEY_SECONDS, Identity, Jwk, Keys, Known
+from muniment_identity.file import CERTIFICATE, KEY_SECONDS, Identity, Jwk, Keys, Known
 from muniment_identity.keys import UnusableKeys, keys_at
 from muniment_server.domain.errors import MunimentError
 from muniment_server.postgres import queries, roles
@@ -80,7 +80,7 @@ class Refresher:
         if len(self._of_server) < len(self._databases.names):
             return  # one has not answered yet: what the file says of it stands
         identities = tuple(each for found in self._of_server.values() for each in found)
-        places = {each.keys for each in identities}
+        places = {each.keys for each in identities} - {CERTIFICATE}
         now = self._clock()
         self._due = {place: self._due.get(place, 0.0) for place in places}
         due = [place for place in sorted(places) if self._due[place] <= now]

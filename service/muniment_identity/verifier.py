@@ -20,10 +20,11 @@ from typing import Any, NoReturn
 import jwt
 from jwt.utils import base64url_decode
 
-from muniment_identity.file import KEY_SECONDS, Identity, Keys, Known
+from muniment_identity.file import CERTIFICATE, KEY_SECONDS, Identity, Keys, Known
 from muniment_server.domain import tokens
 from muniment_server.domain.ids import TenantNumber
 from muniment_server.domain.tokens import Token, TokenKind
+from muniment_server.monitor.authentication import Credential
 
 _MOST_BYTES = 4096
 _MOST_AUDIENCES = 16
@@ -42,8 +43,8 @@ class _Verified:
     expires: float
 
 
-class Verifier:
-    """Reads credentials: bearer tokens of ours, and the JWTs of identities."""
+class Verifier(Credential):
+    """Reads credentials: bearer tokens of ours, and the JWTs and certificates of identities."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
         """*path*: the file of the refresher. *clock* counts seconds since the epoch."""
@@ -54,7 +55,12 @@ class Verifier:
         self._verified: OrderedDict[bytes, _Verified] = OrderedDict()
         """The JWTs that were verified with what the file says now, by their hashes."""
 
-    def parse(self, text: str) -> Token | None:
+    def of_certificate(self, spiffe_id: str) -> Token | None:
+        """What stands for the SPIFFE id in the database. None if it is that of no identity, or of several."""
+        self._read_again()
+        return self._issued.certified(spiffe_id)
+
+    def of_text(self, text: str) -> Token | None:
         """What stands for the credential in the database. None if it is malformed, invalid or expired."""
         if (token := tokens.parse(text)) is not None or len(text) > _MOST_BYTES:
             return token
@@ -96,6 +102,11 @@ class _Issued:
         except (_Refused, ValueError, RecursionError, jwt.PyJWTError):
             return None
 
+    def certified(self, spiffe_id: str) -> Token | None:
+        """The identity whose certificates have this id. None if there is not exactly one."""
+        named = [each for each in self._by_subject.get(spiffe_id, ()) if each.keys == CERTIFICATE]
+        return _token(named[0]) if len(named) == 1 else None
+
     def _checked(self, text: str, now: float) -> _Verified:
         if (parts := _FORM.fullmatch(text)) is None:
             raise _Refused
@@ -107,10 +118,7 @@ class _Issued:
         if not _is_for_access(header.get("typ", "")):
             raise _Refused
         jwt.decode(text, key, algorithms=[key.algorithm_name], audience=identity.audience, leeway=_SKEW_SECONDS)
-        expires = _expiry(claims, now)
-        return _Verified(
-            Token(TokenKind.HOST, TenantNumber(identity.tenant), bytes.fromhex(identity.key_hash)), expires
-        )
+        return _Verified(_token(identity), _expiry(claims, now))
 
     def _identity(self, claims: Mapping[str, Any]) -> Identity:
         """The identity that the claims name, which are not verified yet. So strangers cause no costly verification."""
@@ -123,6 +131,10 @@ class _Issued:
         if len(named) != 1:
             raise _Refused
         return named[0]
+
+
+def _token(identity: Identity) -> Token:
+    return Token(TokenKind.HOST, TenantNumber(identity.tenant), bytes.fromhex(identity.key_hash))
 
 
 class _Refused(Exception):

@@ -36,6 +36,8 @@ from muniment_server.domain.ids import RandomIds
 from muniment_server.runtime.configuration import DatabaseConfig
 
 _SPIFFE = "spiffe://"
+_CERTIFICATE = "certificate"
+"""Where the keys are: see muniment_identity.file."""
 _MOST_CHARACTERS = 512
 _COLUMNS = (
     "identity_id", "tenant", "ceiling", "only_service", "issuer", "audience", "subject", "keys", "create_time",
@@ -63,7 +65,8 @@ def identity() -> None:
     """Identities: hosts that call by the tokens of another issuer, in place of a host key.
 
     A token stands for an identity if its `iss`, `aud` and `sub` are those named here, and one of the issuer's keys has
-    signed it. SPIFFE's JWT-SVIDs are such tokens. `muniment serve --identities` accepts them.
+    signed it. SPIFFE's JWT-SVIDs are such tokens. With `--certificate`, an X.509-SVID counts.
+    `muniment serve --identities` accepts them.
 
     \b
     Examples:
@@ -75,13 +78,17 @@ def identity() -> None:
 
 @identity.command
 @click.option("--issuer", required=True, type=_CLAIM, help="The tokens' `iss`, or a trust domain: spiffe://DOMAIN.")
-@click.option("--audience", required=True, type=_CLAIM, help="What the tokens must be for: one of their `aud`.")
+@click.option("--audience", type=_CLAIM, help="What the tokens must be for: one of their `aud`.")
 @click.option("--subject", required=True, type=_CLAIM, help="The tokens' `sub`, to the letter.")
 @click.option(
     "--keys",
-    required=True,
     metavar="URL|FILE",
     help="The issuer's JWKS: an https URL, or a file that each server has. OIDC names it `jwks_uri`.",
+)
+@click.option(
+    "--certificate",
+    is_flag=True,
+    help="Accept a certificate with the subject as its SPIFFE id, in place of tokens. Without --audience and --keys.",
 )
 @click.option("--tenant", required=True, type=TEXT, help="The tenant of the host. It is created if it does not exist.")
 @click.option("--ceiling", required=True, type=LEVEL, help="The highest level it may open or raise a session to.")
@@ -97,9 +104,10 @@ def add(
     output: Output,
     config: DatabaseConfig,
     issuer: str,
-    audience: str,
+    audience: str | None,
     subject: str,
-    keys: str,
+    keys: str | None,
+    certificate: bool,
     tenant: str,
     ceiling: Classification,
     name: str | None,
@@ -117,9 +125,10 @@ def add(
           --keys https://login.example/jwks.json --tenant acme --ceiling confidential --only sessions
       muniment identity add --issuer spiffe://prod.example --subject spiffe://prod.example/chatbot \\
           --audience muniment --keys /run/spire/bundle.json --tenant acme --ceiling internal
+      muniment identity add --issuer spiffe://prod.example --subject spiffe://prod.example/chatbot --certificate \\
+          --tenant acme --ceiling internal
     """
-    _check(issuer, subject, keys)
-    named = Identity(issuer, audience, subject, keys if keys.startswith("https:") else str(Path(keys).absolute()))
+    named = _named(issuer, audience, subject, keys, certificate=certificate)
     taken = taken_elsewhere(config, server, tenant)
     with operator_of(chosen_database(config, server)) as operator:
         _require_new(operator, named)
@@ -140,8 +149,8 @@ def add(
     output.record(row, tuple(row))
 
 
-def _check(issuer: str, subject: str, keys: str) -> None:
-    """Raise Failure if no token could ever be accepted, or the keys cannot be had safely."""
+def _named(issuer: str, audience: str | None, subject: str, keys: str | None, *, certificate: bool) -> Identity:
+    """The identity. Raises Failure if none could ever call as it, or the keys cannot be had safely."""
     if issuer.startswith(_SPIFFE):
         if issuer.count("/") != 2 or not subject.startswith(f"{issuer}/"):
             raise Failure(f"{subject} is not in the trust domain {issuer}", f"give --subject {issuer}/NAME")
@@ -149,8 +158,15 @@ def _check(issuer: str, subject: str, keys: str) -> None:
         raise Failure(
             f"{issuer} is not an issuer", "give an https URL, or a trust domain such as spiffe://prod.example"
         )
+    if certificate and issuer.startswith(_SPIFFE) and audience is None and keys is None:
+        return Identity(issuer, "", subject, _CERTIFICATE)
+    if certificate or audience is None or keys is None:
+        raise Failure(
+            "tokens or certificates?", "give --audience and --keys, or a trust domain as --issuer and --certificate"
+        )
     if "://" in keys and not keys.startswith("https://"):
         raise Failure(f"keys are not fetched from {keys}", "give an https URL or a file")
+    return Identity(issuer, audience, subject, keys if keys.startswith("https:") else str(Path(keys).absolute()))
 
 
 def _require_new(operator: Operator, named: Identity) -> None:

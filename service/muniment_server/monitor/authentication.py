@@ -6,7 +6,6 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable
-from typing import TypeAlias
 
 from muniment_server.domain import tokens
 from muniment_server.domain.errors import Unauthenticated
@@ -20,16 +19,28 @@ _SCHEME = "bearer "
 _MAX_CACHED = 10_000
 
 
-Parse: TypeAlias = Callable[[str], Token | None]
-"""Reads a credential: finds the token that stands for it in the database, or None."""
+class Credential:
+    """Finds the token that stands for a credential in the database, or None. A subclass knows identities, too."""
+
+    def of_text(self, text: str) -> Token | None:
+        """Of what a caller has sent."""
+        return tokens.parse(text)
+
+    def of_certificate(self, spiffe_id: str) -> Token | None:
+        """Of the SPIFFE id in the certificate of a caller, which TLS has verified."""
+        return None
 
 
-def bearer_token(metadata: Iterable[tuple[str, str | bytes]], parse: Parse = tokens.parse) -> Token | None:
-    """The bearer token of a call. None unless the metadata has exactly one, well formed."""
+def bearer_token(
+    metadata: Iterable[tuple[str, str | bytes]], credential: Credential, spiffe_id: Callable[[], str | None]
+) -> Token | None:
+    """The token of a call. None unless the metadata has exactly one credential, or the certificate alone is one."""
     values = [value for name, value in metadata if name == "authorization"]
+    if not values and (certified := spiffe_id()) is not None:
+        return credential.of_certificate(certified)
     if len(values) != 1 or not isinstance(values[0], str) or values[0][: len(_SCHEME)].lower() != _SCHEME:
         return None
-    return parse(values[0][len(_SCHEME) :])
+    return credential.of_text(values[0][len(_SCHEME) :])
 
 
 class Credentials:
@@ -40,9 +51,9 @@ class Credentials:
     once. A miss is never remembered: a token that was guessed early must work once it exists.
     """
 
-    def __init__(self, scopes: Scopes, parse: Parse = tokens.parse) -> None:
+    def __init__(self, scopes: Scopes, credential: Credential) -> None:
         self._scopes = scopes
-        self.parse = parse
+        self.credential = credential
         self._holders: OrderedDict[Token, tuple[HostIdentity | SessionIdentity, float]] = OrderedDict()
         """The holder of each token, and when it was looked up, in seconds of the monotonic clock."""
         self._lock = threading.Lock()

@@ -10,12 +10,11 @@ from pathlib import Path
 
 from muniment_server.background.eraser import Eraser
 from muniment_server.background.sealer import Sealer
-from muniment_server.domain import tokens
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import RandomIds
 from muniment_server.embedder.remote.configuration import RemoteConfig, RerankerConfig
 from muniment_server.embedder.socket import query_embedder, remote_query_embedder, reranker
-from muniment_server.monitor.authentication import Parse
+from muniment_server.monitor.authentication import Credential
 from muniment_server.monitor.scopes import Scopes
 from muniment_server.postgres.placement import Databases, PlacedDatabase
 from muniment_server.process import child_main
@@ -58,7 +57,7 @@ def _serve(orders: Orders, tracer: Tracer | None) -> None:
         open_reflection=assignment.development,
         logs_all_calls=assignment.access_log,
         tracer=tracer,
-        parse=_parser(assignment),
+        credential=_credential(assignment),
         share_port=True,
     )
     server.check(databases, connections=assignment.connections)
@@ -86,13 +85,13 @@ def _serve(orders: Orders, tracer: Tracer | None) -> None:
         tracer.stop()
 
 
-def _parser(assignment: Assignment) -> Parse:
-    """What reads credentials: also JWTs, where the server accepts identities."""
+def _credential(assignment: Assignment) -> Credential | None:
+    """What reads the credentials of identities. None if the server accepts none."""
     if assignment.identities is None:
-        return tokens.parse
+        return None
     verifier = importlib.import_module("muniment_identity.verifier")  # needs the extra `identity`
-    parse: Parse = verifier.Verifier(Path(assignment.identities)).parse
-    return parse
+    credential: Credential = verifier.Verifier(Path(assignment.identities))
+    return credential
 
 
 def _searcher(assignment: Assignment) -> Searcher:

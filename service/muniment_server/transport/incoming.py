@@ -11,7 +11,7 @@ tests/calls/transport/test_incoming.py fails if a new version of grpc changes wh
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import partial
@@ -82,6 +82,10 @@ class Incoming:
     def metadata(self) -> Sequence[tuple[str, str | bytes]]:
         """The metadata that the caller sent."""
         return self._event.invocation_metadata or ()
+
+    def spiffe_id(self) -> str | None:
+        """The SPIFFE id in the certificate that the caller has shown. None without one, or with several."""
+        return spiffe_id_in(cygrpc.auth_context(self._event.call))
 
     def receive(self, arrived: Callable[[bytes | None], None]) -> None:
         """Start to receive the next message. Returns at once.
@@ -161,6 +165,13 @@ class Incoming:
         except Exception as error:  # noqa: BLE001 - whatever it is, the server must go on
             _LOG.error("a call could not be dispatched: %s\n%s", type(error).__name__, location_of(error))
             self.cancel()
+
+
+def spiffe_id_in(properties: Mapping[Any, Any] | None) -> str | None:
+    """The SPIFFE id among what grpc says of a peer. grpc names it if the certificate has one URI, and that is valid."""
+    names = ("peer_spiffe_id", b"peer_spiffe_id")
+    found = next((properties[name] for name in names if name in properties), None) if properties else None
+    return str(found[0], "utf-8") if found else None
 
 
 def _address(call: Any) -> str:

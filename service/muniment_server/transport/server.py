@@ -32,10 +32,9 @@ from muniment.v1 import version_service_pb2_grpc as versions_grpc
 from muniment_server.agents.servicer import AgentServicer
 from muniment_server.audit_log.servicer import AuditServicer
 from muniment_server.blocks.servicer import BlockServicer
-from muniment_server.domain import tokens
 from muniment_server.memories.servicer import MemoryServicer
 from muniment_server.monitor import interceptors, policy
-from muniment_server.monitor.authentication import Credentials, Parse
+from muniment_server.monitor.authentication import Credential, Credentials
 from muniment_server.monitor.gate import Gate
 from muniment_server.monitor.scopes import Scopes
 from muniment_server.monitor.validation import Validator, load_pool
@@ -109,11 +108,11 @@ class Server:
         open_reflection: bool,
         logs_all_calls: bool = False,
         tracer: Tracer | None = None,
-        parse: Parse = tokens.parse,
+        credential: Credential | None = None,
         share_port: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """*logs_all_calls* writes a line for each, *tracer* traces them. *parse* reads credentials.
+        """*logs_all_calls* writes a line for each, *tracer* traces them. *credential* reads those of callers.
 
         *clock* counts seconds, for agents' rates.
         """
@@ -122,7 +121,7 @@ class Server:
         self._is_ready = True
         self._disk = disk
         self._health = health.HealthServicer()
-        credentials = Credentials(scopes, parse)
+        credentials = Credentials(scopes, credential or Credential())
         rates = Rates(clock)
         calls = CallLog(logs_all=logs_all_calls, tracer=tracer)
         self._admission = Admission(credentials, self.gate, limits, rates, calls, scopes.databases)

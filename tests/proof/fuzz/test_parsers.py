@@ -29,7 +29,7 @@ from muniment_server.domain.items import Version
 from muniment_server.domain.tokens import TokenKind
 from muniment_server.items.paging import etag, version_of
 from muniment_server.items.wire import duration_from_proto, time_from_proto, time_to_proto
-from muniment_server.monitor.authentication import bearer_token
+from muniment_server.monitor.authentication import Credential, bearer_token
 from muniment_server.monitor.paging import Pager
 from muniment_server.runtime.configuration import ConfigError, is_private, split_address
 from muniment_server.search.tsquery import any_of
@@ -66,7 +66,7 @@ def test_a_token_is_read_or_refused(given_text):
     st.lists(st.tuples(st.sampled_from(["authorization", "x"]), damaged(f"Bearer {TOKEN}") | st.binary()), max_size=3)
 )
 def test_a_credential_is_read_or_refused(metadata):
-    token = bearer_token(metadata)
+    token = bearer_token(metadata, Credential(), lambda: None)
 
     assert token is None or [name for name, _ in metadata].count("authorization") == 1
 

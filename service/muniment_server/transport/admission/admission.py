@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -130,7 +130,7 @@ class Admission:
             self._check_health(call, route)
         elif not self._gate.open:
             call.refuse(_UNAVAILABLE)
-        elif (token := self.token_of(call.metadata)) is None:
+        elif (token := self.token_of(call.metadata, call.spiffe_id)) is None:
             self.verification.refuse(call)
         else:
             call.token = token
@@ -144,9 +144,11 @@ class Admission:
             else:  # also before a refusal: the limit may have been raised, or the taint
                 self.verification.verify(call, token, partial(self.enter_within_rate, route=route))
 
-    def token_of(self, metadata: Iterable[tuple[str, str | bytes]]) -> Token | None:
+    def token_of(
+        self, metadata: Iterable[tuple[str, str | bytes]], spiffe_id: Callable[[], str | None]
+    ) -> Token | None:
         """What stands for the credential of a call in the database. None without a well-formed one."""
-        return bearer_token(metadata, self._credentials.parse)
+        return bearer_token(metadata, self._credentials.credential, spiffe_id)
 
     def _check_health(self, call: Incoming, route: Route) -> None:
         """For everybody. All room is the connection's own: a check tells nothing of those of others."""
