@@ -52,9 +52,19 @@ class Client:
     def is_built(self) -> bool:
         return (ROOT / self.built).exists()
 
+    @property
+    def is_current(self) -> bool:
+        """Whether neither the contract nor the folder of its language has changed since it was built."""
+        files = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--"]
+        listed = subprocess.run(
+            [*files, "proto", f"clients/{self.language}"], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        sources = [ROOT / name for name in listed.stdout.split("\0") if name]
+        return bool(sources) and self.is_built and max(map(_changed, sources)) <= _changed(ROOT / self.built)
+
     def make(self) -> None:
-        """Build the runner. Raises Broken."""
-        if self.build:
+        """Build the runner, unless it is current. Raises Broken."""
+        if self.build and not self.is_current:
             done = subprocess.run(self.build, cwd=ROOT, capture_output=True, text=True, check=False)
             if done.returncode != 0:
                 raise Broken(f"{' '.join(self.build)} failed:\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
@@ -96,6 +106,11 @@ class Client:
         if runner.returncode != 0:
             raise Broken(f"it ended with {runner.returncode}: {errors[-4000:]}")
         return printed
+
+
+def _changed(path: Path) -> float:
+    """When a file was changed; a file that was deleted, which no one knows, counts as changed now."""
+    return path.stat().st_mtime if path.exists() else float("inf")
 
 
 _PLAIN = {name: value for name, value in os.environ.items() if not name.startswith("MUNIMENT_")}
