@@ -56,10 +56,13 @@ class Known:
     def read(cls, path: Path) -> Known:
         """What stands in the file. Raises OSError or ValueError."""
         found = json.loads(path.read_bytes())
-        return cls(
-            tuple(Identity(**each) for each in found["identities"]),
-            {place: Keys(**each) for place, each in found["keys"].items()},
-        )
+        try:
+            return cls(
+                tuple(Identity(**each) for each in found["identities"]),
+                {place: Keys(**each) for place, each in found["keys"].items()},
+            )
+        except (TypeError, KeyError, AttributeError):
+            raise ValueError("another version wrote the file") from None
 
     def write(self, path: Path) -> None:
         """Replace the file, which its readers find whole. Raises OSError."""

@@ -70,7 +70,7 @@ class Refresher:
         """Why the keys of a place could not be had when it was last asked."""
         try:
             self._known = Known.read(path)
-        except (OSError, ValueError, TypeError, KeyError):
+        except (OSError, ValueError):
             self._known = Known()
 
     def refresh(self) -> None:

@@ -81,7 +81,7 @@ class Verifier(Credential):
             stamp = found.st_ino, found.st_mtime_ns, found.st_size
             if stamp != self._stamp:
                 self._issued, self._stamp, self._verified = _Issued(Known.read(self._path)), stamp, OrderedDict()
-        except (OSError, ValueError):
+        except (OSError, ValueError, jwt.PyJWTError):
             pass
 
 

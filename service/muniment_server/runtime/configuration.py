@@ -126,7 +126,7 @@ class ServerConfig:
                 f"refusing to serve metrics in the clear on {self.metrics.listen}: give --tls-cert and --tls-key, "
                 "or use 127.0.0.1 or unix:PATH"
             )
-        if self.identities and importlib.util.find_spec("jwt") is None:
+        if self.identities and not all(map(importlib.util.find_spec, ("jwt", "cryptography"))):
             raise ConfigError(
                 "--identities needs PyJWT, which comes with the extra `identity`: in a checkout of Muniment, pip "
                 "install -e '.[identity]'; from the packages of `make dist`, pip install "

@@ -7,6 +7,7 @@ import http.server
 import json
 import ssl
 import threading
+import time
 
 import pytest
 
@@ -14,6 +15,7 @@ from muniment_identity import keys
 from muniment_identity.file import Identity, Keys, Known
 from muniment_identity.keys import UnusableKeys, fetched, is_refused, keys_at, usable
 from muniment_identity.refresher import Refresher
+from muniment_identity.verifier import Verifier
 from tests.operations.identity import forge
 from tests.support.certificates import make
 
@@ -136,6 +138,49 @@ def test_a_private_key_is_not_copied():
     (kept,) = usable(json.dumps({"keys": [private]}).encode())
 
     assert set(kept) == {"kty", "kid", "n", "e"}
+
+
+# --- The verifier, beside a refresher that is not there
+
+
+@pytest.fixture
+def verifier(tmp_path):
+    """It, and what its clock says."""
+    now = [time.time()]
+    known = Identity(1, "00" * 32, forge.ISSUER, forge.AUDIENCE, forge.SUBJECT, "/keys")
+    Known((known,), {"/keys": Keys(usable(json.dumps(forge.jwks()).encode()), now[0])}).write(tmp_path / "file")
+    return Verifier(tmp_path / "file", clock=lambda: now[0]), now
+
+
+def test_a_worker_uses_no_keys_older_than_a_day(verifier):
+    reads, now = verifier
+    assert reads.of_text(forge.token()) is not None
+
+    now[0] += 24 * 3600 + 1
+
+    assert reads.of_text(forge.token(forge.claims(iat=None, exp=int(now[0]) + 300))) is None
+
+
+def test_a_token_that_was_verified_counts_until_it_expires(verifier):
+    reads, now = verifier
+    text = forge.token(forge.claims(exp=int(now[0]) + 100))
+    assert reads.of_text(text) is not None
+
+    now[0] += 131
+
+    assert reads.of_text(text) is None
+
+
+@pytest.mark.parametrize("content", [None, b"", b"{", b'{"identities": [{}], "keys": {}}'])
+def test_a_worker_goes_on_with_what_it_has_read(verifier, tmp_path, content):
+    reads, _ = verifier
+    assert reads.of_text(forge.token()) is not None
+    if content is None:
+        (tmp_path / "file").unlink()
+    else:
+        (tmp_path / "file").write_bytes(content)
+
+    assert reads.of_text(forge.token(forge.claims(more=1))) is not None
 
 
 # --- The refresher
