@@ -36,7 +36,7 @@ class _Answers(http.server.BaseHTTPRequestHandler):
                 self.send_response(200)
                 self.end_headers()
                 with contextlib.suppress(OSError):
-                    while self.server.is_slow.wait(0.05):  # type: ignore[attr-defined]
+                    while not self.server.is_over.wait(0.05):  # type: ignore[attr-defined]
                         self.wfile.write(b" ")
             case "/jwks":
                 self._send(json.dumps(forge.jwks()).encode())
@@ -66,15 +66,14 @@ def url(folder, monkeypatch):
     monkeypatch.setenv("SSL_CERT_FILE", str(folder / "keys.pem"))
     handler = type("Answers", (_Answers,), {"asked": []})
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.is_slow = threading.Event()  # type: ignore[attr-defined]
-    server.is_slow.set()  # type: ignore[attr-defined]
+    server.is_over = threading.Event()  # type: ignore[attr-defined]
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "keys.pem", folder / "keys.key")
     server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     yield f"https://localhost:{server.server_port}"
-    server.is_slow.clear()  # type: ignore[attr-defined]
+    server.is_over.set()  # type: ignore[attr-defined]
     server.shutdown()
     server.server_close()
     thread.join()
