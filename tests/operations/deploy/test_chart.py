@@ -46,7 +46,7 @@ COMBINATIONS: Mapping[str, Values] = {
         "networkPolicy": {"prometheus": [{"namespace": "monitoring", "podLabels": {"app": "prometheus"}}]},
     },
     "certificates of callers, identities": {
-        "server": {"clientCaSecret": "callers", "jwksSecret": "issuers"},
+        "server": {"clientCaSecret": "callers", "jwksSecret": "issuers", "options": {"identities": True}},
         "networkPolicy": {"clients": [{"namespace": "agents"}, {"namespace": "jobs", "podLabels": {"app": "import"}}]},
     },
     "models and traces": {
