@@ -89,17 +89,19 @@ def fetched(url: str) -> bytes:
 @contextlib.contextmanager
 def _connected(host: str, port: int) -> Iterator[http.client.HTTPConnection]:
     """A connection, which is shut down after a while whatever the other side sends."""
-    with contextlib.closing(_socket(host, port)) as raw:
-        cut_off = threading.Timer(_SECONDS, _shut_down, [raw])
-        cut_off.daemon = True
-        cut_off.start()
-        try:
-            connection = http.client.HTTPConnection(host, port)
-            connection.sock = ssl.create_default_context().wrap_socket(raw, server_hostname=host)
-            with contextlib.closing(connection):
-                yield connection
-        finally:
-            cut_off.cancel()
+    context = ssl.create_default_context()
+    tls = context.wrap_socket(_socket(host, port), server_hostname=host, do_handshake_on_connect=False)
+    cut_off = threading.Timer(_SECONDS, _shut_down, [tls])
+    cut_off.daemon = True
+    cut_off.start()
+    connection = http.client.HTTPConnection(host, port)
+    connection.sock = tls
+    try:
+        with contextlib.closing(tls), contextlib.closing(connection):
+            tls.do_handshake()
+            yield connection
+    finally:
+        cut_off.cancel()
 
 
 def _socket(host: str, port: int) -> socket.socket:
@@ -123,6 +125,7 @@ def is_refused(address: str) -> bool:
     return parsed.is_link_local or parsed.is_multicast or parsed.is_unspecified
 
 
-def _shut_down(raw: socket.socket) -> None:
+def _shut_down(tls: ssl.SSLSocket) -> None:
+    """End what is read from it. Its own method would change what the other thread reads with."""
     with contextlib.suppress(OSError):
-        raw.shutdown(socket.SHUT_RDWR)
+        socket.socket.shutdown(tls, socket.SHUT_RDWR)
