@@ -83,9 +83,10 @@ def update(scope: SessionScope, kind: ItemKind, entries: Sequence[IndexEntry], c
     """The statements that update the index after a write, in the same transaction."""
     index = index_statement(kind, entries)
     yield Statement("index_items", {**index.parameters, "change_id": change_id})
-    yield queue_statement(kind, entries)
-    if kind is ItemKind.PASSAGE and (deleted := [entry["name"] for entry in entries if "chunks" not in entry]):
-        yield Statement("forget_passages", {"kind": kind, "names": deleted})
+    if kind is ItemKind.PASSAGE:
+        yield queue_statement(kind, entries)
+        if deleted := [entry["name"] for entry in entries if "chunks" not in entry]:
+            yield Statement("forget_passages", {"kind": kind, "names": deleted})
     if change_id.int % _FOLD_ONCE_IN == 0:
         yield Statement("fold_stats", {"kind": kind, "fold_id": scope.new_uuid()})
 

@@ -9,6 +9,7 @@ SELECT set_config('gin_pending_list_limit', '512kB', TRUE)
 -- name: index_items
 -- Make the index of some names match their live own-level versions. Runs after the write in its transaction, under its
 -- locks, and is a separate statement, because one that waits for a lock does not see the changes that it waited for.
+-- New chunks are queued for embedding, except those of passages: see queue_chunks.
 WITH live AS MATERIALIZED (
     SELECT own.*
       FROM item AS own
@@ -24,7 +25,7 @@ deleted AS (
        AND old.agent = (SELECT session.agent FROM session)
        AND old.kind = %(kind)s
        AND old.name = ANY(%(names)s)
-       AND NOT EXISTS (SELECT FROM live WHERE (live.name, live.change_id) = (old.name, old.change_id))
+       AND NOT EXISTS (SELECT FROM live WHERE live.change_id = old.change_id)
  RETURNING old.change_id, old.language, old.stem_count, old.gram_count
 ),
 cleared AS ( -- embeddings that include a deleted item's text are made again without it
@@ -39,7 +40,7 @@ text AS MATERIALIZED (
     SELECT live.*, part.*, jsonb_array_length(chunks) = 1 AS is_whole,
            coalesce(
                (
-                   SELECT coalesce(%(stemmers)s::jsonb ->> lower(split_part(agent.language, '-', 1)), 'simple')
+                   SELECT coalesce(%(stemmers)s::text::jsonb ->> lower(split_part(agent.language, '-', 1)), 'simple')
                      FROM agent
                     WHERE agent.language <> ''
                ),
@@ -52,8 +53,8 @@ text AS MATERIALIZED (
                      || to_char(live.create_time AT TIME ZONE 'UTC', 'YYYYMMDDHH24MISSUS') || live.name END AS place,
            '@' || live.agent || ':' || live.kind AS scope
       FROM live
-           JOIN jsonb_to_recordset(%(texts)s) AS given (name text, change_id uuid, language text, chunks jsonb)
-                USING (name, change_id)
+           JOIN jsonb_to_recordset(%(texts)s) AS given (change_id uuid, language text, chunks jsonb)
+                USING (change_id)
            CROSS JOIN jsonb_to_recordset(given.chunks)
                       AS part (number int, start int, size int, sample int, header text, grams text[], marks text[])
 ),
@@ -68,14 +69,20 @@ new AS (
       FROM text
            CROSS JOIN to_tsvector(('vault.' || text.language)::regconfig, text.words) AS word
            CROSS JOIN LATERAL ( -- a stem's frequency is its weight label: looking that up costs a tenth of unpacking positions
-               SELECT coalesce(sum(stem.times), 0) AS count,
-                      coalesce(array_agg(stem.lexeme) FILTER (WHERE stem.times = 2), '{}') AS twice,
-                      coalesce(array_agg(stem.lexeme) FILTER (WHERE stem.times = 3), '{}') AS thrice,
-                      coalesce(array_agg(stem.lexeme) FILTER (WHERE stem.times > 3), '{}') AS often
-                 FROM (SELECT each.lexeme, cardinality(each.positions) AS times FROM unnest(word) AS each) AS stem
+               SELECT coalesce(sum(times), 0) AS count,
+                      coalesce(array_agg(lexeme) FILTER (WHERE times = 2), '{}') AS twice,
+                      coalesce(array_agg(lexeme) FILTER (WHERE times = 3), '{}') AS thrice,
+                      coalesce(array_agg(lexeme) FILTER (WHERE times > 3), '{}') AS often
+                 FROM (SELECT lexeme, cardinality(positions) AS times FROM unnest(word)) AS stem
            ) AS stem
         ON CONFLICT DO NOTHING -- during a rebuild, others may have indexed new items
- RETURNING new.language, new.stem_count, new.gram_count
+ RETURNING new.agent, new.name, new.change_id, new.piece, new.language, new.stem_count, new.gram_count
+),
+waiting AS (
+    INSERT INTO meaning (tenant, agent, kind, name, change_id, piece)
+    SELECT %(tenant)s, new.agent, %(kind)s, new.name, new.change_id, new.piece
+      FROM new
+     WHERE %(kind)s <> 4
 ),
 delta AS (
     SELECT new.language, 1 AS chunks, new.stem_count AS stems, new.gram_count AS grams
@@ -85,7 +92,7 @@ delta AS (
       FROM deleted
 ),
 counted AS (
-    INSERT INTO stat AS counted (tenant, agent, kind, language, change_id, chunks, stems, grams)
+    INSERT INTO stat (tenant, agent, kind, language, change_id, chunks, stems, grams)
     SELECT %(tenant)s, session.agent, %(kind)s, delta.language, %(change_id)s, sum(delta.chunks), sum(delta.stems), sum(delta.grams)
       FROM session
            CROSS JOIN delta
@@ -124,7 +131,7 @@ SELECT session.agent
   FROM session;
 
 -- name: queue_chunks
--- Queue the chunks of some names for embedding. After index_items, in its transaction. A short passage of a thread is embedded
+-- Queue the chunks of some passages for embedding. After index_items, in its transaction. A short passage of a thread is embedded
 -- together with the one before it at its own level, unless that one expires: no text of it may remain elsewhere.
 -- The passage before is locked: if it is being deleted, this waits and then finds no row; if it is deleted later, the delete
 -- waits for this to commit, and then clears the embedding.

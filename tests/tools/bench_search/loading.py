@@ -131,7 +131,6 @@ def _remember(
             copy.write_row((one.tenant, one.agent, int(ItemKind.MEMORY), name, uuid.uuid4(), change_id, content))
     entries = [index.entry(ItemKind.MEMORY, name, change_id, content) for name, change_id, content in items]
     _run(writer, one, index.index_statement(ItemKind.MEMORY, entries), change_id=uuid.uuid4())
-    _run(writer, one, index.queue_statement(ItemKind.MEMORY, entries))
 
 
 def _run(writer: psycopg.Connection[Any], one: Owner, statement: Statement, **parameters: object) -> None:
