@@ -49,7 +49,7 @@ _NO_MATCH = 150_000
 """The similarity that a match must exceed, in millionths."""
 _UNRELATED, _THE_SAME = 250_000, 750_000
 """The similarities between which relevance rises."""
-_SHORT, _OTHERS = 3, 100
+_SHORT, _LONG, _OTHERS = 3, 5, 100
 _MANY = 4
 """From so many occurrences on, a word counts as if it occurred five times."""
 _MEMORIES, _DELETED, _QUERIES = 40, 4, 15
@@ -151,10 +151,18 @@ def _share_of_words(seen: Sequence[Stored], text: str, query: str) -> float:
     for word in dict.fromkeys(query.split()):
         own = set(_asked_grams(word))
         weights[word] = _weight_of_word(seen, min(_holding(seen, gram) for gram in own), word)
-        share = 1 if word in text.split() else (sum(_is_in(gram, grams) for gram in own) / len(own)) ** 2
+        by_grams = sum(_is_in(gram, grams) for gram in own) / len(own)
+        by_letters = max((_alike(word, other) for other in text.split()), default=0)
+        share = 1 if word in text.split() else max(by_grams, by_letters) ** 2
         matched[word] = share
     best = {word: max(share for other, share in matched.items() if word in other) for word in matched}
     return _part({word: weights[word] * share for word, share in best.items()}, weights)
+
+
+def _alike(word: str, other: str) -> float:
+    """The share of the letters with which two long words begin."""
+    begins = next((size for size in range(len(word), 0, -1) if other.startswith(word[:size])), 0)
+    return begins / max(len(word), len(other)) if len(word) > _LONG and begins >= _LONG else 0
 
 
 def _asked_grams(word: str) -> list[str]:
@@ -172,7 +180,8 @@ def _holding(seen: Sequence[Stored], gram: str) -> int:
 
 def _weight_of_word(seen: Sequence[Stored], holding: int, word: str) -> float:
     """The weight of a word of a query. A stop word that does not occur has none."""
-    rarity = math.log(1 + (len(seen) + _OTHERS - holding + 0.5) / (holding + 0.5))
+    known = max(holding, 1)
+    rarity = min(len(word) / _LONG, 1) * math.log(1 + (len(seen) + _OTHERS - known + 0.5) / (known + 0.5))
     if word not in _STOP_WORDS:
         return rarity
     return _STOP * rarity if holding else 0

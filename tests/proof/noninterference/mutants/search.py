@@ -34,7 +34,7 @@ SEARCH = (
     ),
     _out_of_step(
         "what is overwritten stays in the index",
-        "WHERE (live.name, live.change_id) = (old.name, old.change_id)",
+        "WHERE live.change_id = old.change_id",
         "WHERE live.name = old.name",
     ),
     _out_of_step(
