@@ -114,7 +114,8 @@ SELECT 'stop_word', word.text, 0, 0, 0, 0
 -- name: search_items
 -- The best matches, each name at its highest visible level and by its best chunk; filters come after the shadow. Nulls: no match.
 -- Scores are integers, in millionths, so that no sum depends on the order of rows; ties are broken by name.
--- In a thread, a hit adds 2/5 of its score to its visible neighbors, and 1/5 to theirs. bytes: as in list_items.
+-- In a thread, a hit adds 2/5 of its score to its visible neighbors, and 1/5 to theirs; one that asks, 7/10 to the one after it,
+-- which may answer. bytes: as in list_items.
 -- Then a short passage of a thread, a turn, is weighed (turn_factor, in thousandths): less if it says little or asks, more if it is by
 -- an author whom the query names (authors). At last a fifth of the best score in its thread is added to it.
 -- names, threads and semantic_scores: the items that search_embeddings found, the threads of turns, and their scores, weighed in the
@@ -151,6 +152,7 @@ gram AS MATERIALIZED (
 ),
 scored AS MATERIALIZED ( -- the query's terms are looked up in the chunk, which has many more
     SELECT seen.name, seen.level, seen.piece, seen.start, seen.size, seen.is_whole, seen.thread, seen.place, seen.turn_factor,
+           CASE WHEN seen.stems @@ '''@?'''::tsquery THEN 7 ELSE 4 END AS lent_after,
            by_stem.found, by_stem.score + (
                SELECT coalesce(sum((gram.weight / (1 + %(damping)s + seen.gram_count * %(gram_slope)s))::integer), 0)
                  FROM gram
@@ -200,7 +202,7 @@ thread_chunk AS NOT MATERIALIZED ( -- the first chunks of passages in threads, a
            )
 ),
 thread_hit AS ( -- the best short passages of a thread
-    SELECT top.thread, top.place, top.score
+    SELECT top.thread, top.place, top.score, top.lent_after
       FROM top
      WHERE top.thread IS NOT NULL
        AND top.is_whole
@@ -209,13 +211,13 @@ thread_hit AS ( -- the best short passages of a thread
 ),
 thread_score AS MATERIALIZED (
     SELECT neighbor.name, neighbor.level, neighbor.thread, neighbor.turn_factor,
-           sum(thread_hit.score * 2 / (5 * neighbor.distance)) AS score
+           sum(thread_hit.score * neighbor.lent / 10) AS score
       FROM thread_hit
            CROSS JOIN LATERAL (
                (
                    SELECT thread_chunk.name, thread_chunk.level, thread_chunk.thread, thread_chunk.turn_factor,
                           thread_chunk.passes AND thread_chunk.is_whole AS is_eligible,
-                          row_number() OVER (ORDER BY thread_chunk.place) AS distance
+                          CASE row_number() OVER (ORDER BY thread_chunk.place) WHEN 1 THEN thread_hit.lent_after ELSE 2 END AS lent
                      FROM thread_chunk
                     WHERE thread_chunk.thread = thread_hit.thread
                       AND thread_chunk.place > thread_hit.place
@@ -226,7 +228,7 @@ thread_score AS MATERIALIZED (
                (
                    SELECT thread_chunk.name, thread_chunk.level, thread_chunk.thread, thread_chunk.turn_factor,
                           thread_chunk.passes AND thread_chunk.is_whole,
-                          row_number() OVER (ORDER BY thread_chunk.place DESC)
+                          CASE row_number() OVER (ORDER BY thread_chunk.place DESC) WHEN 1 THEN 4 ELSE 2 END
                      FROM thread_chunk
                     WHERE thread_chunk.thread = thread_hit.thread
                       AND thread_chunk.place < thread_hit.place

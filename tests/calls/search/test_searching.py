@@ -423,10 +423,18 @@ def ids_found(session, query, **fields):
 
 
 def test_a_hit_raises_the_scores_of_its_neighbors_in_the_thread(at):
-    ids = passages(at(PUBLIC), "t", "far off", "quite near", "where is the whale?", "in the bay", "far out", "farther")
+    ids = passages(at(PUBLIC), "t", "far off", "quite near", "there is the whale", "in the bay", "far out", "farther")
     passages(at(PUBLIC), "other", "elsewhere", start=1_000_000_002)
 
     assert ids_found(at(PUBLIC), "whale") == [ids[2], *sorted([ids[1], ids[3]]), *sorted([ids[0], ids[4]])]
+
+
+@pytest.mark.parametrize("attempt", range(3))
+def test_a_hit_that_asks_raises_the_turn_after_it_most(at, attempt):
+    """It may be the answer. Ids are random, and would put the other first half of the time."""
+    ids = passages(at(PUBLIC), "t", "far off", "quite near", "where is the whale?", "in the bay", "far out", "farther")
+
+    assert ids_found(at(PUBLIC), "whale") == [ids[2], ids[3], ids[1], *sorted([ids[0], ids[4]])]
 
 
 def test_a_hit_does_not_raise_the_score_of_a_filtered_passage(at):
