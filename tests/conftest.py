@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Label
 from muniment_server.embedded_postgres import EmbeddedPostgres
 from tests.operations.citus.clones import ClusterPostgres, running_cluster
 from tests.support.databases import Database, cloned, running_postgres
@@ -86,14 +86,14 @@ def service(database: Database) -> Iterator[Service]:
 
 
 @pytest.fixture
-def at(service: Service) -> Callable[[Classification], Caller]:
-    """A session of the agent `alice` at a level: the same one each time it is asked for."""
-    sessions: dict[Classification, Caller] = {}
+def at(service: Service) -> Callable[[Classification | Label], Caller]:
+    """A session of the agent `alice` at a level or a label: the same one each time it is asked for."""
+    sessions: dict[Classification | Label, Caller] = {}
 
-    def session_at(level: Classification) -> Caller:
-        if level not in sessions:
-            sessions[level] = service.session(level)
-        return sessions[level]
+    def session_at(taint: Classification | Label) -> Caller:
+        if taint not in sessions:
+            sessions[taint] = service.session(taint)
+        return sessions[taint]
 
     return session_at
 

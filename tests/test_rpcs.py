@@ -14,7 +14,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from muniment.v1.memory_pb2 import Memory
 from muniment.v1.memory_service_pb2 import GetMemoryResponse
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Label
 from muniment_server.monitor import egress
 from muniment_server.transport.server import SERVICES
 from tests import rpcs
@@ -52,7 +52,7 @@ def _wrong_answer(rpc: str, row: Rpc) -> Iterator[str]:
     wanted, answered = _DESCRIPTORS[rpc].output_type.full_name, row.answer.DESCRIPTOR.full_name
     if answered != wanted:
         yield f"{rpc}: its answer should be a {wanted}, and is a {answered}"
-    elif not egress.may_leave(row.answer, Classification.RESTRICTED):
+    elif not egress.may_leave(row.answer, Label.RESTRICTED):
         yield f"{rpc}: its answer has no classification where one belongs"
 
 

@@ -237,6 +237,7 @@ func (r *renewals) reopened(ctx context.Context, old *held) (*held, error) {
 		AgentId:        found.GetSession().GetAgentId(),
 		ConversationId: found.GetSession().GetConversationId(),
 		Taint:          found.GetSession().GetTaint(),
+		Integrity:      found.GetSession().GetIntegrity(),
 		Ttl:            r.ttl,
 	}
 	for range mostRaises {
@@ -246,6 +247,7 @@ func (r *renewals) reopened(ctx context.Context, old *held) (*held, error) {
 			return opened, err
 		}
 		request.Taint = tainted.GetTaint()
+		request.Integrity = min(request.GetIntegrity(), tainted.GetIntegrity())
 	}
 	return openHeld(ctx, r.host, request)
 }

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from muniment_server.domain.classification import Classification
 from tests.support.databases import Database
+from tests.support.labels import untrusted
 
 
 @contextmanager
@@ -14,7 +15,7 @@ def embeddings_refused(
     database: Database, sqlstate: str, *, level: Classification = Classification.PUBLIC, name: str | None = None
 ) -> Iterator[None]:
     """Until the block ends, storing embeddings at *level* fails: those of the items *name*, or all."""
-    table = f"{level.role}.meaning"
+    table = f"{untrusted(level).role}.meaning"
     with database.as_admin() as admin:
         admin.execute("SET citus.enable_unsafe_triggers = on")  # for a cluster; elsewhere it means nothing
         admin.execute(

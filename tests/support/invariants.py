@@ -8,7 +8,7 @@ import psycopg
 
 from muniment_server.admin.connection import connect_operator
 from muniment_server.admin.inspection import broken_index
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from tests.rpcs import RPCS, Rpc
 from tests.support.databases import Database
 
@@ -77,6 +77,7 @@ told AS ( -- what the audit says of items that was done, by sessions and by host
                SELECT tenant, agent, event_id, method, outcome, kind, item_id, revision
                  FROM muniment_control.audit
                 WHERE level = {number}
+                  AND {of_hosts} -- what hosts write is untrusted
                   AND item_id IS NOT NULL
            ) AS logged
            JOIN act USING (method)
@@ -174,15 +175,15 @@ def _act(rpc: str, row: Rpc) -> str:
 
 
 def broken(owner: psycopg.Connection[Any]) -> list[str]:
-    """What does not hold, each with the level and the item; empty when nothing was lost."""
+    """What does not hold, each with the label and the item; empty when nothing was lost."""
     owner.execute("SET enable_nestloop = off")  # nothing here was ever analyzed
     acts = ", ".join(_act(rpc, row) for rpc, row in RPCS.items() if row.leaves)
     return [
-        f"{level.role}: {what}: {item_id}"
-        for level in Classification
+        f"{label.role}: {what}: {item_id}"
+        for label in Label
         for question in (_LEDGERS, _RECORDS, _STORAGE)
         for what, item_id in owner.execute(
-            question.format(level=level.role, number=level.value, acts=acts).encode()
+            question.format(level=label.role, number=label.level, of_hosts=not label.is_trusted, acts=acts).encode()
         ).fetchall()
     ]
 

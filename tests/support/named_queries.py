@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
+from muniment_server.domain.classification import Label
 from muniment_server.monitor.queries import (
     AUDIT_FILES,
     AUDIT_QUERIES,
@@ -24,11 +25,11 @@ SCOPE: File = ("muniment_server.monitor", "scope.sql")
 """The relations of sessions, which are composed in front of their queries."""
 AUDIT_SCOPE: File = ("muniment_server.monitor", "audit.sql")
 """The relations of the auditor."""
-RELATIONS = {SCOPE: roles.LEVELS, AUDIT_SCOPE: (roles.AUDITOR,)}
+RELATIONS = {SCOPE: roles.LABELS, AUDIT_SCOPE: (roles.AUDITOR,)}
 ERASING: File = ("muniment_server.agents", "erasing.sql")
 """What EraseItems erases."""
 SERVED = {
-    **dict.fromkeys(SESSION_FILES, roles.LEVELS),
+    **dict.fromkeys(SESSION_FILES, roles.LABELS),
     **dict.fromkeys(HOST_FILES, (roles.CONTROL,)),
     ERASING: (roles.ERASER,),
     **dict.fromkeys(AUDIT_FILES, (roles.AUDITOR,)),
@@ -38,6 +39,7 @@ UNSCOPED = {
     ("muniment_server.monitor", "catalog.sql"): (roles.CONTROL,),
     ("muniment_server.postgres", "connection.sql"): roles.SERVING,
     ("muniment_server.background", "census.sql"): (roles.CONTROL,),
+    ("muniment_server.embedder", "labels.sql"): (Label.RESTRICTED.role,),
     ("muniment_server.runtime", "claims.sql"): (roles.CONTROL,),
     ("muniment_server.runtime", "clocks.sql"): (roles.CONTROL,),
     ("muniment_server.engines.citus", "grants.sql"): (roles.CONTROL,),
@@ -47,8 +49,8 @@ UNSCOPED = {
 }
 """The files of what the server asks for itself."""
 EMBEDDER = {
-    ("muniment_server.embedder", "queue.sql"): roles.LEVELS,
-    ("muniment_server.embedder", "lists.sql"): roles.LEVELS,
+    ("muniment_server.embedder", "queue.sql"): roles.LABELS,
+    ("muniment_server.embedder", "lists.sql"): roles.LABELS,
 }
 """The files of what the embedder does, in no session, for all tenants: without the session predicate."""
 ERASER = {("muniment_server.background", "eraser.sql"): (roles.ERASER,)}
@@ -91,7 +93,7 @@ LITERALS = {
     "memory_enabled": "true", "user_profile_enabled": "true", "memory_char_limit": "1", "user_char_limit": "1",
     "calls_per_second": "1", "max_items": "1", "max_bytes": "1", "max_revisions": "1",
     "successor_id": "'00000000-0000-0000-0000-000000000009'::uuid",
-    "taint": "1", "level": "1", "ceiling": "4",
+    "taint": "1", "trusted": "false", "level": "1", "chain": "1", "ceiling": "4",
     "agent_ceiling": "4", "max_agents": "1", "only_service": "NULL", "lifetime": "NULL", "part": "0.8",
     "kind": "1", "tag": "'t'", "tier": "1", "position": "0", "limit": "51",
     "page_bytes": "3145728", "name": "'plan'", "content": "'text'", "query": "'whale'", "after": "''",

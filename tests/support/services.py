@@ -21,7 +21,7 @@ from google.rpc import error_details_pb2, status_pb2
 
 from muniment.v1 import passage_service_pb2
 from muniment_server.domain import tokens
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Label
 from muniment_server.domain.ids import IdSource, RandomIds
 from muniment_server.domain.tokens import TokenKind
 from muniment_server.monitor.scopes import Scopes
@@ -38,6 +38,7 @@ from muniment_server.transport.admission.shares import Shares
 from muniment_server.transport.call_log import REQUEST_ID
 from muniment_server.transport.server import SERVICES, Server
 from tests.support.databases import Database
+from tests.support.labels import untrusted
 
 _METHODS = {method.name: method for service in SERVICES for method in service.methods}
 
@@ -167,12 +168,23 @@ class Service:
                 owner.execute(statement, {"ceiling": int(ceiling), "tenant": row[0], "agent": row[1]})
 
     def session(
-        self, taint: Classification, *, agent_id: str = "alice", tenant: str = "acme", conversation_id: str = ""
+        self,
+        taint: Classification | Label,
+        *,
+        agent_id: str = "alice",
+        tenant: str = "acme",
+        conversation_id: str = "",
     ) -> Caller:
-        """A new session. Its id is in `.session_id`."""
+        """A new session, untrusted unless its taint is a label that is trusted. Its id is in `.session_id`."""
         host = self.host(tenant)
-        agent_id = self.agent(agent_id, tenant)
-        return host.session(host.open_session(agent_id=agent_id, taint=int(taint), conversation_id=conversation_id))
+        label = taint if isinstance(taint, Label) else untrusted(taint)
+        opened = host.open_session(
+            agent_id=self.agent(agent_id, tenant),
+            taint=int(label.level),
+            integrity=int(label.integrity),
+            conversation_id=conversation_id,
+        )
+        return host.session(opened)
 
 
 _FIND_AGENT = (
@@ -181,8 +193,8 @@ _FIND_AGENT = (
 _OF_AGENT = "tenant = %(tenant)s AND agent = %(agent)s"
 _LOWER = (
     f"UPDATE vault.agent SET ceiling = %(ceiling)s, known_from = %(ceiling)s WHERE {_OF_AGENT}",
-    "INSERT INTO vault.conversation (tenant, agent, conversation_id, ceiling, taint)"
-    " SELECT tenant, agent, conversation_id, greatest(%(ceiling)s, taint), taint FROM vault.conversation"
+    "INSERT INTO vault.conversation (tenant, agent, conversation_id, ceiling, taint, trusted)"
+    " SELECT tenant, agent, conversation_id, greatest(%(ceiling)s, taint), taint, trusted FROM vault.conversation"
     f" WHERE {_OF_AGENT} ON CONFLICT DO NOTHING",
     "UPDATE vault.session SET ceiling = greatest(%(ceiling)s, (SELECT max(taint) FROM vault.conversation"
     " WHERE conversation.tenant = %(tenant)s AND conversation.agent = %(agent)s"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Label
 from muniment_server.embedded_postgres import EmbeddedPostgres
 from tests.support.clock import Clock
 from tests.support.databases import Database, cloned
@@ -47,14 +47,14 @@ def session(shared: Service, tenant: str) -> Callable[..., Caller]:
 
 
 @pytest.fixture
-def at(session: Callable[..., Caller]) -> Callable[[Classification], Caller]:
-    """A session of the agent `alice` at a level: the same one each time it is asked for."""
-    opened: dict[Classification, Caller] = {}
+def at(session: Callable[..., Caller]) -> Callable[[Classification | Label], Caller]:
+    """A session of the agent `alice` at a level or a label: the same one each time it is asked for."""
+    opened: dict[Classification | Label, Caller] = {}
 
-    def session_at(level: Classification) -> Caller:
-        if level not in opened:
-            opened[level] = session(level)
-        return opened[level]
+    def session_at(taint: Classification | Label) -> Caller:
+        if taint not in opened:
+            opened[taint] = session(taint)
+        return opened[taint]
 
     return session_at
 

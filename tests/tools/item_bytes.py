@@ -21,6 +21,7 @@ from muniment_server.process.stop_signal import StopSignal
 from muniment_server.search.embeddings import DIMENSIONS, Vector
 from tests.support.databases import Database, cloned, running_postgres
 from tests.support.embedders import embed_by
+from tests.support.labels import untrusted
 from tests.support.services import serving
 from tests.tools.bench_search.corpus import Source
 
@@ -85,7 +86,12 @@ def _drawn() -> Vector:
 def _sizes(database: Database) -> dict[str, tuple[int, int]]:
     with database.as_admin() as admin:
         admin.execute("VACUUM ANALYZE")
-        schemas = [*(level.role for level in Classification), "muniment_control", "muniment_auditor", "vault"]
+        schemas = [
+            *(untrusted(level).role for level in Classification),
+            "muniment_control",
+            "muniment_auditor",
+            "vault",
+        ]
         return {name: (rows, indexes) for name, rows, indexes in admin.execute(_SIZES, [schemas])}
 
 

@@ -21,7 +21,7 @@ ROOT = Path(muniment_server.__file__).parent
 CITUS = ROOT / "engines" / "citus"
 _COMMANDS_OF_CITUS = {"distribute.py", "distributing.py", "pausing.py"}
 """Commands of operators."""
-LIMIT = 1600
+LIMIT = 1750
 """The most lines of Python that the monitor may have."""
 _CONNECTIONS = (
     "postgres/pool.py",
@@ -56,7 +56,7 @@ def sql_lines(path: Path) -> int:
     return sum(1 for line in lines if line)
 
 
-_OF_THE_EMBEDDER = ("embedder/queue.sql", "embedder/lists.sql")
+_OF_THE_EMBEDDER = ("embedder/queue.sql", "embedder/lists.sql", "embedder/labels.sql")
 
 
 def monitor() -> list[Path]:

@@ -16,7 +16,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         SaveMemoryRequest { key: "tea".into(), content: "Assam, no sugar".into(), ..Default::default() };
     session.save_memory(tea).await?;
     let (session_id, taint) = (session.session_id().into(), Classification::Confidential.into());
-    host.raise_taint(RaiseTaintRequest { session_id, taint, reason: "read the payroll".into() }).await?;
+    let reason = "read the payroll".into();
+    host.raise_taint(RaiseTaintRequest { session_id, taint, reason, ..Default::default() }).await?;
     let salary =
         SaveMemoryRequest { key: "salary".into(), content: "52,000 a year".into(), ..Default::default() };
     session.save_memory(salary).await?; // saved at CONFIDENTIAL

@@ -12,7 +12,7 @@ async fn talk(host: &Client, session: &Session) -> Result<(), Error> {
         // The host is about to show the model the payroll. It raises the taint first.
         let taint = Classification::Confidential.into();
         let (session_id, reason) = (session.session_id().into(), "read the payroll".into());
-        host.raise_taint(RaiseTaintRequest { session_id, taint, reason }).await?;
+        host.raise_taint(RaiseTaintRequest { session_id, taint, reason, ..Default::default() }).await?;
     }
     let list = session.all_memories(ListMemoriesRequest::default()).restart_on_taint_change();
     println!("read all {}", list.into_vec().await?.len());

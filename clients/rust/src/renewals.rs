@@ -94,7 +94,7 @@ impl Renewals {
     pub(crate) async fn raise(&self, taint: Classification, reason: String) -> Result<(), Error> {
         self.fresh().await;
         let session_id = self.session().session_id;
-        let request = RaiseTaintRequest { session_id, taint: taint.into(), reason };
+        let request = RaiseTaintRequest { session_id, taint: taint.into(), reason, ..Default::default() };
         let raised = self.host.raise_taint(request).await?.session.unwrap_or_default();
         let mut state = self.state();
         if raised.session_id == state.shown.session_id {
@@ -108,7 +108,8 @@ impl Renewals {
         self.fresh().await;
         let _turn = self.turn.lock().await;
         let begun = Instant::now();
-        let request = ResetSessionRequest { session_id: self.session().session_id, reason };
+        let request =
+            ResetSessionRequest { session_id: self.session().session_id, reason, ..Default::default() };
         let reset = self.host.reset_session(request).await?;
         self.state().over = true;
         Ok(Self::new(&self.host, self.ttl, &reset, begun))
@@ -181,6 +182,7 @@ impl Renewals {
             agent_id: found.agent_id,
             conversation_id: found.conversation_id,
             taint: found.taint,
+            integrity: found.integrity,
             ttl: self.ttl,
         };
         for _ in 0..MOST_RAISES {
@@ -190,6 +192,7 @@ impl Renewals {
             };
             let Some(tainted) = error.conversation_tainted() else { return Err(error) };
             request.taint = tainted.taint;
+            request.integrity = request.integrity.min(tainted.integrity);
         }
         self.host.open_session(request).await
     }

@@ -2,7 +2,7 @@
 
 import { type CallOptions, createClient } from "@connectrpc/connect";
 import type { Calls } from "./calls.js";
-import type { Classification } from "./gen/muniment/v1/classification_pb.js";
+import type { Classification, Integrity } from "./gen/muniment/v1/classification_pb.js";
 import type { Session } from "./gen/muniment/v1/session_pb.js";
 import { SessionService } from "./gen/muniment/v1/session_service_pb.js";
 import { type Opening, Renewals } from "./renewals.js";
@@ -12,6 +12,8 @@ import { OpenedSession } from "./session.js";
 export interface ConversationOptions {
   /** The level of what it has seen so far. The default is the one that it has, or PUBLIC if it is new. */
   readonly taint?: Classification;
+  /** TRUSTED if it has seen nothing but what the host vouches for. The default is UNTRUSTED. */
+  readonly integrity?: Integrity;
   /** How long each of its sessions stays valid: 1 second to 30 days. The default is 24 hours. */
   readonly ttl?: NonNullable<Opening["ttl"]>;
 }

@@ -5,7 +5,7 @@ import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { type CallOptions, type Client, Code } from "@connectrpc/connect";
 import { type Credential, checked, type Deadline } from "./credentials.js";
 import { MunimentError } from "./errors.js";
-import type { Classification } from "./gen/muniment/v1/classification_pb.js";
+import { type Classification, Integrity } from "./gen/muniment/v1/classification_pb.js";
 import { type Session, SessionSchema } from "./gen/muniment/v1/session_pb.js";
 import type { OpenSessionRequestSchema, SessionService } from "./gen/muniment/v1/session_service_pb.js";
 import { RAISES } from "./pages.js";
@@ -20,7 +20,7 @@ type Host = Client<typeof SessionService>;
 /** What a session is opened with. */
 export type Opening = Pick<
   MessageInitShape<typeof OpenSessionRequestSchema>,
-  "agentId" | "conversationId" | "taint" | "ttl"
+  "agentId" | "conversationId" | "taint" | "integrity" | "ttl"
 >;
 
 /** A session that the host has opened. */
@@ -150,14 +150,17 @@ export class Renewals implements Credential {
   }
 
   /** Never without a taint: the conversation may have been reset meanwhile. */
-  async #reopened({ agentId, conversationId, taint }: Session): Promise<Opened> {
-    const opening: Opening = { agentId, conversationId, taint, ttl: this.#ttl };
+  async #reopened({ agentId, conversationId, taint, integrity }: Session): Promise<Opened> {
+    const opening: Opening = { agentId, conversationId, taint, integrity, ttl: this.#ttl };
     for (let raises = 0; ; raises += 1) {
       try {
         return await timed(this.#host.openSession(opening));
       } catch (error) {
         if (!(error instanceof MunimentError && error.taint && raises < RAISES)) {
           throw error;
+        }
+        if (error.taint === opening.taint) {
+          opening.integrity = Integrity.UNTRUSTED; // then it is this half that was raised
         }
         opening.taint = error.taint;
       }

@@ -30,7 +30,7 @@ from muniment_server.admin.sealing import Checkpoint, RemovedEvents, Verificatio
 from muniment_server.audit_log import repository as audit_log
 from muniment_server.audit_log.repository import AuditEvent
 from muniment_server.background.sealer import last_seals
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Integrity, Label
 from muniment_server.domain.ids import HostKeyId
 from muniment_server.domain.principals import HostIdentity
 from muniment_server.items.paging import NEWEST
@@ -293,10 +293,10 @@ def checkpoint_of(line: str, tenant: str) -> Checkpoint | None:
     """
     try:
         given = {**json.loads(line)}
-        if given.get("classification") in Classification.__members__:
-            given["classification"] = Classification[given["classification"]].value
+        if (label := Label.__members__.get(given.get("classification", ""))) is not None:
+            given.update(classification=label.level.value, integrity=label.integrity.value)
         message = ParseDict(given, audit_pb2.AuditCheckpoint(), ignore_unknown_fields=True)
-        level = Classification(message.classification)
+        label = Label.of(Classification(message.classification), Integrity(message.integrity))
         bytes.fromhex(message.head_hash)
     except (ValueError, TypeError, ParseError):
         raise Failure(
@@ -304,7 +304,7 @@ def checkpoint_of(line: str, tenant: str) -> Checkpoint | None:
         ) from None
     if given.get("tenant", tenant) != tenant:
         return None
-    return Checkpoint(level, message.seal_number, message.event_count, message.head_hash.lower())
+    return Checkpoint(label, message.seal_number, message.event_count, message.head_hash.lower())
 
 
 def audit_events(
@@ -328,18 +328,19 @@ def audit_events(
 
 
 def audit_checkpoints(operator: Operator, tenant: str) -> list[Checkpoint]:
-    """The last seal of each level at which something is sealed."""
+    """The last seal of each label with which something is sealed."""
     seals = last_seals(operator.connection, operator.tenant(tenant))
     return [
-        Checkpoint(level, seals[level].number, seals[level].event_count, seals[level].hash.hex())
-        for level in sorted(seals)
+        Checkpoint(label, seals[label.chain].number, seals[label.chain].event_count, seals[label.chain].hash.hex())
+        for label in Label
+        if label.chain in seals
     ]
 
 
 def verify_audit(operator: Operator, tenant: str, checkpoints: Sequence[Checkpoint]) -> Iterator[Verified]:
     """Verify the audit log of *tenant* against its seals and *checkpoints*, level by level."""
     number = operator.tenant(tenant)
-    for level in Classification:
+    for level in Label:
         of_level = [checkpoint for checkpoint in checkpoints if checkpoint.classification is level]
         with operator.connection.transaction():
             operator.connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -350,5 +351,5 @@ def verify_audit(operator: Operator, tenant: str, checkpoints: Sequence[Checkpoi
 def remove_audit_events(operator: Operator, tenant: str, *, before: datetime) -> Iterator[RemovedEvents]:
     """Remove, level by level, the events of sessions that were sealed before *before*. The seals stay."""
     number = operator.tenant(tenant)
-    for level in Classification:
+    for level in Label:
         yield remove_events(operator, number, level, before=before)

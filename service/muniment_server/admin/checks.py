@@ -33,7 +33,7 @@ from muniment_server.admin.inspection import (
 from muniment_server.admin.pages import damaged_relations
 from muniment_server.admin.tenants import MovingTenant, moving_tenants
 from muniment_server.background.census import checksum_failures
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.embedded_postgres import EmbeddedPostgresError, conninfo_of_running, find_bindir
 from muniment_server.monitor import log_settings
 from muniment_server.postgres import roles
@@ -404,7 +404,7 @@ def _check_relations(admin: str | None) -> Iterator[Finding]:
     yield from _judged(damaged, "every table and index of this server is undamaged")
 
 
-def _check_limits(nearly_full: Mapping[Classification, Sequence[NearlyFull]]) -> Iterator[Finding]:
+def _check_limits(nearly_full: Mapping[Label, Sequence[NearlyFull]]) -> Iterator[Finding]:
     for level, agents in nearly_full.items():
         for agent in agents[:_MOST_NAMED]:
             yield _worth_knowing(

@@ -13,7 +13,7 @@ import psycopg
 from psycopg import conninfo as libpq
 
 from muniment.cli.failures import Failure
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.domain.ids import AgentNumber, TenantNumber
 from muniment_server.postgres import queries
 from muniment_server.postgres.pool import administrator, operator_conninfo
@@ -81,10 +81,10 @@ class Operator:
         return found[0]
 
     @contextmanager
-    def at(self, level: Classification) -> Iterator[None]:
-        """A transaction in which unqualified names are those of *level*."""
+    def at(self, label: Label) -> Iterator[None]:
+        """A transaction in which unqualified names are those of *label*."""
         with self.connection.transaction():
-            self.execute("use_schema", schema=level.role)
+            self.execute("use_schema", schema=label.role)
             yield
 
     @cached_property

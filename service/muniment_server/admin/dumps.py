@@ -43,7 +43,7 @@ from muniment_server.runtime import restoring
 
 _QUERIES = {**QUERIES, **queries.load(__package__, "dumps.sql")}
 
-_SCHEMAS = ("vault", roles.CONTROL, roles.AUDITOR, roles.ERASER, *roles.LEVELS)
+_SCHEMAS = ("vault", roles.CONTROL, roles.AUDITOR, roles.ERASER, *roles.LABELS)
 _DUMPED_FROM = re.compile(rb"Dumped from database version: (\d+)")
 _IS_PREPARED = "SELECT WHERE to_regclass('vault.tenant') IS NOT NULL"
 _HAS_DATA = "SELECT FROM vault.tenant LIMIT 1"

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from muniment.cli.failures import Failure
 from muniment_server.admin.sealing import REMOVAL, Checkpoint
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.domain.seals import Seal, SealableEvent, hash_of_events
 
 _EVENT, _SEAL = ({each.name for each in fields(kind)} for kind in (SealableEvent, Seal))
@@ -23,7 +23,7 @@ _IDS = ("event_id", "session_id", "host_key_id", "item_id")
 class Checked:
     """What was found at one level."""
 
-    classification: Classification
+    classification: Label
     first: int = 0
     last: int = 0
     """The first and the last seal."""
@@ -40,10 +40,10 @@ class Export:
 
     def __init__(self, tenant: str) -> None:
         self._tenant = tenant
-        self._seals = defaultdict[Classification, dict[int, Seal]](dict)
-        self._events = defaultdict[tuple[Classification, int], dict[UUID, SealableEvent]](dict)
+        self._seals = defaultdict[Label, dict[int, Seal]](dict)
+        self._events = defaultdict[tuple[Label, int], dict[UUID, SealableEvent]](dict)
         """Those of seals that have not come, or that cover others."""
-        self._counts = defaultdict[Classification, Counter[int]](Counter)
+        self._counts = defaultdict[Label, Counter[int]](Counter)
         """How many events a seal covers, once they are there."""
         self._removed = Counter[str]()
         """Up to which seal of a level events were removed."""
@@ -63,8 +63,9 @@ class Export:
         record = found["unmapped"]["muniment"] if "unmapped" in found else found
         if record["tenant_name"] != self._tenant:
             return
-        given = {**record, "level": Classification[record["level"]], "time": datetime.fromisoformat(record["time"])}
-        key = (given["level"], record["number"])
+        label = Label[record["level"]]
+        given = {**record, "level": label.chain, "chain": label.chain, "time": datetime.fromisoformat(record["time"])}
+        key = (label, record["number"])
         if record["type"] == "seal":
             hashes = {name: bytes.fromhex(given[name]) for name in ("events_hash", "hash")}
             self._seals[key[0]][key[1]] = Seal(**_only(_SEAL, given | hashes))
@@ -75,7 +76,7 @@ class Export:
         event = SealableEvent(**_only(_EVENT, given | ids | {"agent": agent}))
         self._events[key][event.event_id] = event
 
-    def _close(self, level: Classification, number: int) -> None:
+    def _close(self, level: Label, number: int) -> None:
         """Count the events under a seal, and forget them, if they are those that it covers."""
         events = self._events.get((level, number), {}).values()
         if events and hash_of_events(events) == self._seals[level][number].events_hash:
@@ -91,10 +92,10 @@ class Export:
             if number in self._seals[level]:
                 self._close(level, number)
         levels = {*self._seals, *(level for level, _ in self._events), *(one.classification for one in checkpoints)}
-        for level in sorted(levels):
+        for level in sorted(levels, key=lambda label: label.value):
             yield self._check(level, [one for one in checkpoints if one.classification is level])
 
-    def _check(self, level: Classification, checkpoints: Sequence[Checkpoint]) -> Checked:
+    def _check(self, level: Label, checkpoints: Sequence[Checkpoint]) -> Checked:
         seals, counts = self._seals[level], self._counts[level]
         numbers = sorted(seals)
         found = Checked(level, min(numbers, default=0), max(numbers, default=0), counts.total())
@@ -111,14 +112,14 @@ class Export:
         found.problems.extend(self._compare(level, found, checkpoints))
         return found
 
-    def _unlinked(self, level: Classification, numbers: Sequence[int]) -> Iterator[str]:
+    def _unlinked(self, level: Label, numbers: Sequence[int]) -> Iterator[str]:
         seals = self._seals[level]
         for number in numbers:
             before = seals.get(number - 1)
             if (before or number == 1) and not seals[number].is_next_of(before):
                 yield f"seal {number} does not follow the one before"
 
-    def _compare(self, level: Classification, found: Checked, checkpoints: Sequence[Checkpoint]) -> Iterator[str]:
+    def _compare(self, level: Label, found: Checked, checkpoints: Sequence[Checkpoint]) -> Iterator[str]:
         """What the checkpoints say otherwise. One before the first seal says what this follows."""
         for one in checkpoints:
             seal = self._seals[level].get(one.seal_number)

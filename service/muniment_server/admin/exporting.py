@@ -19,13 +19,13 @@ from uuid import UUID
 from muniment.cli.failures import Failure
 from muniment_server.admin.connection import Operator
 from muniment_server.admin.sealing import Checkpoint, SealedEvent, next_seals
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import LABELS_OF_CHAINS, Classification, Label
 from muniment_server.domain.ids import AgentNumber
 from muniment_server.domain.items import ItemKind
 from muniment_server.domain.seals import Seal
 
 Record: TypeAlias = dict[str, Any]
-Cursor: TypeAlias = dict[Classification, Checkpoint]
+Cursor: TypeAlias = dict[Label, Checkpoint]
 """The last seal of each level that was exported."""
 
 _OCSF = "1.6.0"
@@ -50,7 +50,7 @@ class _Named:
 def new_records(operator: Operator, tenant: str, ceiling: Classification, cursor: Cursor) -> Iterator[list[Record]]:
     """What was sealed at each level up to *ceiling* after *cursor*, seal by seal. *cursor* goes along."""
     number = operator.tenant(tenant)
-    for level in filter(lambda each: each <= ceiling, Classification):
+    for level in (label for label in Label if label.level.can_flow_to(ceiling)):
         while True:
             with operator.connection.transaction():
                 operator.connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -96,13 +96,13 @@ def save_cursor(file: Path, tenant: str, cursor: Cursor) -> None:
 def _plain(row: SealedEvent | Seal) -> Record:
     """All fields. The number of an agent is text: many programs keep only 53 bits of a number."""
     plain = {name: _value(value) for name, value in asdict(row).items()}
+    plain.pop("chain", None)
+    plain["level"] = LABELS_OF_CHAINS[row.level if isinstance(row, Seal) else row.chain].name
     return plain | {"agent": str(plain["agent"])} if plain.get("agent") is not None else plain
 
 
 def _value(value: object) -> object:
     match value:
-        case Classification():
-            return value.name
         case Enum():
             return value.value
         case datetime():

@@ -12,7 +12,7 @@ from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.parameters import TEXT
 from muniment_server.admin.connection import Operator
 from muniment_server.admin.database import with_operator
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.domain.errors import InvalidArgument
 from muniment_server.domain.ids import ItemId, SessionId
 from muniment_server.domain.items import ItemKind
@@ -69,7 +69,7 @@ def stored_name(kind: str, name: str) -> str:
 class Revision:
     """One version of an item, as it was written."""
 
-    classification: Classification
+    classification: Label
     item_id: ItemId
     revision: int
     update_time: datetime

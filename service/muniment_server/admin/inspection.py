@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from muniment_server.admin.connection import Operator
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.domain.limits import NEARLY_FULL
 from muniment_server.search.embeddings import EMBEDDER
 
@@ -50,22 +50,22 @@ def size_of(operator: Operator) -> Size:
     return operator.one("count_agents", Size)
 
 
-def broken_ledgers(operator: Operator) -> dict[Classification, int]:
+def broken_ledgers(operator: Operator) -> dict[Label, int]:
     """How many items of each level are lost, or have lost versions: their revisions have a gap."""
     return _counted(operator, "lost_items", "broken_ledgers")
 
 
-def broken_index(operator: Operator) -> dict[Classification, int]:
+def broken_index(operator: Operator) -> dict[Label, int]:
     """How many entries of the search index are missing, stale or miscounted, by level."""
     return _counted(operator, "broken_index")
 
 
-def broken_storage(operator: Operator) -> dict[Classification, int]:
+def broken_storage(operator: Operator) -> dict[Label, int]:
     """How many agents have wrong counts of what they store, by level."""
     return _counted(operator, "broken_storage")
 
 
-def nearly_full_agents(operator: Operator) -> dict[Classification, list[NearlyFull]]:
+def nearly_full_agents(operator: Operator) -> dict[Label, list[NearlyFull]]:
     """The agents that have stored most of what they may, by level."""
     return _at_levels(operator, "nearly_full_agents", NearlyFull, part=NEARLY_FULL)
 
@@ -87,18 +87,18 @@ def erasing(operator: Operator) -> tuple[int, int]:
     return operator.values("count_deleted_agents")[0], sum(_counted(operator, "count_erasing").values())
 
 
-def _counted(operator: Operator, *queries: str) -> dict[Classification, int]:
+def _counted(operator: Operator, *queries: str) -> dict[Label, int]:
     """What *queries* count at each level, together."""
-    counts = dict.fromkeys(Classification, 0)
-    for level in Classification:
+    counts = dict.fromkeys(Label, 0)
+    for level in Label:
         with operator.at(level):
             counts[level] = sum(operator.values(query)[0] for query in queries)
     return counts
 
 
-def _at_levels(operator: Operator, query: str, row: type[_R], /, **more: object) -> dict[Classification, list[_R]]:
+def _at_levels(operator: Operator, query: str, row: type[_R], /, **more: object) -> dict[Label, list[_R]]:
     found = {}
-    for level in Classification:
+    for level in Label:
         with operator.at(level):
             found[level] = operator.rows(query, row, **more)
     return found

@@ -29,7 +29,7 @@ import psycopg
 from psycopg.types.json import Jsonb
 
 from muniment_server.admin.connection import QUERIES
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Label
 from muniment_server.domain.ids import AgentNumber, TenantNumber
 from muniment_server.domain.items import ItemKind
 from muniment_server.postgres import queries
@@ -196,13 +196,14 @@ def _place(entry: Entry) -> tuple[int, int, int, int, int]:
 
 
 def _erase(connection: psycopg.Connection[Any], texts: Mapping[str, str], entries: Sequence[Entry]) -> None:
-    """Erase items of one place by the statements of EraseItems."""
+    """Erase items of one place by the statements of EraseItems. An entry does not say whether they were trusted."""
     first = entries[0]
     item_ids = [entry.item_id for entry in entries]
-    connection.execute(_QUERIES["use_schema"], {"schema": first.level.role})
     _execute(connection, texts["order_again"], first)
-    for step in _ERASING_STEPS:
-        _execute(connection, texts[step], first, item_ids=item_ids, change_id=uuid4(), most=None)
+    for label in (label for label in Label if label.level is first.level):
+        connection.execute(_QUERIES["use_schema"], {"schema": label.role})
+        for step in _ERASING_STEPS:
+            _execute(connection, texts[step], first, item_ids=item_ids, change_id=uuid4(), most=None)
     _execute(connection, texts["end_order"], first)
 
 

@@ -38,7 +38,7 @@ from muniment_server.postgres.rows import rows_of, values_of
 from muniment_server.postgres.transaction import login_of
 
 _QUERIES = {**queries.load(__package__, "moving.sql"), **QUERIES}
-_SCHEMAS = ("vault", roles.CONTROL, roles.AUDITOR, roles.ERASER, *roles.LEVELS)
+_SCHEMAS = ("vault", roles.CONTROL, roles.AUDITOR, roles.ERASER, *roles.LABELS)
 _STORED = "SELECT {columns} FROM {table} AS compared WHERE compared.tenant = {tenant}"
 _DELETED = "DELETE FROM {table} AS compared WHERE compared.tenant = {tenant} RETURNING {columns}"
 _ATTEMPTS = 3

@@ -18,7 +18,7 @@ from muniment.cli.parameters import DURATION, TEXT
 from muniment_server.admin.connection import Operator, require_tenant
 from muniment_server.admin.database import with_operator
 from muniment_server.admin.history import KINDS, stored_name
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Label
 from muniment_server.domain.ids import AgentNumber, SessionId, TenantNumber
 from muniment_server.domain.items import ItemKind
 from muniment_server.runtime import clocks
@@ -126,7 +126,7 @@ class Purgeable:
 class Purged:
     """How much was purged at one level."""
 
-    classification: Classification
+    classification: Label
     items: int
     revisions: int
 
@@ -164,14 +164,18 @@ def purgeable(
 
 
 def remove_versions(operator: Operator, what: Purgeable, *, before: datetime) -> Iterator[Purged]:
-    """Remove, level by level, versions that were deleted, overwritten or expired before *before*."""
-    for level in Classification:
+    """Remove, label by label, versions that were deleted, overwritten or expired before *before*.
+
+    Nothing is said of a trusted label of which nothing was removed.
+    """
+    for level in Label:
         with operator.at(level):
-            counts = operator.one("purge", _Counts, before=before, number=level, **asdict(what))
+            counts = operator.one("purge", _Counts, before=before, number=level.level, **asdict(what))
         with operator.at(level):
             of_purged = {"tenants": counts.tenants, "agents": counts.agents, "kind": what.kind}
             operator.execute("clear_centers_of_purged", **of_purged)
-        yield Purged(level, counts.items, counts.revisions)
+        if counts.items or counts.revisions or not level.is_trusted:
+            yield Purged(level, counts.items, counts.revisions)
 
 
 def remove_sessions(operator: Operator, what: Purgeable, *, before: datetime) -> Iterator[list[PurgedSession]]:

@@ -11,7 +11,7 @@ from muniment.cli.parameters import TEXT
 from muniment_server.admin.connection import NoSuchAgent, Operator
 from muniment_server.admin.database import with_operator
 from muniment_server.admin.embedder_options import with_embedder
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.embedder.remote.configuration import RemoteConfig
 from muniment_server.embedder.remote.reindexing import ReindexingError, embed_stored
 from muniment_server.search import reindex as index
@@ -85,8 +85,8 @@ def reindex(
 
 def _embed(operator: Operator, output: Output, remote: RemoteConfig, *, removes_others: bool) -> None:
     """Embed with *remote*, and print what was done at each level."""
-    embedded: dict[Classification, int] = {}
-    removed: dict[Classification, int] = {}
+    embedded: dict[Label, int] = {}
+    removed: dict[Label, int] = {}
     with Console(stderr=True).status("Embedding") as status:
         try:
             for step in embed_stored(operator.conninfo, remote, removes_others=removes_others):
@@ -100,7 +100,7 @@ def _embed(operator: Operator, output: Output, remote: RemoteConfig, *, removes_
             raise Failure(str(error), "what is embedded stays: run the command again to go on") from None
     rows = [
         {"classification": level, "embedded": embedded.get(level, 0), "removed": removed.get(level, 0)}
-        for level in Classification
+        for level in Label
         if level in embedded or removed.get(level)
     ]
     output.rows(rows, ("classification", "embedded", "removed"))

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
 from muniment_server.admin.connection import Operator
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.domain.ids import TenantNumber
 from muniment_server.domain.seals import Seal, SealableEvent, hash_of_events
 from muniment_server.postgres.transaction import lift_idle_timeout
@@ -26,7 +26,7 @@ _LATE = timedelta(days=1)
 """Servers need less to scan a whole log again, which they do every ten minutes."""
 _AHEAD = timedelta(minutes=1)
 """How far the time of an event may be after that of its seal without a note: clocks are set back."""
-REMOVAL = re.compile(r"seals of ([A-Z]+) up to ([0-9]{1,15}), hash ([0-9a-f]{64}), by .*", re.DOTALL)
+REMOVAL = re.compile(r"seals of ([A-Z_]+) up to ([0-9]{1,15}), hash ([0-9a-f]{64}), by .*", re.DOTALL)
 _SEALED_LATE = (
     "events that were sealed more than a day after their time: {} (no server ran, a backup was restored, or they were "
     "added later)"
@@ -43,7 +43,7 @@ _LONG_AGO = datetime(1, 1, 1, tzinfo=UTC)
 class Checkpoint:
     """The last seal of one chain at some time, kept outside of the database."""
 
-    classification: Classification
+    classification: Label
     seal_number: int
     event_count: int
     head_hash: str
@@ -54,7 +54,7 @@ class Checkpoint:
 class RemovedEvents:
     """How many events were removed at one level."""
 
-    classification: Classification
+    classification: Label
     events: int
 
 
@@ -62,7 +62,7 @@ class RemovedEvents:
 class Verified:
     """What was found at one level."""
 
-    classification: Classification
+    classification: Label
     seals: int = 0
     events: int = 0
     """Sealed events that were compared."""
@@ -125,10 +125,10 @@ class _Batch:
 
 
 def next_seals(
-    operator: Operator, tenant: TenantNumber, level: Classification, after: int
+    operator: Operator, tenant: TenantNumber, label: Label, after: int
 ) -> list[tuple[Seal, list[SealedEvent]]]:
     """The next 20 seals of a chain after the one with the number *after*, each with those of its events that exist."""
-    key = {"tenant": tenant, "level": level}
+    key = {"tenant": tenant, "level": label.chain}
     seals = operator.rows("list_seals", Seal, after=after, **key)
     events = defaultdict[int, list[SealedEvent]](list)
     if seals:
@@ -139,26 +139,24 @@ def next_seals(
     return [(seal, events[seal.number]) for seal in seals]
 
 
-def remove_events(
-    operator: Operator, tenant: TenantNumber, level: Classification, *, before: datetime
-) -> RemovedEvents:
+def remove_events(operator: Operator, tenant: TenantNumber, label: Label, *, before: datetime) -> RemovedEvents:
     """Remove the events of sessions that were sealed before *before*, with an audit event that names the last seal.
 
     The seals stay, and so do the events of hosts and operators: the journal and the ledgers need them.
     """
-    key = {"tenant": tenant, "level": level}
+    key = {"tenant": tenant, "level": label.chain}
     found = operator.rows("newest_removable_seal", _Removable, before=before, **key)
     if not found:
-        return RemovedEvents(level, 0)
+        return RemovedEvents(label, 0)
     (newest,) = found
-    reason = f"seals of {level.name} up to {newest.number}, hash {newest.hash.hex()},"
+    reason = f"seals of {label.name} up to {newest.number}, hash {newest.hash.hex()},"
     operator.execute("record_removal", tenant=tenant, reason=reason)
     after, removed = 0, 0
     while after < newest.number:
-        with operator.at(level):
+        with operator.at(label):
             batch = operator.one("remove_events", _Batch, after=after, last=newest.number, **key)
         after, removed = batch.last or newest.number, removed + batch.events
-    return RemovedEvents(level, removed)
+    return RemovedEvents(label, removed)
 
 
 class Verification:
@@ -171,14 +169,14 @@ class Verification:
         self,
         operator: Operator,
         tenant: TenantNumber,
-        level: Classification,
+        label: Label,
         checkpoints: Sequence[Checkpoint],
     ) -> None:
         self._operator = operator
         self._tenant = tenant
-        self._key = {"tenant": tenant, "level": level}
+        self._key = {"tenant": tenant, "level": label.chain}
         self._checkpoints = checkpoints
-        self._found = Verified(level)
+        self._found = Verified(label)
         self._first: Seal | None = None
         self._last: Seal | None = None
         self._odd_times = Counter[str]()
@@ -298,8 +296,8 @@ class Verification:
 
     def _removals(self) -> list[_Removal]:
         found = ((row.time, REMOVAL.fullmatch(row.reason or "")) for row in self._rows("list_removals", _Reason))
-        level = self._found.classification.name
-        return [_Removal(time, int(match[2]), match[3]) for time, match in found if match and match[1] == level]
+        label = self._found.classification.name
+        return [_Removal(time, int(match[2]), match[3]) for time, match in found if match and match[1] == label]
 
     def _problem(self, text: str) -> None:
         self._found.problems.append(text)

@@ -1,4 +1,4 @@
--- How the seals of the audit log are verified, and sealed events removed, as the owner.
+-- How the seals of the audit log are verified, and sealed events removed, as the owner. level: the number of a chain.
 
 -- name: avoid_nested_loops
 -- Whole tables are compared: before they are analyzed, loops over one of them for each row of the other would take hours.
@@ -15,11 +15,13 @@ SELECT seal.tenant, seal.level, seal.number, seal.time, seal.by_host, seal.event
 
 -- name: list_sealed_events
 -- The events of some seals, without those that are gone or are stored at another level.
-SELECT audit.tenant, audit.level, audit.by_host, audit.event_id, audit.time, audit.agent, audit.session_id, audit.host_key_id,
+SELECT audit.tenant, audit.chain, audit.by_host, audit.event_id, audit.time, audit.agent, audit.session_id, audit.host_key_id,
        audit.method, audit.outcome, audit.kind, audit.item_id, audit.revision, audit.result_count, audit.reason,
        sealed_event.number
   FROM muniment_auditor.sealed_event
-       JOIN muniment_auditor.audit USING (tenant, level, by_host, event_id)
+       JOIN muniment_auditor.audit
+            ON (audit.tenant, audit.chain, audit.by_host, audit.event_id)
+               = (sealed_event.tenant, sealed_event.level, sealed_event.by_host, sealed_event.event_id)
  WHERE sealed_event.tenant = %(tenant)s
    AND sealed_event.level = %(level)s
    AND sealed_event.number BETWEEN %(first)s AND %(last)s;
@@ -86,7 +88,7 @@ unaudited AS (
                  FROM muniment_auditor.audit
                 WHERE audit.tenant = %(tenant)s
                   AND (audit.event_id, audit.agent, audit.item_id) = (change.change_id, change.agent, change.item_id)
-                  AND audit.level = %(level)s
+                  AND audit.chain = %(level)s
            )
 ),
 found AS (

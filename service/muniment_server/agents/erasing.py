@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from uuid import UUID
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Label
 from muniment_server.domain.errors import AgentNotFound, Unauthenticated
 from muniment_server.domain.ids import AgentNumber, HostKeyId, ItemId
 from muniment_server.domain.items import ItemKind, Version
@@ -78,7 +78,7 @@ class _Level:
     eraser_scope: Callable[[], AbstractContextManager[HostScope]]
     erasure: Erasure
     kind: ItemKind
-    level: Classification
+    label: Label
     revision: int | None
     """Erases this revision only."""
 
@@ -120,7 +120,7 @@ class _Level:
         Each step is a statement of its own, so that it sees what a writer committed while the lock was awaited.
         """
         change_ids = [scope.new_uuid() for _ in items]
-        scope.execute("log_erased", change_ids=change_ids, level=self.level, **self._given(items))
+        scope.execute("log_erased", change_ids=change_ids, level=self.label.level, **self._given(items))
         for step in ("clear_centers", "unindex_erased", "erase_items_of_call"):
             scope.execute(step, change_id=scope.new_uuid(), **self._given(items))
         return self._erase_revisions(scope, items)
@@ -148,7 +148,7 @@ class _Level:
     def _transaction(self) -> Iterator[HostScope]:
         """A transaction at the level. Raises Unauthenticated if the host key is no longer valid."""
         with self.eraser_scope() as scope, scope.transaction():
-            scope.execute("use_schema", schema=self.level.role)
+            scope.execute("use_schema", schema=self.label.role)
             if scope.first("find_valid_key", _Key) is None:
                 raise Unauthenticated
             yield scope
@@ -172,9 +172,9 @@ def erase(
 
     Raises Unauthenticated once the host key is no longer valid.
     """
-    for level in (level for level in Classification if level.can_flow_to(erasure.ceiling)):
+    for label in (label for label in Label if label.level.can_flow_to(erasure.ceiling)):
         version = target.version
-        at_level = _Level(eraser_scope, erasure, kind, level, version.revision if version else None)
+        at_level = _Level(eraser_scope, erasure, kind, label, version.revision if version else None)
         for items in [[version.item_id]] if version else at_level.batches(target):
             at_level.erase(items)
         at_level.clear_centers()

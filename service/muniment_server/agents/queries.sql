@@ -46,7 +46,7 @@ SELECT bound.name, bound.most, coalesce(bound.given, 0) AS given, coalesce(bound
        ) AS bound (name, most, given, own);
 
 -- name: create_agent
--- Create an agent with its four write locks and its first blocks, and an audit row for each. No row: the id is taken.
+-- Create an agent with its eight write locks and its first blocks, and an audit row for each. No row: the id is taken.
 WITH created AS (
     INSERT INTO vault.agent AS created (tenant, agent, agent_id, display_name, language, ceiling, known_from, memory_enabled,
                                         user_profile_enabled, memory_char_limit, user_char_limit, calls_per_second, max_items,
@@ -60,23 +60,43 @@ WITH created AS (
            created.user_profile_enabled, created.memory_char_limit, created.user_char_limit, created.calls_per_second,
            created.max_items, created.max_bytes, created.max_revisions, created.create_time, created.update_time
 ),
-public_write_lock AS (
+public_lock AS (
     INSERT INTO muniment_public.shelf AS write_lock (tenant, agent)
     SELECT %(tenant)s, created.agent
       FROM created
 ),
-internal_write_lock AS (
+internal_lock AS (
     INSERT INTO muniment_internal.shelf AS write_lock (tenant, agent)
     SELECT %(tenant)s, created.agent
       FROM created
 ),
-confidential_write_lock AS (
+confidential_lock AS (
     INSERT INTO muniment_confidential.shelf AS write_lock (tenant, agent)
     SELECT %(tenant)s, created.agent
       FROM created
 ),
-restricted_write_lock AS (
+restricted_lock AS (
     INSERT INTO muniment_restricted.shelf AS write_lock (tenant, agent)
+    SELECT %(tenant)s, created.agent
+      FROM created
+),
+public_trusted_lock AS (
+    INSERT INTO muniment_public_trusted.shelf AS write_lock (tenant, agent)
+    SELECT %(tenant)s, created.agent
+      FROM created
+),
+internal_trusted_lock AS (
+    INSERT INTO muniment_internal_trusted.shelf AS write_lock (tenant, agent)
+    SELECT %(tenant)s, created.agent
+      FROM created
+),
+confidential_trusted_lock AS (
+    INSERT INTO muniment_confidential_trusted.shelf AS write_lock (tenant, agent)
+    SELECT %(tenant)s, created.agent
+      FROM created
+),
+restricted_trusted_lock AS (
+    INSERT INTO muniment_restricted_trusted.shelf AS write_lock (tenant, agent)
     SELECT %(tenant)s, created.agent
       FROM created
 ),
@@ -130,9 +150,9 @@ SELECT agent.agent_id, agent.display_name, agent.language, agent.ceiling, agent.
    AND agent.known_from <= %(ceiling)s;
 
 -- name: get_public_storage
--- What an agent stores at one level. A query for each: one for all would wait for locks above the agent's ceiling.
+-- What an agent stores with one label. A query for each: one for all would wait for locks above the agent's ceiling.
 -- No row: no such agent.
-SELECT 1 AS classification, coalesce(sum(storage_size.items), 0)::bigint AS items,
+SELECT 2 AS label, coalesce(sum(storage_size.items), 0)::bigint AS items,
        coalesce(sum(storage_size.bytes), 0)::bigint AS bytes
   FROM vault.agent
        LEFT JOIN muniment_public.storage_size
@@ -144,7 +164,7 @@ SELECT 1 AS classification, coalesce(sum(storage_size.items), 0)::bigint AS item
  GROUP BY agent.agent;
 
 -- name: get_internal_storage
-SELECT 2 AS classification, coalesce(sum(storage_size.items), 0)::bigint AS items,
+SELECT 4 AS label, coalesce(sum(storage_size.items), 0)::bigint AS items,
        coalesce(sum(storage_size.bytes), 0)::bigint AS bytes
   FROM vault.agent
        LEFT JOIN muniment_internal.storage_size
@@ -156,7 +176,7 @@ SELECT 2 AS classification, coalesce(sum(storage_size.items), 0)::bigint AS item
  GROUP BY agent.agent;
 
 -- name: get_confidential_storage
-SELECT 3 AS classification, coalesce(sum(storage_size.items), 0)::bigint AS items,
+SELECT 6 AS label, coalesce(sum(storage_size.items), 0)::bigint AS items,
        coalesce(sum(storage_size.bytes), 0)::bigint AS bytes
   FROM vault.agent
        LEFT JOIN muniment_confidential.storage_size
@@ -168,10 +188,58 @@ SELECT 3 AS classification, coalesce(sum(storage_size.items), 0)::bigint AS item
  GROUP BY agent.agent;
 
 -- name: get_restricted_storage
-SELECT 4 AS classification, coalesce(sum(storage_size.items), 0)::bigint AS items,
+SELECT 8 AS label, coalesce(sum(storage_size.items), 0)::bigint AS items,
        coalesce(sum(storage_size.bytes), 0)::bigint AS bytes
   FROM vault.agent
        LEFT JOIN muniment_restricted.storage_size
+            ON storage_size.tenant = %(tenant)s
+           AND storage_size.agent = agent.agent
+ WHERE agent.tenant = %(tenant)s
+   AND agent.agent_id = %(agent_id)s
+   AND agent.known_from <= %(ceiling)s
+ GROUP BY agent.agent;
+
+-- name: get_public_trusted_storage
+SELECT 1 AS label, coalesce(sum(storage_size.items), 0)::bigint AS items,
+       coalesce(sum(storage_size.bytes), 0)::bigint AS bytes
+  FROM vault.agent
+       LEFT JOIN muniment_public_trusted.storage_size
+            ON storage_size.tenant = %(tenant)s
+           AND storage_size.agent = agent.agent
+ WHERE agent.tenant = %(tenant)s
+   AND agent.agent_id = %(agent_id)s
+   AND agent.known_from <= %(ceiling)s
+ GROUP BY agent.agent;
+
+-- name: get_internal_trusted_storage
+SELECT 3 AS label, coalesce(sum(storage_size.items), 0)::bigint AS items,
+       coalesce(sum(storage_size.bytes), 0)::bigint AS bytes
+  FROM vault.agent
+       LEFT JOIN muniment_internal_trusted.storage_size
+            ON storage_size.tenant = %(tenant)s
+           AND storage_size.agent = agent.agent
+ WHERE agent.tenant = %(tenant)s
+   AND agent.agent_id = %(agent_id)s
+   AND agent.known_from <= %(ceiling)s
+ GROUP BY agent.agent;
+
+-- name: get_confidential_trusted_storage
+SELECT 5 AS label, coalesce(sum(storage_size.items), 0)::bigint AS items,
+       coalesce(sum(storage_size.bytes), 0)::bigint AS bytes
+  FROM vault.agent
+       LEFT JOIN muniment_confidential_trusted.storage_size
+            ON storage_size.tenant = %(tenant)s
+           AND storage_size.agent = agent.agent
+ WHERE agent.tenant = %(tenant)s
+   AND agent.agent_id = %(agent_id)s
+   AND agent.known_from <= %(ceiling)s
+ GROUP BY agent.agent;
+
+-- name: get_restricted_trusted_storage
+SELECT 7 AS label, coalesce(sum(storage_size.items), 0)::bigint AS items,
+       coalesce(sum(storage_size.bytes), 0)::bigint AS bytes
+  FROM vault.agent
+       LEFT JOIN muniment_restricted_trusted.storage_size
             ON storage_size.tenant = %(tenant)s
            AND storage_size.agent = agent.agent
  WHERE agent.tenant = %(tenant)s
@@ -354,17 +422,17 @@ WITH owner AS MATERIALIZED ( -- FOR SHARE: the mark of DeleteAgent waits
        FOR SHARE
 ),
 begun AS (
-    INSERT INTO vault.conversation AS begun (tenant, agent, conversation_id, ceiling, taint, create_time)
-    SELECT %(tenant)s, owner.agent, %(session_id)s::text, owner.ceiling, %(level)s, vault.clock()
+    INSERT INTO vault.conversation AS begun (tenant, agent, conversation_id, ceiling, taint, trusted, create_time)
+    SELECT %(tenant)s, owner.agent, %(session_id)s::text, owner.ceiling, %(level)s, %(trusted)s, vault.clock()
       FROM owner
      WHERE owner.ceiling >= %(level)s
  RETURNING begun.agent, begun.conversation_id, begun.ceiling
 ),
 opened AS (
-    INSERT INTO vault.session AS opened (tenant, agent, session_id, conversation_id, ceiling, level, token_hash, create_time,
-                                         expire_time)
-    SELECT %(tenant)s, begun.agent, %(session_id)s::uuid, begun.conversation_id, begun.ceiling, %(level)s, %(token_hash)s,
-           vault.clock(), vault.clock() + %(ttl)s
+    INSERT INTO vault.session AS opened (tenant, agent, session_id, conversation_id, ceiling, level, trusted, token_hash,
+                                         create_time, expire_time)
+    SELECT %(tenant)s, begun.agent, %(session_id)s::uuid, begun.conversation_id, begun.ceiling, %(level)s, %(trusted)s,
+           %(token_hash)s, vault.clock(), vault.clock() + %(ttl)s
       FROM begun
  RETURNING opened.agent, opened.session_id
 ),

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from muniment_server.agents import tenant_limits
 from muniment_server.domain.budgets import MemorySettings
-from muniment_server.domain.classification import Classification, meet
+from muniment_server.domain.classification import Classification, Label, meet
 from muniment_server.domain.errors import AgentExists, AgentNotFound, ByteQuotaExceeded, ItemQuotaExceeded
 from muniment_server.domain.ids import AgentNumber
 from muniment_server.domain.limits import AgentLimits
@@ -44,9 +44,9 @@ class Agent:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """What an agent stores at one level."""
+    """What an agent stores with one label."""
 
-    classification: Classification
+    label: Label
     items: int
     bytes: int
 
@@ -118,10 +118,13 @@ def get(scope: HostScope, agent_id: str) -> Agent:
 
 
 def storage(scope: HostScope, agent: Agent) -> list[Storage]:
-    """What the agent stores at each level up to its ceiling and that of the key, the lowest first."""
-    levels = [level for level in Classification if level.can_flow_to(meet(agent.ceiling, scope.ceiling))]
-    found = (scope.first(f"get_{level.name.lower()}_storage", Storage, agent_id=agent.agent_id) for level in levels)
-    return [row for row in found if row is not None]
+    """What the agent stores at each level up to its ceiling and that of the key, the lowest first.
+
+    Of trusted labels, only those with anything.
+    """
+    labels = [label for label in Label if label.level.can_flow_to(meet(agent.ceiling, scope.ceiling))]
+    found = (scope.first(f"get_{label.name.lower()}_storage", Storage, agent_id=agent.agent_id) for label in labels)
+    return [row for row in found if row is not None and (row.bytes or not row.label.is_trusted)]
 
 
 def list_agents(scope: HostScope, *, after: str, limit: int) -> tuple[list[Agent], bool]:

@@ -7,7 +7,7 @@ from muniment.v1 import agent_service_pb2_grpc
 from muniment_server.agents import erasing, repository, undeleting, wire
 from muniment_server.domain import text
 from muniment_server.domain.budgets import DEFAULT_MEMORY_SETTINGS
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Integrity, Label
 from muniment_server.domain.items import ItemKind
 from muniment_server.domain.limits import DEFAULT_LIMITS
 from muniment_server.items import paging
@@ -92,5 +92,11 @@ class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
     def UndeleteItem(self, request: pb.UndeleteItemRequest, context: CallContext) -> pb.UndeleteItemResponse:
         kind = ItemKind(request.kind)
         name = name_from_proto(request.name, kind)
-        undeleting.undelete(context, request.agent_id, kind, name, Classification(request.classification))
+        undeleting.undelete(
+            context,
+            request.agent_id,
+            kind,
+            name,
+            Label.of(Classification(request.classification), Integrity(request.integrity)),
+        )
         return pb.UndeleteItemResponse()

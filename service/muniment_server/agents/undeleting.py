@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Label
 from muniment_server.domain.errors import AgentCeilingExceeded
 from muniment_server.domain.ids import SessionId
 from muniment_server.domain.items import ItemKind
@@ -36,20 +36,20 @@ class _Ended:
     session_id: SessionId
 
 
-def undelete(context: CallContext, agent_id: str, kind: ItemKind, name: str, level: Classification) -> None:
-    """Bring the item back that was deleted last under *name* at *level*.
+def undelete(context: CallContext, agent_id: str, kind: ItemKind, name: str, label: Label) -> None:
+    """Bring the item back that was deleted last under *name* with *label*.
 
     Raises CeilingExceeded, AgentNotFound, AgentAboveCeiling, AgentCeilingExceeded, or what `items.undeleting.undelete`
     raises.
     """
-    with _session(context, agent_id, kind, level) as session_id, context.undeleting_scope(session_id) as scope:
+    with _session(context, agent_id, kind, label) as session_id, context.undeleting_scope(session_id) as scope:
         undeleting.undelete(scope, kind, name)
 
 
 @contextmanager
-def _session(context: CallContext, agent_id: str, kind: ItemKind, level: Classification) -> Iterator[SessionId]:
+def _session(context: CallContext, agent_id: str, kind: ItemKind, label: Label) -> Iterator[SessionId]:
     with context.host_scope() as scope:
-        session_id = _begin(scope, agent_id, kind, level)
+        session_id = _begin(scope, agent_id, kind, label)
     try:
         yield session_id
     finally:
@@ -57,14 +57,15 @@ def _session(context: CallContext, agent_id: str, kind: ItemKind, level: Classif
             scope.first("end_undeletion", _Ended, session_id=session_id)
 
 
-def _begin(scope: HostScope, agent_id: str, kind: ItemKind, level: Classification) -> SessionId:
-    scope.require_ceiling(level, agent_id=agent_id)
+def _begin(scope: HostScope, agent_id: str, kind: ItemKind, label: Label) -> SessionId:
+    scope.require_ceiling(label.level, agent_id=agent_id)
     begun = scope.change(
         "begin_undeletion",
         _Begun,
         agent_id=agent_id,
         kind=kind,
-        level=level,
+        level=label.level,
+        trusted=label.is_trusted,
         session_id=scope.new_uuid(),
         token_hash=scope.new_secret(),
         ttl=_TTL,

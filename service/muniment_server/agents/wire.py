@@ -17,7 +17,7 @@ from muniment_server.domain.errors import FieldViolation, InvalidArgument
 from muniment_server.domain.ids import ItemId
 from muniment_server.domain.items import ItemKind, Version
 from muniment_server.domain.limits import NEARLY_FULL, AgentLimits
-from muniment_server.items.wire import level_to_proto, name_from_proto, time_to_proto
+from muniment_server.items.wire import label_to_proto, level_to_proto, name_from_proto, time_to_proto
 
 _S = TypeVar("_S", MemorySettings, AgentLimits)
 
@@ -59,9 +59,9 @@ def limits_from_proto(message: agent_pb2.AgentLimits) -> AgentLimits:
 
 
 def storage_to_proto(storage: Storage, agent: Agent) -> agent_pb2.AgentStorage:
-    """What *agent* stores at one level."""
+    """What *agent* stores with one label."""
     return agent_pb2.AgentStorage(
-        classification=level_to_proto(storage.classification),
+        **label_to_proto(storage.label),
         items=storage.items,
         bytes=storage.bytes,
         nearly_full=_is_nearly(storage.items, agent.max_items) or _is_nearly(storage.bytes, agent.max_bytes),

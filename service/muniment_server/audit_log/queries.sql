@@ -2,7 +2,7 @@
 
 -- name: list_audit_events
 -- One page, newest first. An erased agent is named by its number.
-SELECT audit.event_id, audit.time, audit.level AS classification, coalesce(agent.agent_id, '~' || audit.agent) AS agent_id, audit.session_id,
+SELECT audit.event_id, audit.time, audit.level AS classification, audit.chain > 4 AS trusted, coalesce(agent.agent_id, '~' || audit.agent) AS agent_id, audit.session_id,
        audit.host_key_id, audit.method, audit.outcome, audit.kind, audit.item_id, audit.revision, audit.result_count, audit.reason
   FROM audit
        LEFT JOIN agent
@@ -16,9 +16,9 @@ SELECT audit.event_id, audit.time, audit.level AS classification, coalesce(agent
  LIMIT %(limit)s;
 
 -- name: get_checkpoint
--- The last seal at one level.
+-- The last seal of one chain.
 SELECT seal.number, seal.time, seal.event_count, seal.hash
   FROM seal
- WHERE seal.level = %(level)s
+ WHERE seal.level = %(chain)s
  ORDER BY seal.number DESC
  LIMIT 1;

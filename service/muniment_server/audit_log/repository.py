@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Label
 from muniment_server.domain.ids import HostKeyId, ItemId, SessionId
 from muniment_server.domain.items import ItemKind
 from muniment_server.monitor.audit_scope import AuditScope
@@ -19,6 +19,8 @@ class AuditEvent:
     event_id: UUID
     time: datetime
     classification: Classification
+    trusted: bool
+    """Whether a trusted session did it."""
     agent_id: str | None
     session_id: SessionId | None
     host_key_id: HostKeyId | None
@@ -41,9 +43,9 @@ class Checkpoint:
     hash: bytes
 
 
-def get_checkpoint(scope: AuditScope, level: Classification) -> Checkpoint | None:
-    """The last seal at *level*, or None if nothing was sealed."""
-    rows = scope.rows("get_checkpoint", Checkpoint, level=level)
+def get_checkpoint(scope: AuditScope, label: Label) -> Checkpoint | None:
+    """The last seal of *label*, or None if nothing was sealed."""
+    rows = scope.rows("get_checkpoint", Checkpoint, chain=label.chain)
     return rows[0] if rows else None
 
 

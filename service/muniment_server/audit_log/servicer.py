@@ -8,7 +8,7 @@ from typing import Literal
 from muniment.v1 import audit_service_pb2 as pb
 from muniment.v1 import audit_service_pb2_grpc
 from muniment_server.audit_log import repository, wire
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Integrity, Label
 from muniment_server.items import paging
 from muniment_server.items.wire import time_from_proto, uuid_from_proto
 from muniment_server.monitor.call import CallContext
@@ -39,12 +39,12 @@ class AuditServicer(audit_service_pb2_grpc.AuditServiceServicer):
     def GetAuditCheckpoint(
         self, request: pb.GetAuditCheckpointRequest, context: CallContext
     ) -> pb.GetAuditCheckpointResponse:
-        level = Classification(request.classification)
+        label = Label.of(Classification(request.classification), Integrity(request.integrity))
         with context.host_scope() as scope:
             scope.require_ceiling(Classification.RESTRICTED)
         with context.audit_scope() as scope:
-            checkpoint = repository.get_checkpoint(scope, level)
-        return pb.GetAuditCheckpointResponse(checkpoint=wire.checkpoint_to_proto(level, checkpoint))
+            checkpoint = repository.get_checkpoint(scope, label)
+        return pb.GetAuditCheckpointResponse(checkpoint=wire.checkpoint_to_proto(label, checkpoint))
 
 
 def _time(request: pb.ListAuditEventsRequest, field: Literal["start_time", "end_time"]) -> datetime | None:

@@ -6,8 +6,8 @@ from uuid import UUID
 
 from muniment.v1 import audit_pb2
 from muniment_server.audit_log.repository import AuditEvent, Checkpoint
-from muniment_server.domain.classification import Classification
-from muniment_server.items.wire import level_to_proto, time_to_proto
+from muniment_server.domain.classification import Integrity, Label
+from muniment_server.items.wire import integrity_to_proto, label_to_proto, level_to_proto, time_to_proto
 
 
 def event_to_proto(event: AuditEvent) -> audit_pb2.AuditEvent:
@@ -16,6 +16,7 @@ def event_to_proto(event: AuditEvent) -> audit_pb2.AuditEvent:
         event_id=str(event.event_id),
         time=time_to_proto(event.time),
         classification=level_to_proto(event.classification),
+        integrity=integrity_to_proto(Integrity(event.trusted)),
         agent_id=event.agent_id or "",
         session_id=_text(event.session_id),
         host_key_id=_text(event.host_key_id),
@@ -29,12 +30,12 @@ def event_to_proto(event: AuditEvent) -> audit_pb2.AuditEvent:
     )
 
 
-def checkpoint_to_proto(level: Classification, checkpoint: Checkpoint | None) -> audit_pb2.AuditCheckpoint:
-    """A checkpoint. All fields but the level are empty if nothing was sealed."""
+def checkpoint_to_proto(label: Label, checkpoint: Checkpoint | None) -> audit_pb2.AuditCheckpoint:
+    """A checkpoint. All fields but the label are empty if nothing was sealed."""
     if checkpoint is None:
-        return audit_pb2.AuditCheckpoint(classification=level_to_proto(level))
+        return audit_pb2.AuditCheckpoint(**label_to_proto(label))
     return audit_pb2.AuditCheckpoint(
-        classification=level_to_proto(level),
+        **label_to_proto(label),
         seal_number=checkpoint.number,
         event_count=checkpoint.event_count,
         head_hash=checkpoint.hash.hex(),

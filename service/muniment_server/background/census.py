@@ -16,7 +16,7 @@ from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 from psycopg import conninfo as libpq
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.domain.errors import MunimentError
 from muniment_server.postgres import queries, roles
 from muniment_server.postgres.deadline import Deadline
@@ -50,7 +50,7 @@ class _Agents:
 @dataclass(frozen=True, slots=True)
 class _Stored:
     tenant: int
-    level: int
+    label: int
     bytes: int
 
 
@@ -167,13 +167,13 @@ class Census:
         yield GaugeMetricFamily("muniment_agents", "Agents.", value=agents.live)
         yield GaugeMetricFamily("muniment_agents_being_erased", "Deleted agents with rows left.", value=agents.deleted)
         sessions = connection.execute(_QUERIES["sessions"]).fetchall()
-        yield _by_level("muniment_sessions", "Open sessions, by the taint of their conversations.", dict(sessions))
+        yield _by_label("muniment_sessions", "Open sessions, by the taint of their conversations.", dict(sessions))
         self.names = {str(tenant): name for tenant, name in connection.execute(_QUERIES["tenants"])}
-        at_levels, of_tenants = Counter[int](), Counter[str]()
+        with_labels, of_tenants = Counter[int](), Counter[str]()
         for row in rows_of(connection, _QUERIES, "stored", _Stored):
-            at_levels[row.level] += row.bytes
+            with_labels[row.label] += row.bytes
             of_tenants[str(row.tenant)] += row.bytes
-        yield _by_level("muniment_stored_bytes", "Bytes stored, as they count for limits.", at_levels)
+        yield _by_label("muniment_stored_bytes", "Bytes stored, as they count for limits.", with_labels)
         yield _by_tenant("muniment_tenant_stored_bytes", "The same, by tenant.", of_tenants, self.names)
 
 
@@ -244,8 +244,14 @@ def _family(name: str, text: str, label: str, values: Mapping[str, float]) -> Ga
     return family
 
 
-def _by_level(name: str, text: str, values: Mapping[int, int]) -> GaugeMetricFamily:
-    return _family(name, text, "level", {level.name: values.get(level, 0) for level in Classification})
+def _by_label(name: str, text: str, values: Mapping[int, int]) -> GaugeMetricFamily:
+    """A metric of each label; of a trusted one, only if there is anything."""
+    return _family(
+        name,
+        text,
+        "level",
+        {label.name: values.get(label.value, 0) for label in Label if label.value in values or not label.is_trusted},
+    )
 
 
 def _by_tenant(name: str, text: str, values: Counter[str], names: Mapping[str, str]) -> GaugeMetricFamily:

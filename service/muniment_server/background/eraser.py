@@ -18,7 +18,7 @@ from typing import Any
 
 import psycopg
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.domain.ids import AgentNumber, TenantNumber
 from muniment_server.postgres import queries, roles
 from muniment_server.postgres.deadline import Deadline
@@ -35,14 +35,14 @@ _BATCH_ROWS = 500
 _BATCH_SECONDS = 10.0
 _MOST_AGENTS = 1000
 """How many deleted agents the eraser looks at. Those after them wait until one of these is erased."""
-_CHUNK_STEPS = tuple((level.role, "erase_chunks") for level in Classification)
+_CHUNK_STEPS = tuple((label.role, "erase_chunks") for label in Label)
 _STEPS = (
     (roles.ERASER, "erase_sessions"),
     (roles.ERASER, "erase_conversations"),
     *(
-        (level.role, query)
+        (label.role, query)
         for query in ("erase_stats", "erase_items", "erase_revisions", "erase_storage")
-        for level in Classification
+        for label in Label
     ),
     (roles.ERASER, "erase_agent"),
 )

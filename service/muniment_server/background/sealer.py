@@ -19,7 +19,6 @@ from uuid import UUID
 
 import psycopg
 
-from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import TenantNumber
 from muniment_server.domain.seals import Seal, SealableEvent, seal_events
 from muniment_server.postgres import queries, roles
@@ -183,14 +182,14 @@ def seal_tenant(connection: psycopg.Connection[Any], tenant: TenantNumber, after
     last = last_seals(connection, tenant)
     while batch := rows_of(connection, _QUERIES, "next_events", _Scanned, tenant=tenant, **asdict(after)):
         new = sorted((event for event in batch if event.number is None), key=_chain_and_source)
-        for (level, _), events in groupby(new, key=_chain_and_source):
-            last[level] = _seal(connection, list(events), last.get(level))
+        for (chain, _), events in groupby(new, key=_chain_and_source):
+            last[chain] = _seal(connection, list(events), last.get(chain))
         after = Position(batch[-1].time, batch[-1].event_id)
         yield after
 
 
-def last_seals(connection: psycopg.Connection[Any], tenant: TenantNumber) -> dict[Classification, Seal]:
-    """The last seal of each level that has one."""
+def last_seals(connection: psycopg.Connection[Any], tenant: TenantNumber) -> dict[int, Seal]:
+    """The last seal of each chain that has one."""
     return {seal.level: seal for seal in rows_of(connection, _QUERIES, "last_seals", Seal, tenant=tenant)}
 
 
@@ -208,5 +207,5 @@ def _now(connection: psycopg.Connection[Any]) -> datetime:
     return now
 
 
-def _chain_and_source(event: SealableEvent) -> tuple[Classification, bool]:
-    return event.level, event.by_host
+def _chain_and_source(event: SealableEvent) -> tuple[int, bool]:
+    return event.chain, event.by_host

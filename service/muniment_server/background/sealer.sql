@@ -25,7 +25,7 @@ WITH scanned AS (
                 LIMIT 5000
            ) AS audit
 )
-SELECT scanned.tenant, scanned.level, scanned.by_host, scanned.event_id, scanned.time, scanned.agent, scanned.session_id,
+SELECT scanned.tenant, scanned.chain, scanned.by_host, scanned.event_id, scanned.time, scanned.agent, scanned.session_id,
        scanned.host_key_id, scanned.method, scanned.outcome, scanned.kind, scanned.item_id, scanned.revision,
        scanned.result_count, scanned.reason, scanned.number
   FROM scanned
@@ -36,7 +36,7 @@ SELECT scanned.tenant, scanned.level, scanned.by_host, scanned.event_id, scanned
 -- name: last_seals
 -- The last seal of each level that has one.
 SELECT chain.tenant, chain.level, chain.number, chain.time, chain.by_host, chain.event_count, chain.events_hash, chain.hash
-  FROM generate_series(1, 4) AS number (level)
+  FROM generate_series(1, 8) AS number (level)
        CROSS JOIN LATERAL (
            SELECT seal.*
              FROM muniment_auditor.seal

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from muniment_server.domain.blocks import BlockEdit, edited
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.domain.errors import BlockNotFound, EtagStale
 from muniment_server.domain.items import PAGE_BYTES, Item, ItemKind, NewerBelow, Version
 from muniment_server.items import item_store
@@ -32,7 +32,7 @@ class Block:
     content: str
     shared: bool
     """Whether it belongs to another agent and is attached to this one."""
-    classification: Classification
+    security_label: Label
     version: Version
     create_time: datetime
     update_time: datetime
@@ -79,7 +79,7 @@ def edit(scope: SessionScope, label: str, change: BlockEdit, *, etag: Version | 
     return _own_block(lock.agent_id(), item_store.saved_item(new, saved.row()))
 
 
-def delete(scope: SessionScope, label: str, *, etag: Version | None) -> Classification | None:
+def delete(scope: SessionScope, label: str, *, etag: Version | None) -> Label | None:
     """Delete the own-level version; return the level at which a lower one is seen from now on, if any.
 
     Raises EtagStale, WriteLevelMismatch or BlockNotFound.
@@ -95,7 +95,7 @@ def _block_of_row(row: BlockRow) -> Block:
         label=row.name,
         content=row.content,
         shared=row.owner_agent_id is not None,
-        classification=row.level,
+        security_label=row.label,
         version=row.version,
         create_time=row.create_time,
         update_time=row.update_time,
@@ -109,7 +109,7 @@ def _own_block(agent_id: str, item: Item) -> Block:
         label=item.name,
         content=item.content,
         shared=False,
-        classification=item.level,
+        security_label=item.label,
         version=item.version,
         create_time=item.create_time,
         update_time=item.update_time,

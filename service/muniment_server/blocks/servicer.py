@@ -9,7 +9,7 @@ from muniment_server.domain import text
 from muniment_server.domain.errors import FieldViolation, InvalidArgument
 from muniment_server.items import paging
 from muniment_server.items.checking import check_session
-from muniment_server.items.wire import joined, level_to_proto
+from muniment_server.items.wire import joined, revealed_to_proto
 from muniment_server.monitor.call import CallContext
 
 
@@ -25,7 +25,7 @@ class BlockServicer(block_service_pb2_grpc.BlockServiceServicer):
             )
         return pb.ListBlocksResponse(
             blocks=map(wire.block_to_proto, blocks),
-            classification=joined(block.classification for block in blocks),
+            classification=joined(block.security_label for block in blocks),
             next_page_token=pager.token(*wire.position_of(blocks[-1])) if more else "",
         )
 
@@ -59,7 +59,7 @@ class BlockServicer(block_service_pb2_grpc.BlockServiceServicer):
         etag = paging.version_of(request.etag)
         with context.session_scope() as scope:
             revealed = repository.delete(scope, label, etag=etag)
-        return pb.DeleteBlockResponse(revealed=level_to_proto(revealed))
+        return pb.DeleteBlockResponse(**revealed_to_proto(revealed))
 
     def CreateSharedBlock(
         self, request: pb.CreateSharedBlockRequest, context: CallContext

@@ -7,7 +7,7 @@ from muniment_server.blocks.repository import Block
 from muniment_server.domain import text
 from muniment_server.domain.blocks import Append, BlockEdit, Insert, Replace
 from muniment_server.items.paging import etag
-from muniment_server.items.wire import level_to_proto, newer_to_proto, time_to_proto
+from muniment_server.items.wire import label_to_proto, newer_to_proto, time_to_proto
 
 
 def block_to_proto(block: Block) -> block_pb2.Block:
@@ -17,7 +17,7 @@ def block_to_proto(block: Block) -> block_pb2.Block:
         label=block.label,
         content=block.content,
         shared=block.shared,
-        classification=level_to_proto(block.classification),
+        **label_to_proto(block.security_label),
         etag=etag(block.version),
         create_time=time_to_proto(block.create_time),
         update_time=time_to_proto(block.update_time),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 
 SEPARATOR = "\n§\n"
 """Joins the notes of a tier, and counts toward the budget."""
@@ -59,4 +59,4 @@ class BudgetEntry:
     length_chars: int
     preview: str
     own_level: bool
-    classification: Classification
+    label: Label

@@ -63,7 +63,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from muniment_server.domain.budgets import BudgetEntry, Usage
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 
 
 class MunimentError(Exception):
@@ -198,7 +198,7 @@ class ItemExists(Refusal):
 class ConversationTainted(Refusal):
     """The session would be opened below the *taint* of its conversation."""
 
-    def __init__(self, taint: Classification) -> None:
+    def __init__(self, taint: Label) -> None:
         super().__init__()
         self.taint = taint
 

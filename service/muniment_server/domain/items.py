@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import IntEnum
 
 from muniment_server.domain.budgets import Tier
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.domain.ids import ItemId
 
 PAGE_BYTES = 3 * 1024 * 1024
@@ -36,13 +36,13 @@ class Version:
 class NewerBelow:
     """A version that is newer than the one that shadows it."""
 
-    level: Classification
+    label: Label
     update_time: datetime
 
 
-def newer_below(shown: Classification, newest_level: Classification, newest_time: datetime) -> NewerBelow | None:
+def newer_below(shown: Label, newest_label: Label, newest_time: datetime) -> NewerBelow | None:
     """The newest visible version of a name, if it is below the one that is *shown*."""
-    return NewerBelow(newest_level, newest_time) if newest_level < shown else None
+    return NewerBelow(newest_label, newest_time) if newest_label is not shown else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +78,13 @@ class Item:
     thread: str | None
     author: str | None
     event_time: datetime | None
-    level: Classification
+    label: Label
     item_id: ItemId
     revision: int
     create_time: datetime
     update_time: datetime
     expire_time: datetime | None
-    newest_level: Classification
+    newest_label: Label
     """That of the newest visible version of the name."""
     newest_time: datetime
 
@@ -96,4 +96,4 @@ class Item:
     @property
     def newer_below(self) -> NewerBelow | None:
         """The newest visible version, if it is not this one."""
-        return newer_below(self.level, self.newest_level, self.newest_time)
+        return newer_below(self.label, self.newest_label, self.newest_time)

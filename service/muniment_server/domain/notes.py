@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TypeAlias
 
 from muniment_server.domain.budgets import SEPARATOR, BudgetEntry, MemorySettings, Tier, Usage
-from muniment_server.domain.classification import Classification, strictly_below, unshadowed
+from muniment_server.domain.classification import Label, strictly_below, unshadowed
 from muniment_server.domain.errors import (
     BudgetExceeded,
     EtagStale,
@@ -39,7 +39,7 @@ class Note:
     note_id: str
     tier: Tier
     content: str
-    classification: Classification
+    label: Label
     version: Version
     create_time: datetime
     update_time: datetime
@@ -112,13 +112,13 @@ class Plan:
 class NoteSet:
     """The notes of an agent as one session sees them: every visible version, and the agent's settings."""
 
-    def __init__(self, taint: Classification, settings: MemorySettings, versions: Iterable[Note]) -> None:
+    def __init__(self, taint: Label, settings: MemorySettings, versions: Iterable[Note]) -> None:
         self.taint = taint
         self._settings = settings
-        self.versions: dict[str, dict[Classification, Note]] = {}
+        self.versions: dict[str, dict[Label, Note]] = {}
         """By note id, oldest note first."""
         for note in sorted(versions, key=lambda note: (note.create_time, note.note_id)):
-            self.versions.setdefault(note.note_id, {})[note.classification] = note
+            self.versions.setdefault(note.note_id, {})[note.label] = note
 
     def notes(self, tier: Tier) -> list[Note]:
         """Each note of *tier* at its highest version, oldest first. Shadowing comes before the tier filter."""
@@ -148,11 +148,11 @@ class NoteSet:
         return bool(settings.memory_enabled if tier is Tier.MEMORY else settings.user_profile_enabled)
 
 
-def _seen(versions: Mapping[Classification, Note]) -> Note:
+def _seen(versions: Mapping[Label, Note]) -> Note:
     """The version that shadows the others. It says whether another is newer."""
     shown = unshadowed(versions)
-    newest = max(versions.values(), key=lambda note: (note.update_time, note.classification))
-    return replace(shown, newer_below=newer_below(shown.classification, newest.classification, newest.update_time))
+    newest = max(versions.values(), key=lambda note: (note.update_time, note.label.value))
+    return replace(shown, newer_below=newer_below(shown.label, newest.label, newest.update_time))
 
 
 def plan_edits(notes: NoteSet, tier: Tier, edits: Sequence[NoteEdit]) -> Plan:
@@ -194,7 +194,7 @@ class _Draft:
         self._notes = notes
         self._tier = tier
         self._texts = {
-            note_id: {level: _Text(note.tier, note.content, note.version) for level, note in versions.items()}
+            note_id: {label: _Text(note.tier, note.content, note.version) for label, note in versions.items()}
             for note_id, versions in notes.versions.items()
         }
         self._ages = {note_id: age for age, note_id in enumerate(self._texts)}
@@ -297,8 +297,8 @@ def _largest(notes: NoteSet, tier: Tier) -> tuple[BudgetEntry, ...]:
             note_id=note.note_id,
             length_chars=_rendered_chars(note.content),
             preview=note.content[:_PREVIEW_CHARS],
-            own_level=note.classification is notes.taint,
-            classification=note.classification,
+            own_level=note.label is notes.taint,
+            label=note.label,
         )
         for note in largest
     )

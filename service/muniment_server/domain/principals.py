@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Label
 from muniment_server.domain.ids import AgentNumber, HostKeyId, SessionId, TenantNumber
 from muniment_server.domain.limits import KnownRoom
 
@@ -30,7 +30,7 @@ class SessionIdentity:
 
     tenant: TenantNumber
     session_id: SessionId
-    taint: Classification
+    taint: Label
     agent: AgentNumber
     """For fair turns between agents, and their rates. No statement relies on it."""
     calls_per_second: int

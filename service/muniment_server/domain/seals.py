@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from uuid import UUID
 
-from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import AgentNumber, TenantNumber
 
 _EVENT, _EVENTS, _SEAL = b"\x00", b"\x01", b"\x02"
@@ -25,7 +24,8 @@ class SealableEvent:
     """An audit event as it is stored, without the number of its transaction. All of it is hashed."""
 
     tenant: TenantNumber
-    level: Classification
+    chain: int
+    """The number of the chain that seals it: see `Label.chain`."""
     by_host: bool
     """True for events of hosts and operators, False for those of sessions. They are stored in separate tables."""
     event_id: UUID
@@ -44,7 +44,7 @@ class SealableEvent:
     def hash(self) -> bytes:
         """The hash of all fields."""
         fields = [
-            self.tenant, int(self.level), self.by_host, str(self.event_id), _text(self.time), self.agent,
+            self.tenant, self.chain, self.by_host, str(self.event_id), _text(self.time), self.agent,
             _text(self.session_id), _text(self.host_key_id), self.method, self.outcome, self.kind, _text(self.item_id),
             self.revision, self.result_count, self.reason,
         ]  # fmt: skip
@@ -56,7 +56,8 @@ class Seal:
     """One seal of a chain."""
 
     tenant: TenantNumber
-    level: Classification
+    level: int
+    """The number of the chain. Of an untrusted label, that of its level."""
     number: int
     """Counted from 1."""
     time: datetime
@@ -73,12 +74,12 @@ class Seal:
 
 
 def seal_events(events: Iterable[SealableEvent], previous: Seal | None, time: datetime) -> Seal:
-    """Seal *events* after the seal *previous*. All are of one tenant and level, and equal in `by_host`."""
+    """Seal *events* after the seal *previous*. All are of one tenant and chain, and equal in `by_host`."""
     batch = list(events)
     first = batch[0]
     unhashed = Seal(
         tenant=first.tenant,
-        level=first.level,
+        level=first.chain,
         number=_number(previous) + 1,
         time=time,
         by_host=first.by_host,
@@ -102,7 +103,7 @@ def _number(seal: Seal | None) -> int:
 def _hash_of(seal: Seal, previous: Seal | None) -> bytes:
     before = previous.hash.hex() if previous else None
     fields = [
-        before, seal.tenant, int(seal.level), seal.number, _text(seal.time), seal.by_host, seal.event_count,
+        before, seal.tenant, seal.level, seal.number, _text(seal.time), seal.by_host, seal.event_count,
         seal.events_hash.hex(),
     ]  # fmt: skip
     return _sha256(_SEAL, _canonical(fields))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Label
 from muniment_server.domain.ids import SessionId
 
 DEFAULT_TTL = timedelta(hours=24)
@@ -18,7 +18,7 @@ class Session:
     session_id: SessionId
     agent_id: str
     conversation_id: str
-    taint: Classification
+    taint: Label
     create_time: datetime
     expire_time: datetime
     close_time: datetime | None

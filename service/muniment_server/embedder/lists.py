@@ -16,10 +16,11 @@ from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 from uuid import UUID
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.domain.errors import MunimentError, StorageFull
 from muniment_server.domain.ids import AgentNumber, TenantNumber
 from muniment_server.embedder.k_means import SAMPLE_OF_LIST, Nearest, center, k_means
+from muniment_server.embedder.labels import LabelsInUse
 from muniment_server.postgres import queries
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.disk import Disk
@@ -117,12 +118,13 @@ class EmbeddingLists:
         self._databases = databases
         self._disk = disk
         self._sizes = sizes
+        self._labels = LabelsInUse()
         self._repeats = Repeats()
 
     @contextmanager
     def running(self) -> Iterator[None]:
         """Keep the lists until the block ends."""
-        signals = {level: StopSignal() for level in Classification}
+        signals = {level: StopSignal() for level in Label}
         threads = [threading.Thread(target=self._run, args=each, daemon=True) for each in signals.items()]
         for thread in threads:
             thread.start()
@@ -134,15 +136,16 @@ class EmbeddingLists:
             for thread in threads:
                 thread.join(_LAST_SECONDS)
 
-    def _run(self, level: Classification, stop: StopSignal) -> None:
+    def _run(self, level: Label, stop: StopSignal) -> None:
         while not stop.wait(_POLL_SECONDS):
             for placed in self._databases:
                 if not self._disk.is_full:
                     self._maintain(placed.database, level, stop)
 
-    def _maintain(self, database: Database, level: Classification, stop: StopSignal) -> None:
+    def _maintain(self, database: Database, level: Label, stop: StopSignal) -> None:
         try:
-            maintain_lists(database, level, stop, self._sizes)
+            if self._labels.has(database, level):
+                maintain_lists(database, level, stop, self._sizes)
         except StorageFull:
             self._disk.report_full()
         except MunimentError as error:
@@ -151,7 +154,7 @@ class EmbeddingLists:
             _LOG.error("lists of embeddings are not kept: %s\n%s", type(error).__name__, location_of(error))
 
 
-def maintain_lists(database: Database, level: Classification, stop: StopSignal, sizes: ListSizes = _SIZES) -> None:
+def maintain_lists(database: Database, level: Label, stop: StopSignal, sizes: ListSizes = _SIZES) -> None:
     """Make and complete the lists of one level, agent by agent. Returns early once *stop* is set.
 
     If the lists of one agent fail, the other agents are still processed, and the last error is raised at the end.
@@ -179,9 +182,7 @@ class _AgentLists:
     long as the batch took, to leave the database to callers.
     """
 
-    def __init__(
-        self, database: Database, level: Classification, owner: _Owner, sizes: ListSizes, stop: StopSignal
-    ) -> None:
+    def __init__(self, database: Database, level: Label, owner: _Owner, sizes: ListSizes, stop: StopSignal) -> None:
         self._database = database
         self._level = level
         self._owner = {**asdict(owner), "embedder": EMBEDDER}
@@ -208,8 +209,10 @@ class _AgentLists:
         current = sum(not one.is_retired for one in lists)
         if count.embedded < self._sizes.least or wanted < self._sizes.growth * current:
             return lists
-        last = max((one.number for one in lists), default=0)
-        self._execute("add_lists", last=last, wanted=wanted, level=self._level)
+        last = max((abs(one.number) for one in lists), default=0)
+        self._execute(
+            "add_lists", last=last, wanted=wanted, level=self._level.level, sign=-1 if self._level.is_trusted else 1
+        )
         return self._lists()
 
     def _center(self, lists: Sequence[_List]) -> None:
@@ -277,7 +280,7 @@ def _move(chunk: _Chunk, number: int) -> dict[str, object]:
     return {"name": chunk.name, "change_id": str(chunk.change_id), "number": chunk.number, "list": number}
 
 
-def _connection(database: Database, level: Classification) -> Any:
+def _connection(database: Database, level: Label) -> Any:
     return database.connection(level.role, Deadline())
 
 

@@ -54,7 +54,7 @@ SELECT list.number, list.version, list.signs::text AS signs, list.is_retired,
 -- Retire all lists, and add as many as are wanted, without centers. Does nothing if another embedder process has just
 -- done so, or if an erasure has locked a list.
 WITH known AS MATERIALIZED (
-    SELECT count(*) AS count, coalesce(max(list.number), 0) AS last
+    SELECT count(*) AS count, coalesce(max(abs(list.number)), 0) AS last
       FROM embedding_list AS list
      WHERE (list.tenant, list.agent, list.kind, list.embedder) = (%(tenant)s, %(agent)s, %(kind)s, %(embedder)s)
 ),
@@ -79,7 +79,7 @@ retired AS (
        AND retired.number = locked.number
 )
 INSERT INTO embedding_list AS added (tenant, agent, kind, embedder, number)
-SELECT %(tenant)s, %(agent)s, %(kind)s, %(embedder)s, 4 * (free.last + place) + %(level)s %% 4
+SELECT %(tenant)s, %(agent)s, %(kind)s, %(embedder)s, %(sign)s * (4 * (free.last + place) + %(level)s %% 4)
   FROM free
        CROSS JOIN generate_series(1, %(wanted)s) AS place
     ON CONFLICT DO NOTHING;

@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.domain.errors import MunimentError, StorageFull
 from muniment_server.embedder.e5.model import Model
+from muniment_server.embedder.labels import LabelsInUse
 from muniment_server.embedder.lists import EmbeddingLists
 from muniment_server.embedder.queue import START, ChunkEmbedder, Position, embed_batch
 from muniment_server.embedder.queue_metrics import NextModel, measure_queue
@@ -74,7 +75,7 @@ def main() -> None:
     databases.close()
 
 
-def no_model(_: Classification) -> None:
+def no_model(_: Label) -> None:
     """Which model at an address embeds the texts of a level after the built-in one: none."""
 
 
@@ -92,7 +93,8 @@ def _remote_model(config: RemoteConfig, assignment: Assignment, stack: ExitStack
     assert assignment.embedder is not None
     metrics.REMOTE_MODEL.labels(str(config.address), config.ceiling.name).set(1)
     for level in config.levels:  # which stays if the model never answers
-        metrics.REMOTE_SINCE.labels(level.name).set_to_current_time()
+        if not level.is_trusted:
+            metrics.REMOTE_SINCE.labels(level.name).set_to_current_time()
     try:
         model = RemoteModel(config)
     except (RemoteConfigError, OSError) as error:
@@ -102,7 +104,7 @@ def _remote_model(config: RemoteConfig, assignment: Assignment, stack: ExitStack
     stack.callback(model.close)
     stack.callback(databases.close)
     stack.enter_context(RemoteEmbedding(config, model, databases, assignment.disk()).running(assignment.embedder))
-    return lambda level: model.number if level.can_flow_to(config.ceiling) else None
+    return lambda level: model.number if level.level.can_flow_to(config.ceiling) else None
 
 
 def _rerank(config: RerankerConfig, path: str, stack: ExitStack) -> None:
@@ -147,9 +149,10 @@ class EmbeddingSchedule:
         """Whose turn is next is the first."""
         self._embed = embed
         self._next_model = next_model
-        self._batches = Counter[Classification]()
-        self._last: dict[tuple[str, Classification], Position] = {}
-        self._pauses = defaultdict[tuple[str, Classification | None], _Pause](_Pause)
+        self._labels = LabelsInUse()
+        self._batches = Counter[Label]()
+        self._last: dict[tuple[str, Label], Position] = {}
+        self._pauses = defaultdict[tuple[str, Label | None], _Pause](_Pause)
         """Of a level of a server, also after a batch of locked chunks, or of a server. Everything else goes on."""
         self._repeats = Repeats(seconds=_SECONDS_OF_WARNINGS)
 
@@ -161,7 +164,7 @@ class EmbeddingSchedule:
         """
         sum_up(_LOG, self._repeats)
         passed = False
-        for level in Classification:
+        for level in Label:
             if self._batches[level] == _MAX_BATCHES_IN_A_ROW:
                 self._batches[level], passed = 0, True
             elif self._try_servers(level):
@@ -169,7 +172,7 @@ class EmbeddingSchedule:
                 return True
         return passed
 
-    def _try_servers(self, level: Classification) -> bool:
+    def _try_servers(self, level: Label) -> bool:
         for _ in range(len(self._turns)):
             placed = self._turns[0]
             self._turns.rotate(-1)
@@ -177,7 +180,7 @@ class EmbeddingSchedule:
                 return True
         return False
 
-    def _try_level(self, placed: PlacedDatabase, level: Classification) -> bool:
+    def _try_level(self, placed: PlacedDatabase, level: Label) -> bool:
         """Embed a batch. A failed statement pauses only its level at its server; a lost connection, the server."""
         try:
             return self._embed_level(placed, level)
@@ -201,13 +204,15 @@ class EmbeddingSchedule:
         self._pauses[placed.name, level].begin()
         return False
 
-    def _embed_level(self, placed: PlacedDatabase, level: Classification) -> bool:
+    def _embed_level(self, placed: PlacedDatabase, level: Label) -> bool:
         place = placed.name, level
 
         def before_storing(agent: Position) -> None:
             """Begin the next batch after *agent*, even if its embeddings cannot be stored."""
             self._last[place] = agent
 
+        if not self._labels.has(placed.database, level):
+            return False
         with placed.database.connection(level.role, Deadline()) as connection:
             embed_after = partial(
                 embed_batch,
@@ -225,7 +230,7 @@ class EmbeddingSchedule:
             return False
         return batch is not None
 
-    def _is_paused(self, placed: PlacedDatabase, level: Classification) -> bool:
+    def _is_paused(self, placed: PlacedDatabase, level: Label) -> bool:
         return any(self._pauses[placed.name, each].remaining for each in (None, level))
 
     def _report(self, severity: int, text: str) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeAlias
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.domain.errors import MunimentError
+from muniment_server.embedder.labels import LabelsInUse
 from muniment_server.embedder.queue import queue_length, remote_queue_length
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.driver_errors import location_of
@@ -19,24 +21,31 @@ from muniment_server.telemetry import embedder_metrics as metrics
 _LOG = logging.getLogger("muniment.embedder")
 _MEASURE_SECONDS = 15.0
 """How often the queue is measured."""
-NextModel: TypeAlias = Callable[[Classification], int | None]
+NextModel: TypeAlias = Callable[[Label], int | None]
 """The number of the model at an address that embeds the texts of a level after the built-in one, if there is one."""
 
 
 def measure_queue(databases: Databases, next_model: NextModel) -> None:
     """Show in the metrics how many chunks are queued at each level, for as long as the process runs."""
-    for level in Classification:
+    for level in (level for level in Label if not level.is_trusted):
         metrics.EMBEDDING_SINCE.labels(level.name).set_to_current_time()
-    lengths: dict[Classification, dict[str, tuple[int, int]]] = {level: {} for level in Classification}
+    lengths: dict[Label, dict[str, tuple[int, int]]] = {level: {} for level in Label}
+    labels = LabelsInUse()
     while True:
-        for level in Classification:
-            measure_level(databases, level, next_model(level), lengths[level])
+        for level in Label:
+            if _are_in_use(labels, databases, level):
+                measure_level(databases, level, next_model(level), lengths[level])
         time.sleep(_MEASURE_SECONDS)
 
 
-def measure_level(
-    databases: Databases, level: Classification, model: int | None, lengths: dict[str, tuple[int, int]]
-) -> None:
+def _are_in_use(labels: LabelsInUse, databases: Databases, level: Label) -> bool:
+    """Whether any server has something of *level*. One that is away is not asked."""
+    with suppress(MunimentError):
+        return any(labels.has(placed.database, level) for placed in databases)
+    return False
+
+
+def measure_level(databases: Databases, level: Label, model: int | None, lengths: dict[str, tuple[int, int]]) -> None:
     """Show how many chunks of *level* are queued, for the built-in model and for the *model* at an address.
 
     *lengths* has both numbers for each server. A server that cannot be asked keeps those that it had: it must neither
@@ -56,7 +65,7 @@ def measure_level(
 
 
 def _measure_server(
-    placed: PlacedDatabase, level: Classification, model: int | None, lengths: dict[str, tuple[int, int]]
+    placed: PlacedDatabase, level: Label, model: int | None, lengths: dict[str, tuple[int, int]]
 ) -> bool:
     """Measure the queues of one server. False if it could not be asked."""
     try:
@@ -70,7 +79,7 @@ def _measure_server(
     return True
 
 
-def _queue_lengths(database: Database, level: Classification, model: int | None) -> tuple[int, int]:
+def _queue_lengths(database: Database, level: Label, model: int | None) -> tuple[int, int]:
     """How many chunks are queued for the built-in model, and for the *model* at an address."""
     with database.connection(level.role, Deadline(_MEASURE_SECONDS)) as connection:
         return queue_length(connection), 0 if model is None else remote_queue_length(connection, model)

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 import grpc
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Label
 from muniment_server.embedder.remote.configuration import query_socket, remote_socket, reranker_socket
 from muniment_server.search.embeddings import DIMENSIONS, MAX_CHARS, RemoteVector, Vector, model_number
 from muniment_server.search.reranking import LabeledText, Reranker
@@ -49,10 +49,10 @@ Order: TypeAlias = Callable[[str, Sequence[LabeledText], float], Sequence[int] |
 class _Client:
     """Asks the embedder by one method. Each level has a socket, whose path *path_of* returns."""
 
-    def __init__(self, method: str, path_of: Callable[[Classification], str]) -> None:
-        self._methods = {level: _method_at(path_of(level), method) for level in Classification}
+    def __init__(self, method: str, path_of: Callable[[Label], str]) -> None:
+        self._methods = {level: _method_at(path_of(level), method) for level in Label}
 
-    def ask(self, request: object, level: Classification, seconds: float) -> Sequence[int]:
+    def ask(self, request: object, level: Label, seconds: float) -> Sequence[int]:
         """The answer to a request of *level* within *seconds*. Empty if there is none."""
         try:
             answer: Sequence[int] = self._methods[level](request, timeout=seconds)
@@ -65,7 +65,7 @@ def query_embedder(path: str) -> QueryEmbedder:
     """A query embedder that uses the process at *path*. It returns None if that is down, slow or overloaded."""
     client = _Client(_EMBED, lambda level: query_socket(path, level))
 
-    def embed(text: str, level: Classification) -> Vector | None:
+    def embed(text: str, level: Label) -> Vector | None:
         vector = client.ask(text[:MAX_CHARS], level, _TIMEOUT_SECONDS)
         return vector if len(vector) == DIMENSIONS else None
 
@@ -76,8 +76,8 @@ def remote_query_embedder(path: str, model: str, ceiling: Classification) -> Rem
     """The same for the model of that name at an address. None for every level above *ceiling*."""
     client = _Client(_EMBED, lambda level: remote_socket(path, level))
 
-    def embed(text: str, level: Classification) -> RemoteVector | None:
-        vector = client.ask(text[:MAX_CHARS], level, _REMOTE_SECONDS) if level.can_flow_to(ceiling) else ()
+    def embed(text: str, level: Label) -> RemoteVector | None:
+        vector = client.ask(text[:MAX_CHARS], level, _REMOTE_SECONDS) if level.level.can_flow_to(ceiling) else ()
         return RemoteVector(model_number(model, len(vector)), vector) if vector else None
 
     return embed
@@ -87,8 +87,8 @@ def reranker(path: str, ceiling: Classification) -> Reranker:
     """A reranker up to *ceiling* that uses the process at *path*."""
     client = _Client(_RERANK, lambda level: reranker_socket(path, level))
 
-    def order(query: str, texts: Sequence[LabeledText], level: Classification) -> Sequence[int] | None:
-        request = [query[:MAX_CHARS], *((int(one.level), one.text[:_MAX_TEXT_CHARS]) for one in texts)]
+    def order(query: str, texts: Sequence[LabeledText], level: Label) -> Sequence[int] | None:
+        request = [query[:MAX_CHARS], *((one.level.value, one.text[:_MAX_TEXT_CHARS]) for one in texts)]
         return client.ask(request, level, _RERANKING_SECONDS) or None
 
     return Reranker(ceiling, order)
@@ -98,7 +98,7 @@ def reranker(path: str, ceiling: Classification) -> Reranker:
 def serve_built_in(path: str, embed: Callable[[str], Vector]) -> Iterator[None]:
     """Embed the queries of each level, one at a time. No level waits for another."""
     with ExitStack() as stack:
-        for level in Classification:
+        for level in Label:
             stack.enter_context(serve_queries(query_socket(path, level), lambda text, _: embed(text)))
         yield
 
@@ -113,7 +113,7 @@ def serve_rerankings(path: str, order: Order, *, at_once: int) -> AbstractContex
 
     def answer(request: Any, seconds: float) -> Sequence[int] | None:
         query, *texts = request
-        return order(query, [LabeledText(Classification(level), text) for level, text in texts], seconds)
+        return order(query, [LabeledText(Label(level), text) for level, text in texts], seconds)
 
     return _serving(path, _RERANK, answer, at_once)
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from muniment_server.domain.budgets import Tier
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.domain.errors import (
     BlockNotFound,
     EtagStale,
@@ -175,7 +175,7 @@ def save(scope: SessionScope, new: NewVersion) -> Item:
     return saved_item(new, scope.write(query, *then)[0])
 
 
-def delete(scope: SessionScope, kind: ItemKind, name: str, *, etag: Version | None) -> Classification | None:
+def delete(scope: SessionScope, kind: ItemKind, name: str, *, etag: Version | None) -> Label | None:
     """Delete the own-level version; return the level at which a lower one is seen from now on, if any.
 
     Raises EtagStale, WriteLevelMismatch, or the not-found error of the kind.
@@ -263,13 +263,13 @@ def saved_item(new: NewVersion, row: Saved) -> Item:
         thread=None,
         author=None,
         event_time=None,
-        level=row.level,
+        label=row.label,
         item_id=row.item_id,
         revision=row.revision,
         create_time=row.create_time,
         update_time=row.update_time,
         expire_time=row.expire_time,
-        newest_level=row.level,
+        newest_label=row.label,
         newest_time=row.update_time,
     )
 
@@ -286,7 +286,7 @@ def delete_statements(
     return Query("delete_item", Deleted, parameters), then
 
 
-def revealed(kind: ItemKind, row: Deleted) -> Classification | None:
+def revealed(kind: ItemKind, row: Deleted) -> Label | None:
     """The level that a delete revealed. Raises EtagStale, WriteLevelMismatch or the not-found error of the kind."""
     match row.outcome:
         case "OK":

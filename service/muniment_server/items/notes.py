@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from muniment_server.domain.budgets import MemorySettings
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.domain.items import Version
 from muniment_server.domain.notes import Note, NoteSet
 from muniment_server.items.rows import NoteRow
@@ -14,7 +14,7 @@ from muniment_server.monitor.session_scope import Query
 NOTE_VERSIONS = Query("note_versions", NoteRow, {})
 
 
-def note_set(taint: Classification, rows: Sequence[NoteRow]) -> NoteSet:
+def note_set(taint: Label, rows: Sequence[NoteRow]) -> NoteSet:
     """The notes and settings in the rows of NOTE_VERSIONS."""
     first = rows[0]
     settings = MemorySettings(
@@ -31,7 +31,7 @@ def _note(row: NoteRow, note_id: str) -> Note:
         note_id=note_id,
         tier=row.tier,
         content=row.content,
-        classification=row.level,
+        label=row.label,
         version=Version(row.item_id, row.revision),
         create_time=row.create_time,
         update_time=row.update_time,

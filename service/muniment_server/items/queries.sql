@@ -3,15 +3,15 @@
 
 -- name: get_item
 -- The highest version of one name that this session may see. Nulls: not found.
-SELECT found.name, found.tier, found.content, found.tags, found.thread, found.author, found.event_time, found.level,
-       found.item_id, found.revision, found.create_time, found.update_time, found.expire_time, found.newest_level, found.newest_time
+SELECT found.name, found.tier, found.content, found.tags, found.thread, found.author, found.event_time, found.label,
+       found.item_id, found.revision, found.create_time, found.update_time, found.expire_time, found.newest_label, found.newest_time
   FROM session
        LEFT JOIN LATERAL (
-           SELECT visible.*, first_value(visible.level) OVER (ORDER BY visible.update_time DESC, visible.level DESC) AS newest_level,
-                  first_value(visible.update_time) OVER (ORDER BY visible.update_time DESC, visible.level DESC) AS newest_time
+           SELECT visible.*, first_value(visible.label) OVER (ORDER BY visible.update_time DESC, visible.label DESC) AS newest_label,
+                  first_value(visible.update_time) OVER (ORDER BY visible.update_time DESC, visible.label DESC) AS newest_time
              FROM visible
             WHERE (visible.kind, visible.name) = (%(kind)s, %(name)s)
-            ORDER BY visible.level DESC
+            ORDER BY visible.label DESC
             LIMIT 1
        ) AS found ON TRUE;
 
@@ -43,7 +43,7 @@ SELECT agent.max_items, agent.max_bytes, agent.max_revisions, total.items, total
                                         IS NOT DISTINCT FROM (given.content, given.tags, given.expire_time)) AS same
                         FROM visible
                        WHERE (visible.kind, visible.name) = (%(kind)s, given.name)
-                         AND (visible.level = session.taint OR visible.kind = 4)
+                         AND (visible.label = session.label OR visible.kind = 4)
                   ) AS live
        ) AS written;
 
@@ -51,12 +51,12 @@ SELECT agent.max_items, agent.max_bytes, agent.max_revisions, total.items, total
 -- One page by name, each name at its highest visible level; the tag filter comes after the shadow. The prefix filter may come
 -- before it, since all versions that shadow each other have the same name. Nulls: nothing more.
 -- bytes: the size of the page up to and including this row. One extra row, the one that exceeds page_bytes, signals that there are more.
-SELECT found.name, found.tier, found.content, found.tags, found.thread, found.author, found.event_time, found.level,
-       found.item_id, found.revision, found.create_time, found.update_time, found.expire_time, found.newest_level, found.newest_time,
+SELECT found.name, found.tier, found.content, found.tags, found.thread, found.author, found.event_time, found.label,
+       found.item_id, found.revision, found.create_time, found.update_time, found.expire_time, found.newest_label, found.newest_time,
        found.bytes
   FROM session
        LEFT JOIN LATERAL (
-           SELECT sized.*, newest.level AS newest_level, newest.update_time AS newest_time
+           SELECT sized.*, newest.label AS newest_label, newest.update_time AS newest_time
              FROM (
                       SELECT seen.*, sum(seen.own_bytes) OVER (ORDER BY seen.name ROWS UNBOUNDED PRECEDING) AS bytes
                         FROM (
@@ -68,17 +68,17 @@ SELECT found.name, found.tier, found.content, found.tags, found.thread, found.au
                                     AND visible.name > %(after)s
                                     AND visible.name >= %(name_prefix)s
                                     AND visible.name < %(after_prefix)s
-                                  ORDER BY visible.name, visible.level DESC
+                                  ORDER BY visible.name, visible.level DESC, visible.label DESC -- the level alone is in the index
                              ) AS seen
                        WHERE seen.tags @> %(tags)s::text[]
                        ORDER BY seen.name
                        LIMIT %(limit)s
                   ) AS sized
                   CROSS JOIN LATERAL (
-                      SELECT visible.level, visible.update_time
+                      SELECT visible.label, visible.update_time
                         FROM visible
                        WHERE (visible.kind, visible.name) = (%(kind)s, sized.name)
-                       ORDER BY visible.update_time DESC, visible.level DESC
+                       ORDER BY visible.update_time DESC, visible.label DESC
                        LIMIT 1
                   ) AS newest
             WHERE sized.bytes - sized.own_bytes <= %(page_bytes)s
@@ -88,28 +88,28 @@ SELECT found.name, found.tier, found.content, found.tags, found.thread, found.au
 -- name: get_block
 -- The block of one label: the own one, else the first shared one by owner; or only that of one owner. At its highest visible level.
 -- Nulls: not found.
-SELECT CASE WHEN found.item_id IS NOT NULL THEN agent.agent_id END AS agent_id, found.owner_agent_id, found.name, found.content, found.level, found.item_id, found.revision,
-       found.create_time, found.update_time, found.newest_level, found.newest_time
+SELECT CASE WHEN found.item_id IS NOT NULL THEN agent.agent_id END AS agent_id, found.owner_agent_id, found.name, found.content, found.label, found.item_id, found.revision,
+       found.create_time, found.update_time, found.newest_label, found.newest_time
   FROM session
        CROSS JOIN agent
        LEFT JOIN LATERAL (
            SELECT seen.*,
-                  first_value(seen.level) OVER (PARTITION BY seen.owner_agent_id
-                                                ORDER BY seen.update_time DESC, seen.level DESC) AS newest_level,
+                  first_value(seen.label) OVER (PARTITION BY seen.owner_agent_id
+                                                ORDER BY seen.update_time DESC, seen.label DESC) AS newest_label,
                   first_value(seen.update_time) OVER (PARTITION BY seen.owner_agent_id
-                                                      ORDER BY seen.update_time DESC, seen.level DESC) AS newest_time
+                                                      ORDER BY seen.update_time DESC, seen.label DESC) AS newest_time
              FROM (
-                      SELECT NULL::text COLLATE "C" AS owner_agent_id, visible.name, visible.content, visible.level, visible.item_id, visible.revision, visible.create_time, visible.update_time
+                      SELECT NULL::text COLLATE "C" AS owner_agent_id, visible.name, visible.content, visible.label, visible.item_id, visible.revision, visible.create_time, visible.update_time
                         FROM visible
                        WHERE (visible.kind, visible.name) = (3, %(name)s)
                        UNION ALL
-                      SELECT shared.owner_agent_id, shared.name, shared.content, shared.level, shared.item_id, shared.revision, shared.create_time, shared.update_time
+                      SELECT shared.owner_agent_id, shared.name, shared.content, shared.label, shared.item_id, shared.revision, shared.create_time, shared.update_time
                         FROM shared_visible AS shared
                        WHERE shared.name = %(name)s
                   ) AS seen
             WHERE %(owner_agent_id)s::text IS NULL
                OR %(owner_agent_id)s = coalesce(seen.owner_agent_id, agent.agent_id)
-            ORDER BY seen.owner_agent_id NULLS FIRST, seen.level DESC
+            ORDER BY seen.owner_agent_id NULLS FIRST, seen.label DESC
             LIMIT 1
        ) AS found ON TRUE;
 
@@ -117,25 +117,25 @@ SELECT CASE WHEN found.item_id IS NOT NULL THEN agent.agent_id END AS agent_id, 
 -- One page of the visible versions of one name, newest first: the own ones, else those of the first shared block by owner; or only
 -- those of one owner. With revisions: also what the own ones have replaced, each before what it has replaced, even if clocks went back.
 -- after_revisions: at each level, the revision after which the page begins. Nulls: nothing more. bytes: as in list_items.
-SELECT found.content, found.tags, found.level, found.item_id, found.revision, found.update_time, found.expire_time, found.replaced,
+SELECT found.content, found.tags, found.label, found.item_id, found.revision, found.update_time, found.expire_time, found.replaced,
        CASE WHEN found.item_id IS NOT NULL THEN coalesce(found.owner_agent_id, agent.agent_id) END AS owner_agent_id, found.bytes
   FROM session
        CROSS JOIN agent
        LEFT JOIN LATERAL (
-           SELECT page.*, sum(page.own_bytes) OVER (ORDER BY page.time DESC, page.level DESC, page.revision DESC
+           SELECT page.*, sum(page.own_bytes) OVER (ORDER BY page.time DESC, page.label DESC, page.revision DESC
                                                     ROWS UNBOUNDED PRECEDING) AS bytes
              FROM (
-                      SELECT live.owner_agent_id, live.level, live.item_id, version.*,
-                             min(version.update_time) OVER (PARTITION BY live.level ORDER BY version.revision DESC) AS time,
+                      SELECT live.owner_agent_id, live.label, live.item_id, version.*,
+                             min(version.update_time) OVER (PARTITION BY live.label ORDER BY version.revision DESC) AS time,
                              256 + octet_length(version.content) + octet_length(version.tags::text) AS own_bytes
                         FROM (
                                  SELECT seen.*, min(coalesce(seen.owner_agent_id, '')) OVER () AS first_owner
                                    FROM (
-                                            SELECT NULL::text COLLATE "C" AS owner_agent_id, visible.content, visible.tags, visible.level, visible.item_id, visible.revision, visible.update_time, visible.expire_time
+                                            SELECT NULL::text COLLATE "C" AS owner_agent_id, visible.content, visible.tags, visible.label, visible.item_id, visible.revision, visible.update_time, visible.expire_time
                                               FROM visible
                                              WHERE (visible.kind, visible.name) = (%(kind)s, %(name)s)
                                              UNION ALL
-                                            SELECT shared.owner_agent_id, shared.content, shared.tags, shared.level, shared.item_id, shared.revision, shared.update_time, shared.expire_time
+                                            SELECT shared.owner_agent_id, shared.content, shared.tags, shared.label, shared.item_id, shared.revision, shared.update_time, shared.expire_time
                                               FROM shared_visible AS shared
                                              WHERE (shared.kind, shared.name) = (%(kind)s, %(name)s)
                                         ) AS seen
@@ -148,19 +148,19 @@ SELECT found.content, found.tags, found.level, found.item_id, found.revision, fo
                                  (SELECT old.revision, old.content, old.tags, old.update_time, old.expire_time, TRUE
                                     FROM visible_revision AS old
                                    WHERE %(with_revisions)s
-                                     AND (old.level, old.item_id) = (live.level, live.item_id)
-                                     AND old.revision < least(live.revision, (%(after_revisions)s::integer[])[live.level])
+                                     AND (old.label, old.item_id) = (live.label, live.item_id)
+                                     AND old.revision < least(live.revision, (%(after_revisions)s::integer[])[live.label])
                                    ORDER BY old.revision DESC
                                    LIMIT %(limit)s)
                              ) AS version
                        WHERE coalesce(live.owner_agent_id, '') = live.first_owner
-                         AND version.revision < (%(after_revisions)s::integer[])[live.level]
-                       ORDER BY time DESC, live.level DESC, version.revision DESC
+                         AND version.revision < (%(after_revisions)s::integer[])[live.label]
+                       ORDER BY time DESC, live.label DESC, version.revision DESC
                        LIMIT %(limit)s
                   ) AS page
        ) AS found
               ON found.bytes - found.own_bytes <= %(page_bytes)s
- ORDER BY found.time DESC, found.level DESC, found.revision DESC;
+ ORDER BY found.time DESC, found.label DESC, found.revision DESC;
 
 -- name: list_blocks
 -- One page by label and owner, the own block of a label first; each at its highest visible level.
@@ -168,7 +168,7 @@ SELECT found.content, found.tags, found.level, found.item_id, found.revision, fo
 -- block and all smaller ones; every block is returned, and those beyond page_bytes without their content.
 SELECT CASE WHEN found.item_id IS NOT NULL THEN agent.agent_id END AS agent_id, found.owner_agent_id, found.name,
        CASE WHEN %(smallest_first)s AND found.bytes > %(page_bytes)s THEN '' ELSE found.content END AS content,
-       found.level, found.item_id, found.revision, found.create_time, found.update_time, found.newest_level,
+       found.label, found.item_id, found.revision, found.create_time, found.update_time, found.newest_label,
        found.newest_time, found.bytes
   FROM session
        CROSS JOIN agent
@@ -181,22 +181,22 @@ SELECT CASE WHEN found.item_id IS NOT NULL THEN agent.agent_id END AS agent_id, 
                         FROM (
                                  SELECT DISTINCT ON (seen.name, seen.owner_agent_id) seen.*,
                                         %(overhead)s + octet_length(seen.content) AS own_bytes,
-                                        first_value(seen.level) OVER (
-                                            PARTITION BY seen.name, seen.owner_agent_id ORDER BY seen.update_time DESC, seen.level DESC
-                                        ) AS newest_level,
+                                        first_value(seen.label) OVER (
+                                            PARTITION BY seen.name, seen.owner_agent_id ORDER BY seen.update_time DESC, seen.label DESC
+                                        ) AS newest_label,
                                         first_value(seen.update_time) OVER (
-                                            PARTITION BY seen.name, seen.owner_agent_id ORDER BY seen.update_time DESC, seen.level DESC
+                                            PARTITION BY seen.name, seen.owner_agent_id ORDER BY seen.update_time DESC, seen.label DESC
                                         ) AS newest_time
                                    FROM (
-                                            SELECT NULL::text COLLATE "C" AS owner_agent_id, visible.name, visible.content, visible.level, visible.item_id, visible.revision, visible.create_time, visible.update_time
+                                            SELECT NULL::text COLLATE "C" AS owner_agent_id, visible.name, visible.content, visible.label, visible.item_id, visible.revision, visible.create_time, visible.update_time
                                               FROM visible
                                              WHERE visible.kind = 3
                                              UNION ALL
-                                            SELECT shared.owner_agent_id, shared.name, shared.content, shared.level, shared.item_id, shared.revision, shared.create_time, shared.update_time
+                                            SELECT shared.owner_agent_id, shared.name, shared.content, shared.label, shared.item_id, shared.revision, shared.create_time, shared.update_time
                                               FROM shared_visible AS shared
                                         ) AS seen
                                   WHERE (seen.name, coalesce(seen.owner_agent_id, '')) > (%(after_label)s, %(after_owner)s)
-                                  ORDER BY seen.name, seen.owner_agent_id NULLS FIRST, seen.level DESC
+                                  ORDER BY seen.name, seen.owner_agent_id NULLS FIRST, seen.label DESC
                                   LIMIT %(limit)s
                              ) AS page
                   ) AS sized
@@ -208,7 +208,7 @@ SELECT CASE WHEN found.item_id IS NOT NULL THEN agent.agent_id END AS agent_id, 
 -- name: note_versions
 -- Every visible version of every note, with the settings of the agent in each row. Nulls: no notes.
 SELECT agent.memory_enabled, agent.user_profile_enabled, agent.memory_char_limit, agent.user_char_limit,
-       note.name, note.tier, note.content, note.level, note.item_id, note.revision, note.create_time, note.update_time
+       note.name, note.tier, note.content, note.label, note.item_id, note.revision, note.create_time, note.update_time
   FROM session
        CROSS JOIN agent
        LEFT JOIN visible AS note
@@ -220,7 +220,7 @@ SELECT agent.memory_enabled, agent.user_profile_enabled, agent.memory_char_limit
 SELECT live.item_id IS NOT NULL AS is_live, last.item_id, last.revision, last.tier, last.content, last.tags, last.author
   FROM session
        LEFT JOIN visible AS live
-              ON (live.kind, live.name, live.level) = (%(kind)s, %(name)s, session.taint)
+              ON (live.kind, live.name, live.label) = (%(kind)s, %(name)s, session.label)
        LEFT JOIN LATERAL (
            SELECT deleted_item.*
              FROM deleted_item

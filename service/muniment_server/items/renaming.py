@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from muniment_server.domain.budgets import Tier
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.domain.errors import Conflict, EtagStale, MemoryExists, MemoryNotFound, Refusal, WriteLevelMismatch
 from muniment_server.domain.items import Item, ItemKind, Version
 from muniment_server.items.item_store import etag_parameters, fold
@@ -26,9 +26,7 @@ _REFUSED: Mapping[str, type[Refusal]] = {
 }
 
 
-def rename_memory(
-    scope: SessionScope, key: str, new_key: str, *, etag: Version | None
-) -> tuple[Item, Classification | None]:
+def rename_memory(scope: SessionScope, key: str, new_key: str, *, etag: Version | None) -> tuple[Item, Label | None]:
     """Give the own-level version of *key* another key.
 
     Returns the memory, and the level of the lower version of *key* that is visible from now on, if any. Raises
@@ -68,12 +66,12 @@ def _renamed(new_key: str, released: ReleasedItem) -> Item:
         thread=None,
         author=None,
         event_time=None,
-        level=released.level,
+        label=released.label,
         item_id=released.item_id,
         revision=released.revision + 1,
         create_time=released.create_time,
         update_time=released.time,
         expire_time=released.expire_time,
-        newest_level=released.level,
+        newest_label=released.label,
         newest_time=released.time,
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from muniment_server.domain.budgets import Tier
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.domain.ids import ItemId
 from muniment_server.domain.items import Item, NewerBelow, Version, newer_below
 
@@ -30,12 +30,12 @@ class BlockRow:
     """The owner of a shared block; None for an own block."""
     name: str
     content: str
-    level: Classification
+    label: Label
     item_id: ItemId
     revision: int
     create_time: datetime
     update_time: datetime
-    newest_level: Classification
+    newest_label: Label
     """That of the newest visible version of the name."""
     newest_time: datetime
 
@@ -47,7 +47,7 @@ class BlockRow:
     @property
     def newer_below(self) -> NewerBelow | None:
         """The newest visible version, if it is not this one."""
-        return newer_below(self.level, self.newest_level, self.newest_time)
+        return newer_below(self.label, self.newest_label, self.newest_time)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class ItemVersion:
 
     content: str
     tags: Sequence[str]
-    level: Classification
+    label: Label
     item_id: ItemId
     revision: int
     update_time: datetime
@@ -91,7 +91,7 @@ class NoteRow:
     name: str | None
     tier: Tier
     content: str
-    level: Classification
+    label: Label
     item_id: ItemId
     revision: int
     create_time: datetime
@@ -103,7 +103,7 @@ class Saved:
     """What a save stored, or why it did not: outcome OK, ETAG_STALE or PAST."""
 
     outcome: str
-    level: Classification
+    label: Label
     item_id: ItemId
     revision: int
     create_time: datetime
@@ -116,8 +116,8 @@ class Deleted:
     """What a delete did: outcome OK, ETAG_STALE, WRITE_LEVEL_MISMATCH or NOT_FOUND."""
 
     outcome: str
-    revealed: Classification | None
-    """The level at which a lower version is seen from now on."""
+    revealed: Label | None
+    """The label with which a lower version is seen from now on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class StoredPassage:
     outcome: str | None
     name: str
     content: str
-    level: Classification
+    label: Label
     tags: Sequence[str]
     thread: str | None
     author: str | None
@@ -167,9 +167,9 @@ class ReleasedItem:
     """The item that is being renamed. Outcome OK, ETAG_STALE, WRITE_LEVEL_MISMATCH, NOT_FOUND or ALREADY_EXISTS."""
 
     outcome: str
-    revealed: Classification | None
-    """The level at which a lower version of the old name is seen from now on."""
-    level: Classification
+    revealed: Label | None
+    """The label with which a lower version of the old name is seen from now on."""
+    label: Label
     time: datetime
     item_id: ItemId
     revision: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from google.protobuf.duration_pb2 import Duration
@@ -14,7 +15,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from muniment.v1 import classification_pb2, note_pb2, version_pb2
 from muniment_server.domain import text
 from muniment_server.domain.budgets import Usage
-from muniment_server.domain.classification import Classification, join
+from muniment_server.domain.classification import Classification, Integrity, Label, join
 from muniment_server.domain.errors import FieldViolation, InvalidArgument
 from muniment_server.domain.items import ItemKind, NewerBelow
 
@@ -34,9 +35,26 @@ def level_to_proto(level: Classification | None) -> classification_pb2.Classific
     return classification_pb2.Classification.ValueType(level or 0)
 
 
-def joined(levels: Iterable[Classification]) -> classification_pb2.Classification.ValueType:
-    """The label of a response: the join of the *levels* of what it contains."""
-    return level_to_proto(join(levels))
+def integrity_to_proto(integrity: Integrity) -> classification_pb2.Integrity.ValueType:
+    """The same number in the contract."""
+    return classification_pb2.Integrity.ValueType(integrity)
+
+
+def revealed_to_proto(label: Label | None) -> dict[str, Any]:
+    """The fields of a response that say which version is revealed; None leaves them unset."""
+    if label is None:
+        return {}
+    return {"revealed": level_to_proto(label.level), "revealed_integrity": integrity_to_proto(label.integrity)}
+
+
+def label_to_proto(label: Label) -> dict[str, Any]:
+    """The fields of a message that are its label."""
+    return {"classification": level_to_proto(label.level), "integrity": integrity_to_proto(label.integrity)}
+
+
+def joined(labels: Iterable[Label]) -> classification_pb2.Classification.ValueType:
+    """The level of a response: the join of the levels of what it contains. The monitor states its integrity."""
+    return level_to_proto(join(labels).level)
 
 
 def time_to_proto(time: datetime | None) -> Timestamp | None:
@@ -51,9 +69,7 @@ def newer_to_proto(newer: NewerBelow | None) -> version_pb2.NewerBelow | None:
     """A newer version below; None stays absent."""
     if newer is None:
         return None
-    return version_pb2.NewerBelow(
-        classification=level_to_proto(newer.level), update_time=time_to_proto(newer.update_time)
-    )
+    return version_pb2.NewerBelow(**label_to_proto(newer.label), update_time=time_to_proto(newer.update_time))
 
 
 def time_from_proto(message: Timestamp, *, field: str) -> datetime:

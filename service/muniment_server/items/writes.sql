@@ -8,8 +8,8 @@ WITH below AS ( -- as the snapshot shows it: a lower row must not be locked
     SELECT visible.item_id, visible.revision, visible.create_time
       FROM visible
      WHERE (visible.kind, visible.name) = (%(kind)s, %(name)s)
-       AND visible.level < (SELECT session.taint FROM session)
-     ORDER BY visible.level DESC
+       AND visible.label < (SELECT session.label FROM session)
+     ORDER BY visible.label DESC
      LIMIT 1
 ),
 live AS MATERIALIZED ( -- locked first if an etag is given, so that no INSERT takes its place
@@ -87,7 +87,7 @@ logged AS (
         OR new.change_id = %(change_id)s
 )
 SELECT CASE WHEN expiry.past THEN 'PAST' WHEN new.item_id IS NULL THEN 'ETAG_STALE' ELSE 'OK' END AS outcome,
-       session.taint AS level, new.item_id, new.revision, new.create_time, new.update_time, new.expire_time
+       session.label, new.item_id, new.revision, new.create_time, new.update_time, new.expire_time
   FROM session
        CROSS JOIN expiry
        LEFT JOIN new ON TRUE;
@@ -97,10 +97,10 @@ SELECT CASE WHEN expiry.past THEN 'PAST' WHEN new.item_id IS NULL THEN 'ETAG_STA
 -- Delete the own-level version of one name. Outcome OK, ETAG_STALE, WRITE_LEVEL_MISMATCH or NOT_FOUND.
 -- revealed: the level at which a lower version is seen from now on.
 WITH below AS MATERIALIZED (
-    SELECT max(visible.level) AS level
+    SELECT max(visible.label) AS label
       FROM visible
      WHERE (visible.kind, visible.name) = (%(kind)s, %(name)s)
-       AND visible.level < (SELECT session.taint FROM session)
+       AND visible.label < (SELECT session.label FROM session)
 ),
 live AS MATERIALIZED (
     SELECT own.item_id, own.revision
@@ -134,9 +134,9 @@ counted AS (
 result AS (
     SELECT CASE WHEN deleted.item_id IS NOT NULL THEN 'OK'
                 WHEN live.item_id IS NOT NULL THEN 'ETAG_STALE'
-                WHEN below.level IS NOT NULL THEN 'WRITE_LEVEL_MISMATCH'
+                WHEN below.label IS NOT NULL THEN 'WRITE_LEVEL_MISMATCH'
                 ELSE 'NOT_FOUND' END AS outcome,
-           CASE WHEN deleted.item_id IS NOT NULL THEN below.level END AS revealed,
+           CASE WHEN deleted.item_id IS NOT NULL THEN below.label END AS revealed,
            deleted.item_id, deleted.revision
       FROM below
            LEFT JOIN live ON TRUE
@@ -216,12 +216,12 @@ SELECT ARRAY(SELECT deleted.name FROM deleted ORDER BY deleted.name) AS names,
 -- Outcome OK, ETAG_STALE, WRITE_LEVEL_MISMATCH, NOT_FOUND, or ALREADY_EXISTS: an item with the new name is visible. Only OK changes
 -- anything. An own item of the new name that has expired is deleted too. revealed: as in delete_item.
 WITH below AS MATERIALIZED (
-    SELECT max(visible.level) FILTER (WHERE visible.name = %(name)s) AS level,
-           max(visible.level) FILTER (WHERE visible.name = %(new_name)s) AS target_level
+    SELECT max(visible.label) FILTER (WHERE visible.name = %(name)s) AS label,
+           max(visible.label) FILTER (WHERE visible.name = %(new_name)s) AS target_label
       FROM visible
      WHERE visible.kind = %(kind)s
        AND visible.name IN (%(name)s, %(new_name)s)
-       AND visible.level < (SELECT session.taint FROM session)
+       AND visible.label < (SELECT session.label FROM session)
 ),
 own_pair AS MATERIALIZED ( -- locked in the order of names
     SELECT own.name, own.item_id, own.revision, own.content, own.tags, own.create_time, own.expire_time,
@@ -236,12 +236,12 @@ own_pair AS MATERIALIZED ( -- locked in the order of names
        FOR NO KEY UPDATE
 ),
 result AS MATERIALIZED (
-    SELECT CASE WHEN source.item_id IS NULL AND below.level IS NULL THEN 'NOT_FOUND'
+    SELECT CASE WHEN source.item_id IS NULL AND below.label IS NULL THEN 'NOT_FOUND'
                 WHEN source.item_id IS NULL THEN 'WRITE_LEVEL_MISMATCH'
                 WHEN (source.item_id, source.revision) <> (%(etag_item)s::uuid, %(etag_revision)s) THEN 'ETAG_STALE'
-                WHEN below.target_level IS NOT NULL OR target.item_id IS NOT NULL THEN 'ALREADY_EXISTS'
+                WHEN below.target_label IS NOT NULL OR target.item_id IS NOT NULL THEN 'ALREADY_EXISTS'
                 ELSE 'OK' END AS outcome,
-           below.level AS revealed, source.*
+           below.label AS revealed, source.*
       FROM below
            LEFT JOIN own_pair AS source
                   ON source.name = %(name)s
@@ -277,7 +277,7 @@ logged AS ( -- undelete_item writes the row of a rename that succeeds
            CROSS JOIN result
      WHERE result.outcome IN ('ETAG_STALE', 'WRITE_LEVEL_MISMATCH')
 )
-SELECT result.outcome, result.revealed, session.taint AS level, session.time, result.item_id, result.revision, result.content,
+SELECT result.outcome, result.revealed, session.label, session.time, result.item_id, result.revision, result.content,
        result.tags, result.create_time, result.expire_time
   FROM session
        CROSS JOIN result;
@@ -347,7 +347,7 @@ known AS MATERIALIZED ( -- the highest visible passage of each id
       FROM given
            JOIN visible
                 ON (visible.kind, visible.name) = (4, given.name)
-     ORDER BY given.position, visible.level DESC
+     ORDER BY given.position, visible.label DESC
 ),
 refused AS MATERIALIZED (
     SELECT min(given.position) AS position
@@ -412,7 +412,7 @@ SELECT CASE WHEN stored.item_id IS NOT NULL THEN 'OK' WHEN known.same THEN 'EXIS
             WHEN NOT known.same THEN 'ALREADY_EXISTS'
             WHEN given.expire_time <= session.time THEN 'PAST' END AS outcome,
        given.name, given.content,
-       coalesce(stored.level, known.level) AS level, coalesce(stored.tags, known.tags) AS tags,
+       CASE WHEN stored.item_id IS NULL THEN known.label ELSE session.label END AS label, coalesce(stored.tags, known.tags) AS tags,
        coalesce(stored.thread, known.thread) AS thread, coalesce(stored.author, known.author) AS author,
        coalesce(stored.event_time, known.event_time) AS event_time,
        coalesce(stored.create_time, known.create_time) AS create_time,

@@ -11,7 +11,7 @@ from muniment_server.items import item_store, paging
 from muniment_server.items.checking import check_session
 from muniment_server.items.deleting import delete_all
 from muniment_server.items.renaming import rename_memory
-from muniment_server.items.wire import joined, level_to_proto
+from muniment_server.items.wire import joined, revealed_to_proto
 from muniment_server.memories import repository
 from muniment_server.memories.wire import filter_from_proto, memory_to_proto, new_version, result_to_proto
 from muniment_server.monitor.call import CallContext
@@ -41,7 +41,7 @@ class MemoryServicer(memory_service_pb2_grpc.MemoryServiceServicer):
             memories = repository.save_all(scope, new)
         return pb.SaveMemoriesResponse(
             memories=map(memory_to_proto, memories),
-            classification=joined(memory.level for memory in memories),
+            classification=joined(memory.label for memory in memories),
         )
 
     def GetMemory(self, request: pb.GetMemoryRequest, context: CallContext) -> pb.GetMemoryResponse:
@@ -62,7 +62,7 @@ class MemoryServicer(memory_service_pb2_grpc.MemoryServiceServicer):
         return pb.ListMemoriesResponse(
             memories=map(memory_to_proto, memories),
             next_page_token=pager.token(memories[-1].name) if more else "",
-            classification=joined(memory.level for memory in memories),
+            classification=joined(memory.label for memory in memories),
         )
 
     def SearchMemories(self, request: pb.SearchMemoriesRequest, context: CallContext) -> pb.SearchMemoriesResponse:
@@ -75,7 +75,7 @@ class MemoryServicer(memory_service_pb2_grpc.MemoryServiceServicer):
             )
         return pb.SearchMemoriesResponse(
             results=map(result_to_proto, found.matches),
-            classification=joined(match.item.level for match in found.matches),
+            classification=joined(match.item.label for match in found.matches),
             semantic=found.semantic,
             reranked=found.reranked,
         )
@@ -85,7 +85,7 @@ class MemoryServicer(memory_service_pb2_grpc.MemoryServiceServicer):
         etag = paging.version_of(request.etag)
         with context.session_scope() as scope:
             revealed = item_store.delete(scope, ItemKind.MEMORY, key, etag=etag)
-        return pb.DeleteMemoryResponse(revealed=level_to_proto(revealed))
+        return pb.DeleteMemoryResponse(**revealed_to_proto(revealed))
 
     def DeleteMemories(self, request: pb.DeleteMemoriesRequest, context: CallContext) -> pb.DeleteMemoriesResponse:
         tag = text.tag(request.tag, field="tag")
@@ -100,4 +100,4 @@ class MemoryServicer(memory_service_pb2_grpc.MemoryServiceServicer):
         etag = paging.version_of(request.etag)
         with context.session_scope() as scope:
             memory, revealed = rename_memory(scope, key, new_key, etag=etag)
-        return pb.RenameMemoryResponse(memory=memory_to_proto(memory), revealed=level_to_proto(revealed))
+        return pb.RenameMemoryResponse(memory=memory_to_proto(memory), **revealed_to_proto(revealed))

@@ -7,7 +7,7 @@ from muniment_server.domain import text
 from muniment_server.domain.items import Item, ItemFilter, ItemKind
 from muniment_server.items.item_store import NewVersion
 from muniment_server.items.paging import NO_VERSION, etag, version_of
-from muniment_server.items.wire import level_to_proto, newer_to_proto, optional_time_from_proto, time_to_proto
+from muniment_server.items.wire import label_to_proto, newer_to_proto, optional_time_from_proto, time_to_proto
 from muniment_server.search.search import Match
 
 ABSENT = "absent"
@@ -41,7 +41,7 @@ def memory_to_proto(item: Item) -> memory_pb2.Memory:
         key=item.name,
         content=item.content,
         tags=item.tags,
-        classification=level_to_proto(item.level),
+        **label_to_proto(item.label),
         etag=etag(item.version),
         create_time=time_to_proto(item.create_time),
         update_time=time_to_proto(item.update_time),

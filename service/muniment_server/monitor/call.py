@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias
 import grpc
 from google.protobuf.message import Message
 
-from muniment_server.domain.classification import Classification, meet
+from muniment_server.domain.classification import Classification, Integrity, Label, meet
 from muniment_server.domain.ids import AgentNumber, SessionId
 from muniment_server.domain.principals import HostIdentity, SessionIdentity
 from muniment_server.domain.tokens import Token
@@ -63,8 +63,11 @@ class Call:
         """The same call, as its servicer sees it."""
         assert self.token is not None
         assert self.principal is not None
-        level = getattr(self.request, "classification", 0)
-        return CallContext(self.scopes, self.method, self.deadline, self.token, self.principal, self.in_turn, level)
+        asked = self.request
+        level, integrity = getattr(asked, "classification", 0), getattr(asked, "integrity", 0)
+        return CallContext(
+            self.scopes, self.method, self.deadline, self.token, self.principal, self.in_turn, (level, integrity)
+        )
 
 
 class CallContext:
@@ -73,7 +76,7 @@ class CallContext:
     Neither the call itself nor grpc's context is in its reach: it can change nothing that an interceptor relies on.
     """
 
-    __slots__ = ("_deadline", "_ended", "_in_turn", "_level", "_method", "_principal", "_scopes", "_token")
+    __slots__ = ("_deadline", "_ended", "_in_turn", "_label", "_method", "_principal", "_scopes", "_token")
 
     def __init__(
         self,
@@ -83,7 +86,7 @@ class CallContext:
         token: Token,
         principal: HostIdentity | SessionIdentity,
         in_turn: InTurn,
-        level: int,
+        label: tuple[int, int],
     ) -> None:
         self._scopes = scopes
         self._method = method
@@ -91,7 +94,7 @@ class CallContext:
         self._token = token
         self._principal = principal
         self._in_turn = in_turn
-        self._level = level
+        self._label = label
         self._ended = False
 
     def end(self) -> None:
@@ -116,13 +119,14 @@ class CallContext:
         return self._in_turn(self._scopes.of_host(self._host(), self._method, self._deadline, role=roles.ERASER))
 
     def undeleting_scope(self, session_id: SessionId) -> AbstractContextManager[SessionScope]:
-        """What a session may write that the host has opened for this call, at the level that the request names.
+        """What a session may write that the host has opened for this call, with the label that the request names.
 
-        Never above the host's ceiling. A noun that opened the session at another level finds it stale.
+        Never above the host's ceiling. A noun that opened the session with another label finds it stale.
         """
         host = self._host()
-        level = meet(Classification(self._level), host.ceiling)
-        session = SessionIdentity(host.tenant, session_id, level, AgentNumber(0), 0)
+        level = meet(Classification(self._label[0]), host.ceiling)
+        label = Label.of(level, Integrity(self._label[1]))
+        session = SessionIdentity(host.tenant, session_id, label, AgentNumber(0), 0)
         return self._scopes.of_session(session, replace(self._method, flow=Flow.WRITE), self._deadline)
 
     def closing_scope(self) -> AbstractContextManager[HostScope]:

@@ -117,7 +117,7 @@ SELECT 'view', relation.object, 'reads ' || source_schema.nspname || '.' || sour
 SELECT 'view', relation.object, 'where ' || condition.matched[1]
   FROM relation
        CROSS JOIN LATERAL regexp_matches(
-           pg_get_viewdef(relation.oid), '(taint = \d|ceiling >= \d|\m[cdfr][a-z]+_time IS (?:NOT )?NULL|expire_time > vault\.clock\(\))', 'g'
+           pg_get_viewdef(relation.oid), '(taint = \d|trusted = .|ceiling >= \d|\m[cdfr][a-z]+_time IS (?:NOT )?NULL|expire_time > vault\.clock\(\))', 'g'
        ) AS condition (matched)
  WHERE relation.relkind = 'v'
  UNION ALL

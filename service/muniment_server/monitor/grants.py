@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import psycopg
 from psycopg.rows import tuple_row
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.domain.ids import TenantNumber
 from muniment_server.postgres import queries, roles
 from muniment_server.postgres.engine import engine_of
@@ -29,8 +29,8 @@ _AGENT_COLUMNS = (
     "known_from",
 )  # fmt: skip
 _READ = ("item", "revision", "chunk", "stat", "meaning", "remote_embedding", "embedding_list")
-_LEVEL_TABLES = (*_READ, "shelf", "audit", "storage")
-_LEVEL_VIEWS = (
+_LABEL_TABLES = (*_READ, "shelf", "audit", "storage")
+_LABEL_VIEWS = (
     "session", "agent", "link", "visible", "shared_visible", "visible_chunk", "visible_stat", "visible_meaning",
     "visible_remote_embedding", "visible_embedding_list", "visible_revision", "storage_size", "deleted_item",
 )  # fmt: skip
@@ -40,7 +40,7 @@ _UPDATED: Mapping[str, tuple[str, ...]] = {
     "meaning": ("prior", "embedder", "signs", "vector", "list"), "remote_embedding": ("prior_name", "signs", "vector"),
     "embedding_list": ("signs", "version", "is_retired"),
 }  # fmt: skip
-"""The columns that a level may update."""
+"""The columns that a label may update."""
 _STAT_COLUMNS = ("tenant", "agent", "chunks", "stems", "grams")
 
 
@@ -204,7 +204,7 @@ def matrix() -> frozenset[Fact]:
             _control(),
             _auditor(),
             _eraser(),
-            chain.from_iterable(map(_level, Classification)),
+            chain.from_iterable(map(_label, Label)),
             _views(),
             _owned(),
         )
@@ -217,18 +217,20 @@ def _common() -> Iterator[Fact]:
     for role in roles.ALL:
         yield Fact(role, "database", "CONNECT")
     yield Fact(roles.OWNER, "database", "CREATE")
-    for table in ("muniment_control.audit", "vault.session", *(f"{roles.AUDITOR}.{name}" for name in _SEALS)):
+    for table in ("muniment_control.audit", "vault.session"):
         yield Fact("pinned", table, "CHECK (((level >= 1) AND (level <= 4)))")
+    for table in _SEALS:
+        yield Fact("pinned", f"{roles.AUDITOR}.{table}", "CHECK (((level >= 1) AND (level <= 8)))")
 
 
-def _level(level: Classification) -> Iterator[Fact]:
-    role = level.role
+def _label(label: Label) -> Iterator[Fact]:
+    role = label.role
     yield Fact(role, "schema vault", "USAGE")
-    for lower in (lower for lower in Classification if lower.can_flow_to(level)):
+    for lower in (lower for lower in Label if lower.can_flow_to(label)):
         yield Fact(role, f"schema {lower.role}", "USAGE")
         for table in _READ:
             yield Fact(role, f"{lower.role}.{table}", "SELECT")
-    for relation in (*_LEVEL_VIEWS, "shelf", "storage"):
+    for relation in (*_LABEL_VIEWS, "shelf", "storage"):
         yield Fact(role, f"{role}.{relation}", "SELECT")
     for locked in ("session", "shelf", "stat", "storage"):
         yield Fact(role, f"{role}.{locked}", "UPDATE (fence)")  # the right to lock rows, and no other
@@ -239,12 +241,12 @@ def _level(level: Classification) -> Iterator[Fact]:
     for table, columns in _UPDATED.items():
         yield from (Fact(role, f"{role}.{table}", right) for right in _on("UPDATE", *columns))
     for table in ("item", "audit", "chunk", "meaning", "remote_embedding", "embedding_list"):
-        yield Fact("pinned", f"{role}.{table}", f"CHECK ((level = {level.value}))")
+        yield Fact("pinned", f"{role}.{table}", f"CHECK ((level = {label.level.value}))")
 
 
 def _control() -> Iterator[Fact]:
     role = roles.CONTROL
-    for schema in ("vault", role, *roles.LEVELS):
+    for schema in ("vault", role, *roles.LABELS):
         yield Fact(role, f"schema {schema}", "USAGE")
     for table in (*(f"vault.{name}" for name in (*_HOST_TABLES, "tenant", "migration")), *_CONTROL_VIEWS):
         yield Fact(role, table, "SELECT")
@@ -255,22 +257,22 @@ def _control() -> Iterator[Fact]:
     for name in ("shared_block", "block_link", "erasure"):
         yield Fact(role, f"vault.{name}", "DELETE")
     yield from (Fact(role, "vault.agent", right) for right in _on("UPDATE", *_AGENT_COLUMNS))
-    yield Fact(role, "vault.conversation", "UPDATE (taint)")
+    yield from (Fact(role, "vault.conversation", right) for right in _on("UPDATE", "taint", "trusted"))
     yield Fact(role, "vault.session", "UPDATE (close_time)")
-    for level in roles.LEVELS:
-        yield from (Fact(role, f"{level}.{name}", "SELECT") for name in ("storage", "storage_size"))
-        yield from (Fact(role, f"{level}.stat", f"SELECT ({column})") for column in _STAT_COLUMNS)
+    for label in roles.LABELS:
+        yield from (Fact(role, f"{label}.{name}", "SELECT") for name in ("storage", "storage_size"))
+        yield from (Fact(role, f"{label}.stat", f"SELECT ({column})") for column in _STAT_COLUMNS)
     first_blocks = ("muniment_public.item", "muniment_public.revision", "muniment_public.storage")
-    for table in (*(f"{level}.shelf" for level in roles.LEVELS), f"{role}.audit", *first_blocks):
+    for table in (*(f"{label}.shelf" for label in roles.LABELS), f"{role}.audit", *first_blocks):
         yield Fact(role, table, "INSERT")
     yield Fact(role, "muniment_public.item", "SELECT (item_id)")
 
 
 def _auditor() -> Iterator[Fact]:
     role = roles.AUDITOR
-    for schema in ("vault", role, roles.CONTROL, *roles.LEVELS):
+    for schema in ("vault", role, roles.CONTROL, *roles.LABELS):
         yield Fact(role, f"schema {schema}", "USAGE")
-    for schema in (role, roles.CONTROL, *roles.LEVELS):
+    for schema in (role, roles.CONTROL, *roles.LABELS):
         yield Fact(role, f"{schema}.audit", "SELECT")
     yield from (
         Fact(role, "vault.agent", right)
@@ -290,10 +292,10 @@ def _eraser() -> Iterator[Fact]:
     Views show it the rows of deleted agents, and what hosts erase, without content.
     """
     role = roles.ERASER
-    for schema in (role, roles.CONTROL, *roles.LEVELS):
+    for schema in (role, roles.CONTROL, *roles.LABELS):
         yield Fact(role, f"schema {schema}", "USAGE")
     views = [(role, name, f"vault.{name}") for name in ("agent", "session", "conversation")]
-    views += [(level, f"erasable_{name}", f"{level}.{name}") for level in roles.LEVELS for name in _ERASABLE]
+    views += [(label, f"erasable_{name}", f"{label}.{name}") for label in roles.LABELS for name in _ERASABLE]
     for schema, name, table in views:
         yield Fact(roles.OWNER, f"{schema}.{name}", "owns")
         yield from (Fact(role, f"{schema}.{name}", right) for right in ("SELECT", "DELETE"))
@@ -304,38 +306,38 @@ def _eraser() -> Iterator[Fact]:
     yield Fact(role, f"{role}.host_key", "SELECT")
     yield Fact(roles.OWNER, f"{role}.host_key", "owns")
     yield from _view(role, "host_key", _BARRIER, "reads vault.host_key", *_VALID)
-    yield from chain.from_iterable(map(_erasing, Classification))
+    yield from chain.from_iterable(map(_erasing, Label))
 
 
-def _erasing(level: Classification) -> Iterator[Fact]:
-    """What the eraser may do at one level during an erasure whose ceiling is not lower."""
-    schema = level.role
+def _erasing(label: Label) -> Iterator[Fact]:
+    """What the eraser may do with one label during an erasure whose ceiling is not lower."""
+    schema = label.role
     for name, table, *rights in _ERASING:
         yield Fact(roles.OWNER, f"{schema}.erasing_{name}", "owns")
         yield from (Fact(roles.ERASER, f"{schema}.erasing_{name}", right) for right in rights)
         reads = (f"reads {schema}.{table}", "reads vault.erasure")
-        yield from _view(schema, f"erasing_{name}", _BARRIER, f"where ceiling >= {level.value}", *reads)
+        yield from _view(schema, f"erasing_{name}", _BARRIER, f"where ceiling >= {label.level.value}", *reads)
     for name in ("erasing_stat", "erasing_storage"):
         yield Fact("view", f"{schema}.{name}", "check_option=cascaded")
 
 
 def _views() -> Iterator[Fact]:
     """Whose privileges a view uses, whether it is a security barrier, what it reads and what it filters."""
-    for level in Classification:
-        yield from _level_views(level)
+    for label in Label:
+        yield from _label_views(label)
     yield from _view(roles.CONTROL, "session", _INVOKER, *_OPEN_SESSIONS)
     yield from _view(roles.CONTROL, "host_key", _INVOKER, "reads vault.host_key", *_VALID)
-    audits = [f"reads {schema}.audit" for schema in (roles.CONTROL, *roles.LEVELS)]
+    audits = [f"reads {schema}.audit" for schema in (roles.CONTROL, *roles.LABELS)]
     yield from _view(roles.AUDITOR, "audit", _INVOKER, *audits)
 
 
-def _level_views(level: Classification) -> Iterator[Fact]:
-    role = level.role
+def _label_views(label: Label) -> Iterator[Fact]:
+    role = label.role
     for table in _READ:
-        tables = (f"{lower.role}.{table}" for lower in Classification if lower.can_flow_to(level))
+        tables = (f"{lower.role}.{table}" for lower in Label if lower.can_flow_to(label))
         view = "visible" if table == "item" else f"visible_{table}"
         yield from _view(role, view, _INVOKER, *(f"reads {table}" for table in tables))
-    yield from _view(role, "session", _BARRIER, *_OPEN_SESSIONS, f"where taint = {level.value}")
+    yield from _view(role, "session", _BARRIER, *_OPEN_SESSIONS, *_having(label))
     yield from _view(role, "agent", _BARRIER, f"reads {role}.session", "reads vault.agent")
     yield from _view(role, "link", _BARRIER, f"reads {role}.session", "reads vault.agent", "reads vault.block_link")
     yield from _view(role, "visible", "where delete_time IS NULL")
@@ -347,6 +349,11 @@ def _level_views(level: Classification) -> Iterator[Fact]:
     yield from _view(role, "shared_visible", _INVOKER, _BARRIER, f"reads {role}.link", f"reads {role}.visible")
 
 
+def _having(label: Label) -> tuple[str, str]:
+    """What the view of open sessions asks of their conversations."""
+    return f"where taint = {label.level.value}", f"where trusted = {str(label.is_trusted).lower()[0]}"
+
+
 def _view(schema: str, name: str, *facts: str) -> Iterator[Fact]:
     for fact in facts:
         yield Fact("view", f"{schema}.{name}", fact)
@@ -354,13 +361,13 @@ def _view(schema: str, name: str, *facts: str) -> Iterator[Fact]:
 
 def _owned() -> Iterator[Fact]:
     """Everything belongs to the owner role, because an owner has every privilege."""
-    for schema in ("vault", roles.CONTROL, roles.AUDITOR, roles.ERASER, *roles.LEVELS):
+    for schema in ("vault", roles.CONTROL, roles.AUDITOR, roles.ERASER, *roles.LABELS):
         yield Fact(roles.OWNER, f"schema {schema}", "owns")
     for name in (*_HOST_TABLES, "tenant", "migration", "tenant_tenant_seq"):
         yield Fact(roles.OWNER, f"vault.{name}", "owns")
-    for level in roles.LEVELS:
-        for name in (*_LEVEL_TABLES, *_LEVEL_VIEWS):
-            yield Fact(roles.OWNER, f"{level}.{name}", "owns")
+    for label in roles.LABELS:
+        for name in (*_LABEL_TABLES, *_LABEL_VIEWS):
+            yield Fact(roles.OWNER, f"{label}.{name}", "owns")
     for relation in (f"{roles.CONTROL}.audit", f"{roles.CONTROL}.erased_agent", *_CONTROL_VIEWS):
         yield Fact(roles.OWNER, relation, "owns")
     yield from (Fact(roles.OWNER, f"{roles.AUDITOR}.{name}", "owns") for name in ("audit", *_SEALS))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from typing import Any, cast
 
 from google.protobuf.message import Message
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Integrity, Label
 from muniment_server.domain.errors import (
     DeadlineExceeded,
     EgressViolation,
@@ -34,8 +35,8 @@ def in_order(
     """The interceptors, outermost first. The servicer is behind the last one.
 
     Errors are mapped outside of everything that may raise. The gate is closed before anything asks the database.
-    Retries repeat everything that depends on the taint. The filter is innermost, so that nothing can be added to a
-    response behind it: what follows only refuses calls.
+    Retries repeat everything that depends on the taint. Behind the filter, nothing can be added to a response
+    but the integrity of its session.
     """
     return (
         MapErrors(),
@@ -46,6 +47,7 @@ def in_order(
         Authorize(),
         Validate(validator),
         EgressFilter(),
+        StateIntegrity(),
         refuses_when_full,
     )
 
@@ -115,8 +117,7 @@ class EgressFilter:
     """Holds back every message with a label above the caller: responses, and the details of errors."""
 
     def __call__(self, call: Call, proceed: Proceed) -> Message:
-        principal = call.principal
-        limit = principal.taint if isinstance(principal, SessionIdentity) else call.host.ceiling
+        limit = _limit(call)
         try:
             response = proceed(call)
         except MunimentError as error:
@@ -127,7 +128,28 @@ class EgressFilter:
         return response
 
     @staticmethod
-    def _check(call: Call, message: Message, limit: Classification) -> None:
+    def _check(call: Call, message: Message, limit: Label) -> None:
         if not egress.may_leave(message, limit):
             _LOG.critical("%s: withheld a message whose label is missing or above the caller", call.method.name)
             raise EgressViolation
+
+
+class StateIntegrity:
+    """States in the response of a session that it has the session's integrity, whatever its entries have.
+
+    Which entries there are, and in which order, depends on everything that the session can see.
+    """
+
+    def __call__(self, call: Call, proceed: Proceed) -> Message:
+        response: Any = proceed(call)
+        if isinstance(call.principal, SessionIdentity) and "integrity" in response.DESCRIPTOR.fields_by_name:
+            response.integrity = call.principal.taint.integrity
+        return cast(Message, response)
+
+
+def _limit(call: Call) -> Label:
+    """What may flow to the caller. A host sees what untrusted contexts wrote: it decides who is shown it."""
+    principal = call.principal
+    return (
+        principal.taint if isinstance(principal, SessionIdentity) else Label.of(call.host.ceiling, Integrity.UNTRUSTED)
+    )

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from muniment_server.domain import base64url
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.domain.errors import InvalidPageToken, TaintChanged
 
 _MAC_BYTES = 16
@@ -23,11 +23,11 @@ class Pager:
     """The hash of the caller's bearer token: the HMAC key, equal in every worker, with nothing to configure."""
     method: str
     filters: Sequence[object]
-    taint: Classification | None = None
+    taint: Label | None = None
 
     def token(self, *last: str) -> str:
         """The token for the page after the item that *last* names."""
-        body = json.dumps([self.taint, *last], ensure_ascii=False, separators=(",", ":")).encode()
+        body = json.dumps([self._taint(), *last], ensure_ascii=False, separators=(",", ":")).encode()
         return base64url.encode(self._mac(body) + body)
 
     def last(self, token: str) -> list[str] | None:
@@ -39,9 +39,12 @@ class Pager:
         if not hmac.compare_digest(mac, self._mac(body)):
             raise InvalidPageToken
         taint, *last = json.loads(body)
-        if taint != self.taint:
+        if taint != self._taint():
             raise TaintChanged
         return [str(part) for part in last]
+
+    def _taint(self) -> int | None:
+        return None if self.taint is None else self.taint.chain
 
     def _mac(self, body: bytes) -> bytes:
         context = json.dumps([self.method, *self.filters], ensure_ascii=False).encode()

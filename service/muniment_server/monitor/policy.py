@@ -12,6 +12,7 @@ from muniment.v1 import classification_pb2, policy_pb2
 from muniment_server.domain.principals import HostIdentity, SessionIdentity
 
 _LEVEL = classification_pb2.Classification.DESCRIPTOR.full_name
+_INTEGRITY = classification_pb2.Integrity.DESCRIPTOR.full_name
 
 
 class PolicyError(RuntimeError):
@@ -101,18 +102,25 @@ def _gaps(method: MethodDescriptor) -> Iterator[str]:
         yield "items flow to and from sessions only"
     if method.server_streaming:
         yield "the egress filter does not check a stream of answers"
-    if policy_pb2.PRINCIPAL_SESSION in declared.principals and names_level(method.input_type):
-        yield "a session could name a level"
+    if policy_pb2.PRINCIPAL_SESSION in declared.principals and names_label(method.input_type):
+        yield "a session could name a level or an integrity"
 
 
-def names_level(message: Descriptor | None, seen: frozenset[str] = frozenset()) -> bool:
-    """Whether *message* has a field of type Classification, at any depth. None has no fields."""
+def names_label(message: Descriptor | None, seen: frozenset[str] = frozenset()) -> bool:
+    """Whether *message* has a field of type Classification or Integrity, at any depth. None has no fields."""
     if message is None or message.full_name in seen:
         return False
     seen |= {message.full_name}
-    return any(is_level(field) or names_level(field.message_type, seen) for field in message.fields)
+    return any(
+        is_level(field) or is_integrity(field) or names_label(field.message_type, seen) for field in message.fields
+    )
 
 
 def is_level(field: FieldDescriptor) -> bool:
     """Whether *field* is of type Classification."""
     return field.enum_type is not None and field.enum_type.full_name == _LEVEL
+
+
+def is_integrity(field: FieldDescriptor) -> bool:
+    """Whether *field* is of type Integrity."""
+    return field.enum_type is not None and field.enum_type.full_name == _INTEGRITY

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from muniment_server.domain.classification import Classification, meet
+from muniment_server.domain.classification import Classification, Label, meet
 from muniment_server.domain.errors import HostKeyExpired, QuotaExceeded, SessionExpired, StaleSession, Unauthenticated
 from muniment_server.domain.ids import AgentNumber, HostKeyId, IdSource, SessionId, TenantNumber
 from muniment_server.domain.principals import HostIdentity, SessionIdentity
@@ -46,7 +46,7 @@ class _FoundSession:
     expired: bool
     session_id: SessionId
     agent: AgentNumber
-    taint: Classification
+    taint: Label
     calls_per_second: int
 
 
@@ -91,7 +91,7 @@ class Scopes:
                 self._ids,
                 method=method.name,
                 flow=method.flow,
-                audit_reads=self._audit_reads_from.can_flow_to(session.taint),
+                audit_reads=self._audit_reads_from.can_flow_to(session.taint.level),
             )
             try:
                 yield scope

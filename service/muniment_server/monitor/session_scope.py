@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.domain.errors import (
     BudgetExceeded,
     EtagStale,
@@ -103,8 +103,8 @@ class SessionScope:
         self._ended = False
 
     @property
-    def taint(self) -> Classification:
-        """The level of the connection: reads are at or below it, writes are at it."""
+    def taint(self) -> Label:
+        """The label of the connection: what is read can flow to it, what is written has it."""
         return self._session.taint
 
     @property

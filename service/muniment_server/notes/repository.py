@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import TypeAlias
 
 from muniment_server.domain.budgets import Tier, Usage
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.domain.items import PAGE_BYTES, Item, ItemKind
 from muniment_server.domain.notes import DeleteStep, KeepStep, Note, NoteEdit, NoteSet, Plan, SaveStep, plan_edits
 from muniment_server.items import item_store
@@ -31,7 +31,7 @@ class EditedNotes:
 
     notes: tuple[Note, ...]
     """As stored, one for each that was added or updated."""
-    revealed: tuple[Classification | None, ...]
+    revealed: tuple[Label | None, ...]
     """The level at which a lower version is seen from now on, one for each that was deleted."""
     usage: Usage
 
@@ -124,7 +124,7 @@ def _edited(
     """The result of *plan*, step by step: a step may keep what one before it saved or revealed."""
     seen = {note.note_id: note for note in before.notes(tier)}
     notes: list[Note] = []
-    revealed: list[Classification | None] = []
+    revealed: list[Label | None] = []
     for place, step in enumerate(plan.steps):
         match step:
             case SaveStep(note_id):
@@ -153,7 +153,7 @@ def _note(item: Item) -> Note:
         note_id=item.name,
         tier=item.tier,
         content=item.content,
-        classification=item.level,
+        label=item.label,
         version=item.version,
         create_time=item.create_time,
         update_time=item.update_time,

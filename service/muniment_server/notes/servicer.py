@@ -11,7 +11,7 @@ from muniment_server.domain.budgets import Tier
 from muniment_server.domain.errors import BudgetExceeded
 from muniment_server.domain.notes import AddNote, DeleteNote, NoteEdit, UpdateNote
 from muniment_server.items import paging
-from muniment_server.items.wire import id_from_proto, joined, level_to_proto, usage_to_proto
+from muniment_server.items.wire import id_from_proto, joined, revealed_to_proto, usage_to_proto
 from muniment_server.monitor.call import CallContext
 from muniment_server.monitor.session_scope import SessionScope
 from muniment_server.notes import repository, wire
@@ -44,7 +44,7 @@ class NoteServicer(note_service_pb2_grpc.NoteServiceServicer):
     def DeleteNote(self, request: pb.DeleteNoteRequest, context: CallContext) -> pb.DeleteNoteResponse:
         edit = DeleteNote(id_from_proto(request.note_id), paging.version_of(request.etag))
         edited = _edit(context, wire.tier_from_proto(request.tier), lambda _: [edit])
-        return pb.DeleteNoteResponse(revealed=level_to_proto(edited.revealed[0]), usage=usage_to_proto(edited.usage))
+        return pb.DeleteNoteResponse(**revealed_to_proto(edited.revealed[0]), usage=usage_to_proto(edited.usage))
 
     def SearchNotes(self, request: pb.SearchNotesRequest, context: CallContext) -> pb.SearchNotesResponse:
         query = text.query(request.query)
@@ -57,7 +57,7 @@ class NoteServicer(note_service_pb2_grpc.NoteServiceServicer):
         return pb.SearchNotesResponse(
             results=map(wire.result_to_proto, found.matches),
             usage=usage_to_proto(found.usage),
-            classification=joined(match.note.classification for match in found.matches),
+            classification=joined(match.note.label for match in found.matches),
             semantic=found.semantic,
             reranked=found.reranked,
         )
@@ -73,7 +73,7 @@ class NoteServicer(note_service_pb2_grpc.NoteServiceServicer):
             notes=map(wire.note_to_proto, page.notes),
             usage=usage_to_proto(page.usage),
             next_page_token=pager.token(*wire.position_of(page.notes[-1])) if page.more else "",
-            classification=joined(note.classification for note in page.notes),
+            classification=joined(note.label for note in page.notes),
         )
 
     def EditNotes(self, request: pb.EditNotesRequest, context: CallContext) -> pb.EditNotesResponse:
@@ -86,7 +86,7 @@ class NoteServicer(note_service_pb2_grpc.NoteServiceServicer):
         return pb.EditNotesResponse(
             notes=map(wire.note_to_proto, edited.notes),
             usage=usage_to_proto(edited.usage),
-            classification=joined(note.classification for note in edited.notes),
+            classification=joined(note.label for note in edited.notes),
         )
 
 

@@ -10,7 +10,7 @@ from muniment_server.domain.budgets import Tier
 from muniment_server.domain.errors import BudgetExceeded
 from muniment_server.domain.notes import AddNote, DeleteNote, Note, NoteEdit, UpdateNote
 from muniment_server.items.paging import etag
-from muniment_server.items.wire import id_from_proto, level_to_proto, newer_to_proto, time_to_proto, usage_to_proto
+from muniment_server.items.wire import id_from_proto, label_to_proto, newer_to_proto, time_to_proto, usage_to_proto
 from muniment_server.monitor.session_scope import SessionScope
 from muniment_server.notes.repository import NoteMatch
 
@@ -38,7 +38,7 @@ def note_to_proto(note: Note) -> note_pb2.Note:
         note_id=note.note_id,
         tier=note_pb2.Tier.ValueType(note.tier),
         content=note.content,
-        classification=level_to_proto(note.classification),
+        **label_to_proto(note.label),
         etag=etag(note.version),
         create_time=time_to_proto(note.create_time),
         update_time=time_to_proto(note.update_time),
@@ -65,7 +65,7 @@ def budget_exceeded_to_proto(error: BudgetExceeded) -> note_pb2.BudgetExceeded:
                 length_chars=entry.length_chars,
                 preview=entry.preview,
                 own_level=entry.own_level,
-                classification=level_to_proto(entry.classification),
+                **label_to_proto(entry.label),
             )
             for entry in error.entries
         ],

@@ -3,12 +3,12 @@
 -- name: list_passages
 -- One page, newest first, each passage at its highest visible level; filters come after the shadow.
 -- Nulls: nothing more. bytes: as in list_items.
-SELECT found.name, found.tier, found.content, found.tags, found.thread, found.author, found.event_time, found.level,
-       found.item_id, found.revision, found.create_time, found.update_time, found.expire_time, found.newest_level, found.newest_time,
+SELECT found.name, found.tier, found.content, found.tags, found.thread, found.author, found.event_time, found.label,
+       found.item_id, found.revision, found.create_time, found.update_time, found.expire_time, found.newest_label, found.newest_time,
        found.bytes
   FROM session
        LEFT JOIN LATERAL (
-           SELECT sized.*, newest.level AS newest_level, newest.update_time AS newest_time
+           SELECT sized.*, newest.label AS newest_label, newest.update_time AS newest_time
              FROM (
                       SELECT page.*, sum(page.own_bytes) OVER (ORDER BY page.event_time DESC, page.create_time DESC, page.name DESC
                                                                ROWS UNBOUNDED PRECEDING) AS bytes
@@ -20,8 +20,8 @@ SELECT found.name, found.tier, found.content, found.tags, found.thread, found.au
                                   WHERE seen.kind = 4
                                     AND (seen.event_time, seen.create_time, seen.name)
                                         < (%(before_event)s::timestamptz, %(before_create)s::timestamptz, %(before_name)s)
-                                    AND seen.level = ( -- a look-up per row: NOT EXISTS would read all items of the agent
-                                            SELECT max(above.level)
+                                    AND seen.label = ( -- a look-up per row: NOT EXISTS would read all items of the agent
+                                            SELECT max(above.label)
                                               FROM visible AS above
                                              WHERE (above.kind, above.name) = (4, seen.name)
                                         )
@@ -34,10 +34,10 @@ SELECT found.name, found.tier, found.content, found.tags, found.thread, found.au
                              ) AS page
                   ) AS sized
                   CROSS JOIN LATERAL (
-                      SELECT visible.level, visible.update_time
+                      SELECT visible.label, visible.update_time
                         FROM visible
                        WHERE (visible.kind, visible.name) = (4, sized.name)
-                       ORDER BY visible.update_time DESC, visible.level DESC
+                       ORDER BY visible.update_time DESC, visible.label DESC
                        LIMIT 1
                   ) AS newest
             WHERE sized.bytes - sized.own_bytes <= %(page_bytes)s

@@ -13,7 +13,7 @@ from muniment_server.domain.items import ItemKind
 from muniment_server.items import item_store, paging
 from muniment_server.items.checking import check_session
 from muniment_server.items.deleting import delete_all
-from muniment_server.items.wire import id_from_proto, joined, level_to_proto
+from muniment_server.items.wire import id_from_proto, joined, revealed_to_proto
 from muniment_server.monitor.call import CallContext
 from muniment_server.passages import repository, wire
 from muniment_server.passages.batches import Batch, IndexedBatch, batches, indexed, one_ahead
@@ -70,7 +70,7 @@ class PassageServicer(passage_service_pb2_grpc.PassageServiceServicer):
         return pb.ListPassagesResponse(
             passages=map(wire.passage_to_proto, passages),
             next_page_token=pager.token(*wire.position_of(passages[-1])) if more else "",
-            classification=joined(passage.level for passage in passages),
+            classification=joined(passage.label for passage in passages),
         )
 
     def SearchPassages(self, request: pb.SearchPassagesRequest, context: CallContext) -> pb.SearchPassagesResponse:
@@ -83,7 +83,7 @@ class PassageServicer(passage_service_pb2_grpc.PassageServiceServicer):
             )
         return pb.SearchPassagesResponse(
             results=map(wire.result_to_proto, found.matches),
-            classification=joined(match.item.level for match in found.matches),
+            classification=joined(match.item.label for match in found.matches),
             semantic=found.semantic,
             reranked=found.reranked,
         )
@@ -91,7 +91,7 @@ class PassageServicer(passage_service_pb2_grpc.PassageServiceServicer):
     def DeletePassage(self, request: pb.DeletePassageRequest, context: CallContext) -> pb.DeletePassageResponse:
         with context.session_scope() as scope:
             revealed = item_store.delete(scope, ItemKind.PASSAGE, id_from_proto(request.passage_id), etag=None)
-        return pb.DeletePassageResponse(revealed=level_to_proto(revealed))
+        return pb.DeletePassageResponse(**revealed_to_proto(revealed))
 
     def DeletePassages(self, request: pb.DeletePassagesRequest, context: CallContext) -> pb.DeletePassagesResponse:
         tag, thread = wire.selection_from_proto(request)

@@ -13,7 +13,7 @@ from muniment_server.items.item_store import NewPassage
 from muniment_server.items.rows import StoredPassage
 from muniment_server.items.wire import (
     id_from_proto,
-    level_to_proto,
+    label_to_proto,
     newer_to_proto,
     optional_time_from_proto,
     time_to_proto,
@@ -66,7 +66,7 @@ def passage_to_proto(passage: Item | StoredPassage) -> passage_pb2.Passage:
         thread=passage.thread or "",
         author=passage.author or "",
         event_time=time_to_proto(passage.event_time),
-        classification=level_to_proto(passage.level),
+        **label_to_proto(passage.label),
         create_time=time_to_proto(passage.create_time),
         expire_time=time_to_proto(passage.expire_time),
         newer_below=newer_to_proto(passage.newer_below) if isinstance(passage, Item) else None,

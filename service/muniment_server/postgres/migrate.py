@@ -19,7 +19,7 @@ from importlib import resources
 import psycopg
 from psycopg import sql
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.postgres import queries, roles
 from muniment_server.postgres.engine import AllDoubts, engine_of
 from muniment_server.postgres.pool import administrator
@@ -34,6 +34,12 @@ LOCK = 0x6D756E69  # "muni"
 _PASSFILE_LOCK = 0x70617373  # "pass"
 _OLDEST_POSTGRES_OF_MIGRATION = re.compile(r"^-- oldest server: (\d+)$", re.MULTILINE)
 _STATEMENT = re.compile(r"(?:\$\$.*?\$\$|[^;])+;", re.DOTALL)
+_REPEATED: Mapping[str, Sequence[Label]] = {
+    "each": [label for label in Label if not label.is_trusted],
+    "trusted": [label for label in Label if label.is_trusted],
+    "labels": list(Label),
+}
+"""The labels for which the text of a file is repeated, by what its name ends in: `….each.sql` is from before labels."""
 _RECORD_COLUMNS = "ADD COLUMN oldest_server integer, ADD COLUMN grants text[]"
 """Not a numbered migration: servers of 0.1.0 would refuse the schema after it."""
 
@@ -73,12 +79,21 @@ def migrations() -> tuple[Migration, ...]:
 
 
 def expanded(name: str, text: str) -> str:
-    """The text to run. The text of an `….each.sql` file is repeated for each level."""
-    if not name.endswith(".each.sql"):
-        return text
-    return "\n".join(
-        text.replace("{level}", level.name.lower()).replace("{number}", str(level.value)) for level in Classification
-    )
+    """The text to run. That of some files is repeated: see `_REPEATED`."""
+    suffix = name.removesuffix(".sql").rpartition(".")[2]
+    return "\n".join(_for_label(text, label) for label in _REPEATED[suffix]) if suffix in _REPEATED else text
+
+
+def _for_label(text: str, label: Label) -> str:
+    for name, value in {
+        "label": label.role.removeprefix("muniment_"),
+        "level": label.level.name.lower(),
+        "number": label.level.value,
+        "rank": label.value,
+        "trusted": str(label.is_trusted).upper(),
+    }.items():
+        text = text.replace(f"{{{name}}}", str(value))
+    return text
 
 
 def newest_version() -> int:

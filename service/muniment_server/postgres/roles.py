@@ -1,8 +1,8 @@
-"""The database roles. A level's role shares its name with the level's schema, and holds the level's grants."""
+"""The database roles. A label's role shares its name with the label's schema, and holds the label's grants."""
 
 from __future__ import annotations
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 
 OWNER = "muniment_owner"
 """Owns everything. Migrations and operators act as it by SET ROLE. It can log in only on a cluster,
@@ -13,8 +13,9 @@ AUDITOR = "muniment_auditor"
 """Reads audit rows."""
 ERASER = "muniment_eraser"
 """Deletes the rows of deleted agents, and sees no others. No call of a principal uses it."""
-LEVELS = tuple(level.role for level in Classification)
+LABELS = tuple(label.role for label in Label)
+OF_TRUSTED = tuple(label.role for label in Label if label.is_trusted)
 
-SERVING = (CONTROL, AUDITOR, ERASER, *LEVELS)
+SERVING = (CONTROL, AUDITOR, ERASER, *LABELS)
 """The roles that a serving process logs in as."""
 ALL = (OWNER, *SERVING)

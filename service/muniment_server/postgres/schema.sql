@@ -5,15 +5,23 @@ CREATE SCHEMA muniment_auditor;
 
 CREATE SCHEMA muniment_confidential;
 
+CREATE SCHEMA muniment_confidential_trusted;
+
 CREATE SCHEMA muniment_control;
 
 CREATE SCHEMA muniment_eraser;
 
 CREATE SCHEMA muniment_internal;
 
+CREATE SCHEMA muniment_internal_trusted;
+
 CREATE SCHEMA muniment_public;
 
+CREATE SCHEMA muniment_public_trusted;
+
 CREATE SCHEMA muniment_restricted;
+
+CREATE SCHEMA muniment_restricted_trusted;
 
 CREATE SCHEMA vault;
 
@@ -237,6 +245,24 @@ CREATE TABLE muniment_confidential.audit (
     CONSTRAINT audit_is_confidential CHECK ((level = 3))
 );
 
+CREATE TABLE muniment_confidential_trusted.audit (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    level smallint DEFAULT 3 NOT NULL,
+    event_id uuid NOT NULL,
+    "time" timestamp with time zone DEFAULT vault.clock() NOT NULL,
+    written_by xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    session_id uuid NOT NULL,
+    method text NOT NULL,
+    outcome text NOT NULL,
+    kind smallint,
+    item_id uuid,
+    revision integer,
+    result_count integer,
+    CONSTRAINT audit_is_confidential CHECK ((level = 3)),
+    CONSTRAINT time_is_finite CHECK ((("time" > '2000-01-01 00:00:00+00'::timestamp with time zone) AND ("time" < '9000-01-01 00:00:00+00'::timestamp with time zone)))
+);
+
 CREATE TABLE muniment_control.audit (
     tenant bigint NOT NULL,
     agent bigint,
@@ -272,6 +298,24 @@ CREATE TABLE muniment_internal.audit (
     CONSTRAINT audit_is_internal CHECK ((level = 2))
 );
 
+CREATE TABLE muniment_internal_trusted.audit (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    level smallint DEFAULT 2 NOT NULL,
+    event_id uuid NOT NULL,
+    "time" timestamp with time zone DEFAULT vault.clock() NOT NULL,
+    written_by xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    session_id uuid NOT NULL,
+    method text NOT NULL,
+    outcome text NOT NULL,
+    kind smallint,
+    item_id uuid,
+    revision integer,
+    result_count integer,
+    CONSTRAINT audit_is_internal CHECK ((level = 2)),
+    CONSTRAINT time_is_finite CHECK ((("time" > '2000-01-01 00:00:00+00'::timestamp with time zone) AND ("time" < '9000-01-01 00:00:00+00'::timestamp with time zone)))
+);
+
 CREATE TABLE muniment_public.audit (
     tenant bigint NOT NULL,
     agent bigint NOT NULL,
@@ -287,6 +331,24 @@ CREATE TABLE muniment_public.audit (
     revision integer,
     result_count integer,
     CONSTRAINT audit_is_public CHECK ((level = 1))
+);
+
+CREATE TABLE muniment_public_trusted.audit (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    level smallint DEFAULT 1 NOT NULL,
+    event_id uuid NOT NULL,
+    "time" timestamp with time zone DEFAULT vault.clock() NOT NULL,
+    written_by xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    session_id uuid NOT NULL,
+    method text NOT NULL,
+    outcome text NOT NULL,
+    kind smallint,
+    item_id uuid,
+    revision integer,
+    result_count integer,
+    CONSTRAINT audit_is_public CHECK ((level = 1)),
+    CONSTRAINT time_is_finite CHECK ((("time" > '2000-01-01 00:00:00+00'::timestamp with time zone) AND ("time" < '9000-01-01 00:00:00+00'::timestamp with time zone)))
 );
 
 CREATE TABLE muniment_restricted.audit (
@@ -306,6 +368,24 @@ CREATE TABLE muniment_restricted.audit (
     CONSTRAINT audit_is_restricted CHECK ((level = 4))
 );
 
+CREATE TABLE muniment_restricted_trusted.audit (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    level smallint DEFAULT 4 NOT NULL,
+    event_id uuid NOT NULL,
+    "time" timestamp with time zone DEFAULT vault.clock() NOT NULL,
+    written_by xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    session_id uuid NOT NULL,
+    method text NOT NULL,
+    outcome text NOT NULL,
+    kind smallint,
+    item_id uuid,
+    revision integer,
+    result_count integer,
+    CONSTRAINT audit_is_restricted CHECK ((level = 4)),
+    CONSTRAINT time_is_finite CHECK ((("time" > '2000-01-01 00:00:00+00'::timestamp with time zone) AND ("time" < '9000-01-01 00:00:00+00'::timestamp with time zone)))
+);
+
 CREATE VIEW muniment_auditor.audit WITH (security_invoker='true') AS
  SELECT audit.tenant,
     audit.agent,
@@ -321,7 +401,8 @@ CREATE VIEW muniment_auditor.audit WITH (security_invoker='true') AS
     audit.revision,
     audit.result_count,
     NULL::text AS reason,
-    false AS by_host
+    false AS by_host,
+    audit.level AS chain
    FROM muniment_public.audit
 UNION ALL
  SELECT audit.tenant,
@@ -338,7 +419,8 @@ UNION ALL
     audit.revision,
     audit.result_count,
     NULL::text AS reason,
-    false AS by_host
+    false AS by_host,
+    audit.level AS chain
    FROM muniment_internal.audit
 UNION ALL
  SELECT audit.tenant,
@@ -355,7 +437,8 @@ UNION ALL
     audit.revision,
     audit.result_count,
     NULL::text AS reason,
-    false AS by_host
+    false AS by_host,
+    audit.level AS chain
    FROM muniment_confidential.audit
 UNION ALL
  SELECT audit.tenant,
@@ -372,8 +455,81 @@ UNION ALL
     audit.revision,
     audit.result_count,
     NULL::text AS reason,
-    false AS by_host
+    false AS by_host,
+    audit.level AS chain
    FROM muniment_restricted.audit
+UNION ALL
+ SELECT audit.tenant,
+    audit.agent,
+    audit.level,
+    audit.event_id,
+    audit."time",
+    NULL::uuid AS host_key_id,
+    audit.session_id,
+    audit.method,
+    audit.outcome,
+    audit.kind,
+    audit.item_id,
+    audit.revision,
+    audit.result_count,
+    NULL::text AS reason,
+    false AS by_host,
+    ((audit.level + 4))::smallint AS chain
+   FROM muniment_public_trusted.audit
+UNION ALL
+ SELECT audit.tenant,
+    audit.agent,
+    audit.level,
+    audit.event_id,
+    audit."time",
+    NULL::uuid AS host_key_id,
+    audit.session_id,
+    audit.method,
+    audit.outcome,
+    audit.kind,
+    audit.item_id,
+    audit.revision,
+    audit.result_count,
+    NULL::text AS reason,
+    false AS by_host,
+    ((audit.level + 4))::smallint AS chain
+   FROM muniment_internal_trusted.audit
+UNION ALL
+ SELECT audit.tenant,
+    audit.agent,
+    audit.level,
+    audit.event_id,
+    audit."time",
+    NULL::uuid AS host_key_id,
+    audit.session_id,
+    audit.method,
+    audit.outcome,
+    audit.kind,
+    audit.item_id,
+    audit.revision,
+    audit.result_count,
+    NULL::text AS reason,
+    false AS by_host,
+    ((audit.level + 4))::smallint AS chain
+   FROM muniment_confidential_trusted.audit
+UNION ALL
+ SELECT audit.tenant,
+    audit.agent,
+    audit.level,
+    audit.event_id,
+    audit."time",
+    NULL::uuid AS host_key_id,
+    audit.session_id,
+    audit.method,
+    audit.outcome,
+    audit.kind,
+    audit.item_id,
+    audit.revision,
+    audit.result_count,
+    NULL::text AS reason,
+    false AS by_host,
+    ((audit.level + 4))::smallint AS chain
+   FROM muniment_restricted_trusted.audit
 UNION ALL
  SELECT audit.tenant,
     audit.agent,
@@ -389,7 +545,8 @@ UNION ALL
     audit.revision,
     NULL::integer AS result_count,
     audit.reason,
-    true AS by_host
+    true AS by_host,
+    audit.level AS chain
    FROM muniment_control.audit;
 
 CREATE TABLE muniment_auditor.seal (
@@ -402,7 +559,7 @@ CREATE TABLE muniment_auditor.seal (
     events_hash bytea NOT NULL,
     hash bytea NOT NULL,
     CONSTRAINT it_seals_an_event CHECK ((event_count >= 1)),
-    CONSTRAINT level_is_a_level CHECK (((level >= 1) AND (level <= 4))),
+    CONSTRAINT level_is_a_chain CHECK (((level >= 1) AND (level <= 8))),
     CONSTRAINT seals_are_counted_from_1 CHECK (((number >= 1) AND (number <= '9007199254740991'::bigint)))
 );
 
@@ -412,7 +569,7 @@ CREATE TABLE muniment_auditor.sealed_event (
     number bigint NOT NULL,
     by_host boolean NOT NULL,
     event_id uuid NOT NULL,
-    CONSTRAINT level_is_a_level CHECK (((level >= 1) AND (level <= 4)))
+    CONSTRAINT level_is_a_chain CHECK (((level >= 1) AND (level <= 8)))
 );
 
 CREATE TABLE vault.conversation (
@@ -423,6 +580,7 @@ CREATE TABLE vault.conversation (
     create_time timestamp with time zone DEFAULT vault.clock() NOT NULL,
     fence smallint DEFAULT 0 NOT NULL,
     ceiling smallint DEFAULT 4 NOT NULL,
+    trusted boolean DEFAULT false NOT NULL,
     CONSTRAINT ceiling_is_a_level CHECK (((ceiling >= taint) AND (ceiling <= 4))),
     CONSTRAINT fence_is_empty CHECK ((fence = 0)),
     CONSTRAINT taint_is_a_level CHECK (((taint >= 1) AND (taint <= 4)))
@@ -440,6 +598,7 @@ CREATE TABLE vault.session (
     level smallint DEFAULT 4 NOT NULL,
     fence smallint DEFAULT 0 NOT NULL,
     ceiling smallint DEFAULT 4 NOT NULL,
+    trusted boolean DEFAULT false NOT NULL,
     CONSTRAINT fence_is_empty CHECK ((fence = 0)),
     CONSTRAINT level_is_a_level CHECK (((level >= 1) AND (level <= 4)))
 );
@@ -453,10 +612,11 @@ CREATE VIEW muniment_confidential.session WITH (security_barrier='true') AS
     session.create_time,
     session.expire_time,
     0 AS fence,
-    session.ceiling
+    session.ceiling,
+    (6)::smallint AS label
    FROM (vault.conversation
      JOIN vault.session USING (tenant, agent, conversation_id, ceiling))
-  WHERE ((conversation.taint = 3) AND (session.close_time IS NULL) AND (session.expire_time > vault.clock()));
+  WHERE ((conversation.taint = 3) AND (conversation.trusted = false) AND (session.close_time IS NULL) AND (session.expire_time > vault.clock()));
 
 CREATE TABLE vault.agent (
     tenant bigint NOT NULL,
@@ -848,7 +1008,65 @@ CREATE VIEW muniment_confidential.link WITH (security_barrier='true') AS
      JOIN vault.agent ON (((agent.tenant = block_link.tenant) AND (agent.agent = block_link.owner))))
   WHERE (agent.known_from <= session.ceiling);
 
+CREATE TABLE muniment_confidential_trusted.item (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    level smallint DEFAULT 3 NOT NULL,
+    item_id uuid NOT NULL,
+    revision integer DEFAULT 1 NOT NULL,
+    change_id uuid NOT NULL,
+    tier smallint DEFAULT 1 NOT NULL,
+    content text NOT NULL,
+    tags text[] DEFAULT '{}'::text[] NOT NULL,
+    thread text COLLATE pg_catalog."C",
+    author text,
+    event_time timestamp with time zone,
+    create_time timestamp with time zone DEFAULT vault.clock() NOT NULL,
+    update_time timestamp with time zone DEFAULT vault.clock() NOT NULL,
+    expire_time timestamp with time zone,
+    delete_time timestamp with time zone,
+    CONSTRAINT expires_after_it_is_written CHECK ((expire_time > update_time)),
+    CONSTRAINT item_is_confidential CHECK ((level = 3)),
+    CONSTRAINT kind_is_known CHECK (((kind >= 1) AND (kind <= 4))),
+    CONSTRAINT only_blocks_may_be_empty CHECK (((content <> ''::text) OR (kind = 3))),
+    CONSTRAINT only_memories_and_passages_expire CHECK (((expire_time IS NULL) OR (kind = ANY (ARRAY[1, 4])))),
+    CONSTRAINT only_notes_have_a_second_tier CHECK (((tier = 1) OR ((kind = 2) AND (tier = 2)))),
+    CONSTRAINT only_passages_have_thread_and_author CHECK (((kind = 4) OR ((thread IS NULL) AND (author IS NULL)))),
+    CONSTRAINT passages_have_an_event_time CHECK (((kind = 4) = (event_time IS NOT NULL)))
+);
+
 CREATE TABLE muniment_internal.item (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    level smallint DEFAULT 2 NOT NULL,
+    item_id uuid NOT NULL,
+    revision integer DEFAULT 1 NOT NULL,
+    change_id uuid NOT NULL,
+    tier smallint DEFAULT 1 NOT NULL,
+    content text NOT NULL,
+    tags text[] DEFAULT '{}'::text[] NOT NULL,
+    thread text COLLATE pg_catalog."C",
+    author text,
+    event_time timestamp with time zone,
+    create_time timestamp with time zone DEFAULT vault.clock() NOT NULL,
+    update_time timestamp with time zone DEFAULT vault.clock() NOT NULL,
+    expire_time timestamp with time zone,
+    delete_time timestamp with time zone,
+    CONSTRAINT expires_after_it_is_written CHECK ((expire_time > update_time)),
+    CONSTRAINT item_is_internal CHECK ((level = 2)),
+    CONSTRAINT kind_is_known CHECK (((kind >= 1) AND (kind <= 4))),
+    CONSTRAINT only_blocks_may_be_empty CHECK (((content <> ''::text) OR (kind = 3))),
+    CONSTRAINT only_memories_and_passages_expire CHECK (((expire_time IS NULL) OR (kind = ANY (ARRAY[1, 4])))),
+    CONSTRAINT only_notes_have_a_second_tier CHECK (((tier = 1) OR ((kind = 2) AND (tier = 2)))),
+    CONSTRAINT only_passages_have_thread_and_author CHECK (((kind = 4) OR ((thread IS NULL) AND (author IS NULL)))),
+    CONSTRAINT passages_have_an_event_time CHECK (((kind = 4) = (event_time IS NOT NULL)))
+);
+
+CREATE TABLE muniment_internal_trusted.item (
     tenant bigint NOT NULL,
     agent bigint NOT NULL,
     kind smallint NOT NULL,
@@ -906,6 +1124,35 @@ CREATE TABLE muniment_public.item (
     CONSTRAINT passages_have_an_event_time CHECK (((kind = 4) = (event_time IS NOT NULL)))
 );
 
+CREATE TABLE muniment_public_trusted.item (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    level smallint DEFAULT 1 NOT NULL,
+    item_id uuid NOT NULL,
+    revision integer DEFAULT 1 NOT NULL,
+    change_id uuid NOT NULL,
+    tier smallint DEFAULT 1 NOT NULL,
+    content text NOT NULL,
+    tags text[] DEFAULT '{}'::text[] NOT NULL,
+    thread text COLLATE pg_catalog."C",
+    author text,
+    event_time timestamp with time zone,
+    create_time timestamp with time zone DEFAULT vault.clock() NOT NULL,
+    update_time timestamp with time zone DEFAULT vault.clock() NOT NULL,
+    expire_time timestamp with time zone,
+    delete_time timestamp with time zone,
+    CONSTRAINT expires_after_it_is_written CHECK ((expire_time > update_time)),
+    CONSTRAINT item_is_public CHECK ((level = 1)),
+    CONSTRAINT kind_is_known CHECK (((kind >= 1) AND (kind <= 4))),
+    CONSTRAINT only_blocks_may_be_empty CHECK (((content <> ''::text) OR (kind = 3))),
+    CONSTRAINT only_memories_and_passages_expire CHECK (((expire_time IS NULL) OR (kind = ANY (ARRAY[1, 4])))),
+    CONSTRAINT only_notes_have_a_second_tier CHECK (((tier = 1) OR ((kind = 2) AND (tier = 2)))),
+    CONSTRAINT only_passages_have_thread_and_author CHECK (((kind = 4) OR ((thread IS NULL) AND (author IS NULL)))),
+    CONSTRAINT passages_have_an_event_time CHECK (((kind = 4) = (event_time IS NOT NULL)))
+);
+
 CREATE VIEW muniment_confidential.visible WITH (security_invoker='true') AS
  SELECT tenant,
     agent,
@@ -924,7 +1171,8 @@ CREATE VIEW muniment_confidential.visible WITH (security_invoker='true') AS
     create_time,
     update_time,
     expire_time,
-    delete_time
+    delete_time,
+    label
    FROM ( SELECT item_1.tenant,
             item_1.agent,
             item_1.kind,
@@ -942,7 +1190,29 @@ CREATE VIEW muniment_confidential.visible WITH (security_invoker='true') AS
             item_1.create_time,
             item_1.update_time,
             item_1.expire_time,
-            item_1.delete_time
+            item_1.delete_time,
+            (1)::smallint AS label
+           FROM muniment_public_trusted.item item_1
+        UNION ALL
+         SELECT item_1.tenant,
+            item_1.agent,
+            item_1.kind,
+            item_1.name,
+            item_1.level,
+            item_1.item_id,
+            item_1.revision,
+            item_1.change_id,
+            item_1.tier,
+            item_1.content,
+            item_1.tags,
+            item_1.thread,
+            item_1.author,
+            item_1.event_time,
+            item_1.create_time,
+            item_1.update_time,
+            item_1.expire_time,
+            item_1.delete_time,
+            (2)::smallint AS label
            FROM muniment_public.item item_1
         UNION ALL
          SELECT item_1.tenant,
@@ -962,7 +1232,29 @@ CREATE VIEW muniment_confidential.visible WITH (security_invoker='true') AS
             item_1.create_time,
             item_1.update_time,
             item_1.expire_time,
-            item_1.delete_time
+            item_1.delete_time,
+            (3)::smallint AS label
+           FROM muniment_internal_trusted.item item_1
+        UNION ALL
+         SELECT item_1.tenant,
+            item_1.agent,
+            item_1.kind,
+            item_1.name,
+            item_1.level,
+            item_1.item_id,
+            item_1.revision,
+            item_1.change_id,
+            item_1.tier,
+            item_1.content,
+            item_1.tags,
+            item_1.thread,
+            item_1.author,
+            item_1.event_time,
+            item_1.create_time,
+            item_1.update_time,
+            item_1.expire_time,
+            item_1.delete_time,
+            (4)::smallint AS label
            FROM muniment_internal.item item_1
         UNION ALL
          SELECT item_1.tenant,
@@ -982,7 +1274,29 @@ CREATE VIEW muniment_confidential.visible WITH (security_invoker='true') AS
             item_1.create_time,
             item_1.update_time,
             item_1.expire_time,
-            item_1.delete_time
+            item_1.delete_time,
+            (5)::smallint AS label
+           FROM muniment_confidential_trusted.item item_1
+        UNION ALL
+         SELECT item_1.tenant,
+            item_1.agent,
+            item_1.kind,
+            item_1.name,
+            item_1.level,
+            item_1.item_id,
+            item_1.revision,
+            item_1.change_id,
+            item_1.tier,
+            item_1.content,
+            item_1.tags,
+            item_1.thread,
+            item_1.author,
+            item_1.event_time,
+            item_1.create_time,
+            item_1.update_time,
+            item_1.expire_time,
+            item_1.delete_time,
+            (6)::smallint AS label
            FROM muniment_confidential.item item_1) item
   WHERE ((delete_time IS NULL) AND ((expire_time IS NULL) OR (expire_time > vault.clock())));
 
@@ -1006,7 +1320,8 @@ CREATE VIEW muniment_confidential.shared_visible WITH (security_invoker='true', 
     visible.create_time,
     visible.update_time,
     visible.expire_time,
-    visible.delete_time
+    visible.delete_time,
+    visible.label
    FROM (muniment_confidential.link
      JOIN muniment_confidential.visible ON (((visible.tenant = link.tenant) AND (visible.agent = link.owner) AND (visible.kind = 3) AND (visible.name = link.label))));
 
@@ -1029,7 +1344,63 @@ UNION ALL
     (((1500 * stat.chunks) + (20 * stat.stems)) + (20 * stat.grams)) AS bytes
    FROM muniment_confidential.stat;
 
+CREATE TABLE muniment_confidential_trusted.chunk (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    level smallint DEFAULT 3 NOT NULL,
+    change_id uuid NOT NULL,
+    piece integer NOT NULL,
+    is_whole boolean NOT NULL,
+    start integer NOT NULL,
+    size integer NOT NULL,
+    tier smallint NOT NULL,
+    tags text[] NOT NULL,
+    thread text COLLATE pg_catalog."C",
+    place text COLLATE pg_catalog."C",
+    event_time timestamp with time zone,
+    expire_time timestamp with time zone,
+    sample integer NOT NULL,
+    language text NOT NULL COLLATE pg_catalog."C",
+    stems tsvector NOT NULL,
+    grams tsvector NOT NULL,
+    stem_count integer NOT NULL,
+    gram_count integer NOT NULL,
+    CONSTRAINT blocks_are_not_searched CHECK ((kind = ANY (ARRAY[1, 2, 4]))),
+    CONSTRAINT chunk_is_confidential CHECK ((level = 3))
+)
+WITH (toast_tuple_target='8160');
+
 CREATE TABLE muniment_internal.chunk (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    level smallint DEFAULT 2 NOT NULL,
+    change_id uuid NOT NULL,
+    piece integer NOT NULL,
+    is_whole boolean NOT NULL,
+    start integer NOT NULL,
+    size integer NOT NULL,
+    tier smallint NOT NULL,
+    tags text[] NOT NULL,
+    thread text COLLATE pg_catalog."C",
+    place text COLLATE pg_catalog."C",
+    event_time timestamp with time zone,
+    expire_time timestamp with time zone,
+    sample integer NOT NULL,
+    language text NOT NULL COLLATE pg_catalog."C",
+    stems tsvector NOT NULL,
+    grams tsvector NOT NULL,
+    stem_count integer NOT NULL,
+    gram_count integer NOT NULL,
+    CONSTRAINT blocks_are_not_searched CHECK ((kind = ANY (ARRAY[1, 2, 4]))),
+    CONSTRAINT chunk_is_internal CHECK ((level = 2))
+)
+WITH (toast_tuple_target='8160');
+
+CREATE TABLE muniment_internal_trusted.chunk (
     tenant bigint NOT NULL,
     agent bigint NOT NULL,
     kind smallint NOT NULL,
@@ -1085,6 +1456,34 @@ CREATE TABLE muniment_public.chunk (
 )
 WITH (toast_tuple_target='8160');
 
+CREATE TABLE muniment_public_trusted.chunk (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    level smallint DEFAULT 1 NOT NULL,
+    change_id uuid NOT NULL,
+    piece integer NOT NULL,
+    is_whole boolean NOT NULL,
+    start integer NOT NULL,
+    size integer NOT NULL,
+    tier smallint NOT NULL,
+    tags text[] NOT NULL,
+    thread text COLLATE pg_catalog."C",
+    place text COLLATE pg_catalog."C",
+    event_time timestamp with time zone,
+    expire_time timestamp with time zone,
+    sample integer NOT NULL,
+    language text NOT NULL COLLATE pg_catalog."C",
+    stems tsvector NOT NULL,
+    grams tsvector NOT NULL,
+    stem_count integer NOT NULL,
+    gram_count integer NOT NULL,
+    CONSTRAINT blocks_are_not_searched CHECK ((kind = ANY (ARRAY[1, 2, 4]))),
+    CONSTRAINT chunk_is_public CHECK ((level = 1))
+)
+WITH (toast_tuple_target='8160');
+
 CREATE VIEW muniment_confidential.visible_chunk WITH (security_invoker='true') AS
  SELECT tenant,
     agent,
@@ -1107,7 +1506,8 @@ CREATE VIEW muniment_confidential.visible_chunk WITH (security_invoker='true') A
     stems,
     grams,
     stem_count,
-    gram_count
+    gram_count,
+    label
    FROM ( SELECT chunk_1.tenant,
             chunk_1.agent,
             chunk_1.kind,
@@ -1129,7 +1529,33 @@ CREATE VIEW muniment_confidential.visible_chunk WITH (security_invoker='true') A
             chunk_1.stems,
             chunk_1.grams,
             chunk_1.stem_count,
-            chunk_1.gram_count
+            chunk_1.gram_count,
+            (1)::smallint AS label
+           FROM muniment_public_trusted.chunk chunk_1
+        UNION ALL
+         SELECT chunk_1.tenant,
+            chunk_1.agent,
+            chunk_1.kind,
+            chunk_1.name,
+            chunk_1.level,
+            chunk_1.change_id,
+            chunk_1.piece,
+            chunk_1.is_whole,
+            chunk_1.start,
+            chunk_1.size,
+            chunk_1.tier,
+            chunk_1.tags,
+            chunk_1.thread,
+            chunk_1.place,
+            chunk_1.event_time,
+            chunk_1.expire_time,
+            chunk_1.sample,
+            chunk_1.language,
+            chunk_1.stems,
+            chunk_1.grams,
+            chunk_1.stem_count,
+            chunk_1.gram_count,
+            (2)::smallint AS label
            FROM muniment_public.chunk chunk_1
         UNION ALL
          SELECT chunk_1.tenant,
@@ -1153,7 +1579,33 @@ CREATE VIEW muniment_confidential.visible_chunk WITH (security_invoker='true') A
             chunk_1.stems,
             chunk_1.grams,
             chunk_1.stem_count,
-            chunk_1.gram_count
+            chunk_1.gram_count,
+            (3)::smallint AS label
+           FROM muniment_internal_trusted.chunk chunk_1
+        UNION ALL
+         SELECT chunk_1.tenant,
+            chunk_1.agent,
+            chunk_1.kind,
+            chunk_1.name,
+            chunk_1.level,
+            chunk_1.change_id,
+            chunk_1.piece,
+            chunk_1.is_whole,
+            chunk_1.start,
+            chunk_1.size,
+            chunk_1.tier,
+            chunk_1.tags,
+            chunk_1.thread,
+            chunk_1.place,
+            chunk_1.event_time,
+            chunk_1.expire_time,
+            chunk_1.sample,
+            chunk_1.language,
+            chunk_1.stems,
+            chunk_1.grams,
+            chunk_1.stem_count,
+            chunk_1.gram_count,
+            (4)::smallint AS label
            FROM muniment_internal.chunk chunk_1
         UNION ALL
          SELECT chunk_1.tenant,
@@ -1177,9 +1629,49 @@ CREATE VIEW muniment_confidential.visible_chunk WITH (security_invoker='true') A
             chunk_1.stems,
             chunk_1.grams,
             chunk_1.stem_count,
-            chunk_1.gram_count
+            chunk_1.gram_count,
+            (5)::smallint AS label
+           FROM muniment_confidential_trusted.chunk chunk_1
+        UNION ALL
+         SELECT chunk_1.tenant,
+            chunk_1.agent,
+            chunk_1.kind,
+            chunk_1.name,
+            chunk_1.level,
+            chunk_1.change_id,
+            chunk_1.piece,
+            chunk_1.is_whole,
+            chunk_1.start,
+            chunk_1.size,
+            chunk_1.tier,
+            chunk_1.tags,
+            chunk_1.thread,
+            chunk_1.place,
+            chunk_1.event_time,
+            chunk_1.expire_time,
+            chunk_1.sample,
+            chunk_1.language,
+            chunk_1.stems,
+            chunk_1.grams,
+            chunk_1.stem_count,
+            chunk_1.gram_count,
+            (6)::smallint AS label
            FROM muniment_confidential.chunk chunk_1) chunk
   WHERE ((expire_time IS NULL) OR (expire_time > vault.clock()));
+
+CREATE TABLE muniment_confidential_trusted.embedding_list (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    level smallint DEFAULT 3 NOT NULL,
+    embedder smallint NOT NULL,
+    number integer NOT NULL,
+    signs bit(384),
+    version integer DEFAULT 0 NOT NULL,
+    is_retired boolean DEFAULT false NOT NULL,
+    CONSTRAINT embedding_list_is_confidential CHECK ((level = 3)),
+    CONSTRAINT no_other_label_has_the_number CHECK (((number < 0) AND (((- number) % 4) = (3 % 4))))
+);
 
 CREATE TABLE muniment_internal.embedding_list (
     tenant bigint NOT NULL,
@@ -1193,6 +1685,20 @@ CREATE TABLE muniment_internal.embedding_list (
     is_retired boolean DEFAULT false NOT NULL,
     CONSTRAINT embedding_list_is_internal CHECK ((level = 2)),
     CONSTRAINT no_other_level_has_the_number CHECK (((number % 4) = (2 % 4)))
+);
+
+CREATE TABLE muniment_internal_trusted.embedding_list (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    level smallint DEFAULT 2 NOT NULL,
+    embedder smallint NOT NULL,
+    number integer NOT NULL,
+    signs bit(384),
+    version integer DEFAULT 0 NOT NULL,
+    is_retired boolean DEFAULT false NOT NULL,
+    CONSTRAINT embedding_list_is_internal CHECK ((level = 2)),
+    CONSTRAINT no_other_label_has_the_number CHECK (((number < 0) AND (((- number) % 4) = (2 % 4))))
 );
 
 CREATE TABLE muniment_public.embedding_list (
@@ -1209,6 +1715,20 @@ CREATE TABLE muniment_public.embedding_list (
     CONSTRAINT no_other_level_has_the_number CHECK (((number % 4) = (1 % 4)))
 );
 
+CREATE TABLE muniment_public_trusted.embedding_list (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    level smallint DEFAULT 1 NOT NULL,
+    embedder smallint NOT NULL,
+    number integer NOT NULL,
+    signs bit(384),
+    version integer DEFAULT 0 NOT NULL,
+    is_retired boolean DEFAULT false NOT NULL,
+    CONSTRAINT embedding_list_is_public CHECK ((level = 1)),
+    CONSTRAINT no_other_label_has_the_number CHECK (((number < 0) AND (((- number) % 4) = (1 % 4))))
+);
+
 CREATE VIEW muniment_confidential.visible_embedding_list WITH (security_invoker='true') AS
  SELECT embedding_list.tenant,
     embedding_list.agent,
@@ -1218,7 +1738,20 @@ CREATE VIEW muniment_confidential.visible_embedding_list WITH (security_invoker=
     embedding_list.number,
     embedding_list.signs,
     embedding_list.version,
-    embedding_list.is_retired
+    embedding_list.is_retired,
+    (1)::smallint AS label
+   FROM muniment_public_trusted.embedding_list
+UNION ALL
+ SELECT embedding_list.tenant,
+    embedding_list.agent,
+    embedding_list.kind,
+    embedding_list.level,
+    embedding_list.embedder,
+    embedding_list.number,
+    embedding_list.signs,
+    embedding_list.version,
+    embedding_list.is_retired,
+    (2)::smallint AS label
    FROM muniment_public.embedding_list
 UNION ALL
  SELECT embedding_list.tenant,
@@ -1229,7 +1762,20 @@ UNION ALL
     embedding_list.number,
     embedding_list.signs,
     embedding_list.version,
-    embedding_list.is_retired
+    embedding_list.is_retired,
+    (3)::smallint AS label
+   FROM muniment_internal_trusted.embedding_list
+UNION ALL
+ SELECT embedding_list.tenant,
+    embedding_list.agent,
+    embedding_list.kind,
+    embedding_list.level,
+    embedding_list.embedder,
+    embedding_list.number,
+    embedding_list.signs,
+    embedding_list.version,
+    embedding_list.is_retired,
+    (4)::smallint AS label
    FROM muniment_internal.embedding_list
 UNION ALL
  SELECT embedding_list.tenant,
@@ -1240,10 +1786,57 @@ UNION ALL
     embedding_list.number,
     embedding_list.signs,
     embedding_list.version,
-    embedding_list.is_retired
+    embedding_list.is_retired,
+    (5)::smallint AS label
+   FROM muniment_confidential_trusted.embedding_list
+UNION ALL
+ SELECT embedding_list.tenant,
+    embedding_list.agent,
+    embedding_list.kind,
+    embedding_list.level,
+    embedding_list.embedder,
+    embedding_list.number,
+    embedding_list.signs,
+    embedding_list.version,
+    embedding_list.is_retired,
+    (6)::smallint AS label
    FROM muniment_confidential.embedding_list;
 
+CREATE TABLE muniment_confidential_trusted.meaning (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    level smallint DEFAULT 3 NOT NULL,
+    change_id uuid NOT NULL,
+    piece integer NOT NULL,
+    prior uuid,
+    embedder smallint,
+    signs bit(384),
+    vector smallint[],
+    list integer,
+    CONSTRAINT meaning_is_confidential CHECK ((level = 3)),
+    CONSTRAINT meaning_waits_or_is_whole CHECK ((num_nulls(embedder, signs, vector) = ANY (ARRAY[0, 3])))
+);
+
 CREATE TABLE muniment_internal.meaning (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    level smallint DEFAULT 2 NOT NULL,
+    change_id uuid NOT NULL,
+    piece integer NOT NULL,
+    prior uuid,
+    embedder smallint,
+    signs bit(384),
+    vector smallint[],
+    list integer,
+    CONSTRAINT meaning_is_internal CHECK ((level = 2)),
+    CONSTRAINT meaning_waits_or_is_whole CHECK ((num_nulls(embedder, signs, vector) = ANY (ARRAY[0, 3])))
+);
+
+CREATE TABLE muniment_internal_trusted.meaning (
     tenant bigint NOT NULL,
     agent bigint NOT NULL,
     kind smallint NOT NULL,
@@ -1277,6 +1870,23 @@ CREATE TABLE muniment_public.meaning (
     CONSTRAINT meaning_waits_or_is_whole CHECK ((num_nulls(embedder, signs, vector) = ANY (ARRAY[0, 3])))
 );
 
+CREATE TABLE muniment_public_trusted.meaning (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    level smallint DEFAULT 1 NOT NULL,
+    change_id uuid NOT NULL,
+    piece integer NOT NULL,
+    prior uuid,
+    embedder smallint,
+    signs bit(384),
+    vector smallint[],
+    list integer,
+    CONSTRAINT meaning_is_public CHECK ((level = 1)),
+    CONSTRAINT meaning_waits_or_is_whole CHECK ((num_nulls(embedder, signs, vector) = ANY (ARRAY[0, 3])))
+);
+
 CREATE VIEW muniment_confidential.visible_meaning WITH (security_invoker='true') AS
  SELECT meaning.tenant,
     meaning.agent,
@@ -1289,7 +1899,23 @@ CREATE VIEW muniment_confidential.visible_meaning WITH (security_invoker='true')
     meaning.embedder,
     meaning.signs,
     meaning.vector,
-    meaning.list
+    meaning.list,
+    (1)::smallint AS label
+   FROM muniment_public_trusted.meaning
+UNION ALL
+ SELECT meaning.tenant,
+    meaning.agent,
+    meaning.kind,
+    meaning.name,
+    meaning.level,
+    meaning.change_id,
+    meaning.piece,
+    meaning.prior,
+    meaning.embedder,
+    meaning.signs,
+    meaning.vector,
+    meaning.list,
+    (2)::smallint AS label
    FROM muniment_public.meaning
 UNION ALL
  SELECT meaning.tenant,
@@ -1303,7 +1929,23 @@ UNION ALL
     meaning.embedder,
     meaning.signs,
     meaning.vector,
-    meaning.list
+    meaning.list,
+    (3)::smallint AS label
+   FROM muniment_internal_trusted.meaning
+UNION ALL
+ SELECT meaning.tenant,
+    meaning.agent,
+    meaning.kind,
+    meaning.name,
+    meaning.level,
+    meaning.change_id,
+    meaning.piece,
+    meaning.prior,
+    meaning.embedder,
+    meaning.signs,
+    meaning.vector,
+    meaning.list,
+    (4)::smallint AS label
    FROM muniment_internal.meaning
 UNION ALL
  SELECT meaning.tenant,
@@ -1317,10 +1959,60 @@ UNION ALL
     meaning.embedder,
     meaning.signs,
     meaning.vector,
-    meaning.list
+    meaning.list,
+    (5)::smallint AS label
+   FROM muniment_confidential_trusted.meaning
+UNION ALL
+ SELECT meaning.tenant,
+    meaning.agent,
+    meaning.kind,
+    meaning.name,
+    meaning.level,
+    meaning.change_id,
+    meaning.piece,
+    meaning.prior,
+    meaning.embedder,
+    meaning.signs,
+    meaning.vector,
+    meaning.list,
+    (6)::smallint AS label
    FROM muniment_confidential.meaning;
 
+CREATE TABLE muniment_confidential_trusted.remote_embedding (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    level smallint DEFAULT 3 NOT NULL,
+    change_id uuid NOT NULL,
+    number integer NOT NULL,
+    model integer NOT NULL,
+    is_missing boolean NOT NULL,
+    prior_name text COLLATE pg_catalog."C",
+    signs bit varying,
+    vector smallint[],
+    CONSTRAINT remote_embedding_is_confidential CHECK ((level = 3)),
+    CONSTRAINT remote_embedding_waits_or_is_whole CHECK ((num_nulls(signs, vector) = ANY (ARRAY[0, 2])))
+);
+
 CREATE TABLE muniment_internal.remote_embedding (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    level smallint DEFAULT 2 NOT NULL,
+    change_id uuid NOT NULL,
+    number integer NOT NULL,
+    model integer NOT NULL,
+    is_missing boolean NOT NULL,
+    prior_name text COLLATE pg_catalog."C",
+    signs bit varying,
+    vector smallint[],
+    CONSTRAINT remote_embedding_is_internal CHECK ((level = 2)),
+    CONSTRAINT remote_embedding_waits_or_is_whole CHECK ((num_nulls(signs, vector) = ANY (ARRAY[0, 2])))
+);
+
+CREATE TABLE muniment_internal_trusted.remote_embedding (
     tenant bigint NOT NULL,
     agent bigint NOT NULL,
     kind smallint NOT NULL,
@@ -1354,6 +2046,23 @@ CREATE TABLE muniment_public.remote_embedding (
     CONSTRAINT remote_embedding_waits_or_is_whole CHECK ((num_nulls(signs, vector) = ANY (ARRAY[0, 2])))
 );
 
+CREATE TABLE muniment_public_trusted.remote_embedding (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    level smallint DEFAULT 1 NOT NULL,
+    change_id uuid NOT NULL,
+    number integer NOT NULL,
+    model integer NOT NULL,
+    is_missing boolean NOT NULL,
+    prior_name text COLLATE pg_catalog."C",
+    signs bit varying,
+    vector smallint[],
+    CONSTRAINT remote_embedding_is_public CHECK ((level = 1)),
+    CONSTRAINT remote_embedding_waits_or_is_whole CHECK ((num_nulls(signs, vector) = ANY (ARRAY[0, 2])))
+);
+
 CREATE VIEW muniment_confidential.visible_remote_embedding WITH (security_invoker='true') AS
  SELECT remote_embedding.tenant,
     remote_embedding.agent,
@@ -1366,7 +2075,23 @@ CREATE VIEW muniment_confidential.visible_remote_embedding WITH (security_invoke
     remote_embedding.is_missing,
     remote_embedding.prior_name,
     remote_embedding.signs,
-    remote_embedding.vector
+    remote_embedding.vector,
+    (1)::smallint AS label
+   FROM muniment_public_trusted.remote_embedding
+UNION ALL
+ SELECT remote_embedding.tenant,
+    remote_embedding.agent,
+    remote_embedding.kind,
+    remote_embedding.name,
+    remote_embedding.level,
+    remote_embedding.change_id,
+    remote_embedding.number,
+    remote_embedding.model,
+    remote_embedding.is_missing,
+    remote_embedding.prior_name,
+    remote_embedding.signs,
+    remote_embedding.vector,
+    (2)::smallint AS label
    FROM muniment_public.remote_embedding
 UNION ALL
  SELECT remote_embedding.tenant,
@@ -1380,7 +2105,23 @@ UNION ALL
     remote_embedding.is_missing,
     remote_embedding.prior_name,
     remote_embedding.signs,
-    remote_embedding.vector
+    remote_embedding.vector,
+    (3)::smallint AS label
+   FROM muniment_internal_trusted.remote_embedding
+UNION ALL
+ SELECT remote_embedding.tenant,
+    remote_embedding.agent,
+    remote_embedding.kind,
+    remote_embedding.name,
+    remote_embedding.level,
+    remote_embedding.change_id,
+    remote_embedding.number,
+    remote_embedding.model,
+    remote_embedding.is_missing,
+    remote_embedding.prior_name,
+    remote_embedding.signs,
+    remote_embedding.vector,
+    (4)::smallint AS label
    FROM muniment_internal.remote_embedding
 UNION ALL
  SELECT remote_embedding.tenant,
@@ -1394,10 +2135,54 @@ UNION ALL
     remote_embedding.is_missing,
     remote_embedding.prior_name,
     remote_embedding.signs,
-    remote_embedding.vector
+    remote_embedding.vector,
+    (5)::smallint AS label
+   FROM muniment_confidential_trusted.remote_embedding
+UNION ALL
+ SELECT remote_embedding.tenant,
+    remote_embedding.agent,
+    remote_embedding.kind,
+    remote_embedding.name,
+    remote_embedding.level,
+    remote_embedding.change_id,
+    remote_embedding.number,
+    remote_embedding.model,
+    remote_embedding.is_missing,
+    remote_embedding.prior_name,
+    remote_embedding.signs,
+    remote_embedding.vector,
+    (6)::smallint AS label
    FROM muniment_confidential.remote_embedding;
 
+CREATE TABLE muniment_confidential_trusted.revision (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    item_id uuid NOT NULL,
+    revision integer NOT NULL,
+    change_id uuid NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    content text NOT NULL,
+    tags text[] NOT NULL,
+    update_time timestamp with time zone NOT NULL,
+    expire_time timestamp with time zone
+);
+
 CREATE TABLE muniment_internal.revision (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    item_id uuid NOT NULL,
+    revision integer NOT NULL,
+    change_id uuid NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    content text NOT NULL,
+    tags text[] NOT NULL,
+    update_time timestamp with time zone NOT NULL,
+    expire_time timestamp with time zone
+);
+
+CREATE TABLE muniment_internal_trusted.revision (
     tenant bigint NOT NULL,
     agent bigint NOT NULL,
     item_id uuid NOT NULL,
@@ -1425,6 +2210,20 @@ CREATE TABLE muniment_public.revision (
     expire_time timestamp with time zone
 );
 
+CREATE TABLE muniment_public_trusted.revision (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    item_id uuid NOT NULL,
+    revision integer NOT NULL,
+    change_id uuid NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    content text NOT NULL,
+    tags text[] NOT NULL,
+    update_time timestamp with time zone NOT NULL,
+    expire_time timestamp with time zone
+);
+
 CREATE VIEW muniment_confidential.visible_revision WITH (security_invoker='true') AS
  SELECT tenant,
     agent,
@@ -1434,7 +2233,8 @@ CREATE VIEW muniment_confidential.visible_revision WITH (security_invoker='true'
     content,
     tags,
     update_time,
-    expire_time
+    expire_time,
+    label
    FROM ( SELECT revision_1.tenant,
             revision_1.agent,
             (1)::smallint AS level,
@@ -1443,7 +2243,20 @@ CREATE VIEW muniment_confidential.visible_revision WITH (security_invoker='true'
             revision_1.content,
             revision_1.tags,
             revision_1.update_time,
-            revision_1.expire_time
+            revision_1.expire_time,
+            (1)::smallint AS label
+           FROM muniment_public_trusted.revision revision_1
+        UNION ALL
+         SELECT revision_1.tenant,
+            revision_1.agent,
+            (1)::smallint AS level,
+            revision_1.item_id,
+            revision_1.revision,
+            revision_1.content,
+            revision_1.tags,
+            revision_1.update_time,
+            revision_1.expire_time,
+            (2)::smallint AS label
            FROM muniment_public.revision revision_1
         UNION ALL
          SELECT revision_1.tenant,
@@ -1454,7 +2267,20 @@ CREATE VIEW muniment_confidential.visible_revision WITH (security_invoker='true'
             revision_1.content,
             revision_1.tags,
             revision_1.update_time,
-            revision_1.expire_time
+            revision_1.expire_time,
+            (3)::smallint AS label
+           FROM muniment_internal_trusted.revision revision_1
+        UNION ALL
+         SELECT revision_1.tenant,
+            revision_1.agent,
+            (2)::smallint AS level,
+            revision_1.item_id,
+            revision_1.revision,
+            revision_1.content,
+            revision_1.tags,
+            revision_1.update_time,
+            revision_1.expire_time,
+            (4)::smallint AS label
            FROM muniment_internal.revision revision_1
         UNION ALL
          SELECT revision_1.tenant,
@@ -1465,11 +2291,48 @@ CREATE VIEW muniment_confidential.visible_revision WITH (security_invoker='true'
             revision_1.content,
             revision_1.tags,
             revision_1.update_time,
-            revision_1.expire_time
+            revision_1.expire_time,
+            (5)::smallint AS label
+           FROM muniment_confidential_trusted.revision revision_1
+        UNION ALL
+         SELECT revision_1.tenant,
+            revision_1.agent,
+            (3)::smallint AS level,
+            revision_1.item_id,
+            revision_1.revision,
+            revision_1.content,
+            revision_1.tags,
+            revision_1.update_time,
+            revision_1.expire_time,
+            (6)::smallint AS label
            FROM muniment_confidential.revision revision_1) revision
   WHERE ((expire_time IS NULL) OR (expire_time > vault.clock()));
 
+CREATE TABLE muniment_confidential_trusted.stat (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    language text NOT NULL COLLATE pg_catalog."C",
+    change_id uuid NOT NULL,
+    chunks bigint NOT NULL,
+    stems bigint NOT NULL,
+    grams bigint NOT NULL,
+    fence smallint DEFAULT 0 NOT NULL
+);
+
 CREATE TABLE muniment_internal.stat (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    language text NOT NULL COLLATE pg_catalog."C",
+    change_id uuid NOT NULL,
+    chunks bigint NOT NULL,
+    stems bigint NOT NULL,
+    grams bigint NOT NULL,
+    fence smallint DEFAULT 0 NOT NULL
+);
+
+CREATE TABLE muniment_internal_trusted.stat (
     tenant bigint NOT NULL,
     agent bigint NOT NULL,
     kind smallint NOT NULL,
@@ -1493,6 +2356,18 @@ CREATE TABLE muniment_public.stat (
     fence smallint DEFAULT 0 NOT NULL
 );
 
+CREATE TABLE muniment_public_trusted.stat (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    language text NOT NULL COLLATE pg_catalog."C",
+    change_id uuid NOT NULL,
+    chunks bigint NOT NULL,
+    stems bigint NOT NULL,
+    grams bigint NOT NULL,
+    fence smallint DEFAULT 0 NOT NULL
+);
+
 CREATE VIEW muniment_confidential.visible_stat WITH (security_invoker='true') AS
  SELECT stat.tenant,
     stat.agent,
@@ -1502,7 +2377,20 @@ CREATE VIEW muniment_confidential.visible_stat WITH (security_invoker='true') AS
     stat.chunks,
     stat.stems,
     stat.grams,
-    stat.fence
+    stat.fence,
+    (1)::smallint AS label
+   FROM muniment_public_trusted.stat
+UNION ALL
+ SELECT stat.tenant,
+    stat.agent,
+    stat.kind,
+    stat.language,
+    stat.change_id,
+    stat.chunks,
+    stat.stems,
+    stat.grams,
+    stat.fence,
+    (2)::smallint AS label
    FROM muniment_public.stat
 UNION ALL
  SELECT stat.tenant,
@@ -1513,7 +2401,20 @@ UNION ALL
     stat.chunks,
     stat.stems,
     stat.grams,
-    stat.fence
+    stat.fence,
+    (3)::smallint AS label
+   FROM muniment_internal_trusted.stat
+UNION ALL
+ SELECT stat.tenant,
+    stat.agent,
+    stat.kind,
+    stat.language,
+    stat.change_id,
+    stat.chunks,
+    stat.stems,
+    stat.grams,
+    stat.fence,
+    (4)::smallint AS label
    FROM muniment_internal.stat
 UNION ALL
  SELECT stat.tenant,
@@ -1524,8 +2425,697 @@ UNION ALL
     stat.chunks,
     stat.stems,
     stat.grams,
-    stat.fence
+    stat.fence,
+    (5)::smallint AS label
+   FROM muniment_confidential_trusted.stat
+UNION ALL
+ SELECT stat.tenant,
+    stat.agent,
+    stat.kind,
+    stat.language,
+    stat.change_id,
+    stat.chunks,
+    stat.stems,
+    stat.grams,
+    stat.fence,
+    (6)::smallint AS label
    FROM muniment_confidential.stat;
+
+CREATE VIEW muniment_confidential_trusted.session WITH (security_barrier='true') AS
+ SELECT session.tenant,
+    session.agent,
+    session.session_id,
+    session.conversation_id,
+    conversation.taint,
+    session.create_time,
+    session.expire_time,
+    0 AS fence,
+    session.ceiling,
+    (5)::smallint AS label
+   FROM (vault.conversation
+     JOIN vault.session USING (tenant, agent, conversation_id, ceiling))
+  WHERE ((conversation.taint = 3) AND (conversation.trusted = true) AND (session.close_time IS NULL) AND (session.expire_time > vault.clock()));
+
+CREATE VIEW muniment_confidential_trusted.agent WITH (security_barrier='true') AS
+ SELECT session.tenant,
+    session.session_id,
+    agent.agent_id,
+    agent.language,
+    agent.memory_enabled,
+    agent.user_profile_enabled,
+    agent.memory_char_limit,
+    agent.user_char_limit,
+    agent.max_items,
+    agent.max_bytes,
+    agent.max_revisions
+   FROM (muniment_confidential_trusted.session
+     JOIN vault.agent USING (tenant, agent));
+
+CREATE VIEW muniment_confidential_trusted.deleted_item WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    item_id,
+    revision,
+    tier,
+    content,
+    tags,
+    thread,
+    author,
+    event_time,
+    create_time,
+    expire_time,
+    delete_time
+   FROM muniment_confidential_trusted.item
+  WHERE (delete_time IS NOT NULL);
+
+CREATE VIEW muniment_confidential_trusted.erasable_chunk WITH (security_barrier='true') AS
+ SELECT ctid AS address,
+    tenant,
+    agent,
+    kind,
+    sample
+   FROM muniment_confidential_trusted.chunk
+  WHERE (EXISTS ( SELECT
+           FROM vault.agent
+          WHERE (((agent.tenant = chunk.tenant) AND (agent.agent = chunk.agent)) AND (agent.delete_time IS NOT NULL))));
+
+CREATE VIEW muniment_confidential_trusted.erasable_item WITH (security_barrier='true') AS
+ SELECT ctid AS address,
+    tenant,
+    agent,
+    item_id
+   FROM muniment_confidential_trusted.item
+  WHERE (EXISTS ( SELECT
+           FROM vault.agent
+          WHERE (((agent.tenant = item.tenant) AND (agent.agent = item.agent)) AND (agent.delete_time IS NOT NULL))));
+
+CREATE VIEW muniment_confidential_trusted.erasable_revision WITH (security_barrier='true') AS
+ SELECT ctid AS address,
+    tenant,
+    agent,
+    item_id,
+    revision
+   FROM muniment_confidential_trusted.revision
+  WHERE (EXISTS ( SELECT
+           FROM vault.agent
+          WHERE (((agent.tenant = revision.tenant) AND (agent.agent = revision.agent)) AND (agent.delete_time IS NOT NULL))));
+
+CREATE VIEW muniment_confidential_trusted.erasable_stat WITH (security_barrier='true') AS
+ SELECT ctid AS address,
+    tenant,
+    agent,
+    kind,
+    language,
+    change_id
+   FROM muniment_confidential_trusted.stat
+  WHERE (EXISTS ( SELECT
+           FROM vault.agent
+          WHERE (((agent.tenant = stat.tenant) AND (agent.agent = stat.agent)) AND (agent.delete_time IS NOT NULL))));
+
+CREATE TABLE muniment_confidential_trusted.storage (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    change_id uuid NOT NULL,
+    items bigint NOT NULL,
+    versions bigint NOT NULL,
+    bytes bigint NOT NULL,
+    fence smallint DEFAULT 0 NOT NULL
+);
+
+CREATE VIEW muniment_confidential_trusted.erasable_storage WITH (security_barrier='true') AS
+ SELECT ctid AS address,
+    tenant,
+    agent,
+    change_id
+   FROM muniment_confidential_trusted.storage
+  WHERE (EXISTS ( SELECT
+           FROM vault.agent
+          WHERE (((agent.tenant = storage.tenant) AND (agent.agent = storage.agent)) AND (agent.delete_time IS NOT NULL))));
+
+CREATE VIEW muniment_confidential_trusted.erasing_chunk WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    change_id,
+    language,
+    stem_count,
+    gram_count
+   FROM muniment_confidential_trusted.chunk
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = chunk.tenant) AND (erasure.agent = chunk.agent) AND (erasure.kind = chunk.kind)) AND (erasure.ceiling >= 3))));
+
+CREATE VIEW muniment_confidential_trusted.erasing_embedding WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    prior,
+    embedder,
+    signs,
+    vector,
+    list
+   FROM muniment_confidential_trusted.meaning
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = meaning.tenant) AND (erasure.agent = meaning.agent) AND (erasure.kind = meaning.kind)) AND (erasure.ceiling >= 3))));
+
+CREATE VIEW muniment_confidential_trusted.erasing_embedding_list WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    embedder,
+    number,
+    signs,
+    version
+   FROM muniment_confidential_trusted.embedding_list
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = embedding_list.tenant) AND (erasure.agent = embedding_list.agent) AND (erasure.kind = embedding_list.kind)) AND (erasure.ceiling >= 3))));
+
+CREATE VIEW muniment_confidential_trusted.erasing_item WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    item_id,
+    revision,
+    change_id,
+    tags,
+    delete_time,
+    octet_length(content) AS bytes,
+    0 AS fence
+   FROM muniment_confidential_trusted.item
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = item.tenant) AND (erasure.agent = item.agent) AND (erasure.kind = item.kind)) AND (erasure.ceiling >= 3))));
+
+CREATE VIEW muniment_confidential_trusted.erasing_remote_embedding WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    prior_name
+   FROM muniment_confidential_trusted.remote_embedding
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = remote_embedding.tenant) AND (erasure.agent = remote_embedding.agent) AND (erasure.kind = remote_embedding.kind)) AND (erasure.ceiling >= 3))));
+
+CREATE VIEW muniment_confidential_trusted.erasing_revision WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    item_id,
+    revision,
+    tags,
+    octet_length(content) AS bytes
+   FROM muniment_confidential_trusted.revision
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = revision.tenant) AND (erasure.agent = revision.agent) AND (erasure.kind = revision.kind)) AND (erasure.ceiling >= 3))));
+
+CREATE VIEW muniment_confidential_trusted.erasing_stat WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    language,
+    change_id,
+    chunks,
+    stems,
+    grams
+   FROM muniment_confidential_trusted.stat
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = stat.tenant) AND (erasure.agent = stat.agent) AND (erasure.kind = stat.kind)) AND (erasure.ceiling >= 3))))
+  WITH CASCADED CHECK OPTION;
+
+CREATE VIEW muniment_confidential_trusted.erasing_storage WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    change_id,
+    items,
+    versions,
+    bytes
+   FROM muniment_confidential_trusted.storage
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = storage.tenant) AND (erasure.agent = storage.agent)) AND (erasure.ceiling >= 3))))
+  WITH CASCADED CHECK OPTION;
+
+CREATE VIEW muniment_confidential_trusted.link WITH (security_barrier='true') AS
+ SELECT session.tenant,
+    session.session_id,
+    block_link.owner,
+    block_link.label,
+    agent.agent_id AS owner_agent_id
+   FROM ((muniment_confidential_trusted.session
+     JOIN vault.block_link ON (((block_link.tenant = session.tenant) AND (block_link.consumer = session.agent))))
+     JOIN vault.agent ON (((agent.tenant = block_link.tenant) AND (agent.agent = block_link.owner))))
+  WHERE (agent.known_from <= session.ceiling);
+
+CREATE VIEW muniment_confidential_trusted.visible WITH (security_invoker='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    level,
+    item_id,
+    revision,
+    change_id,
+    tier,
+    content,
+    tags,
+    thread,
+    author,
+    event_time,
+    create_time,
+    update_time,
+    expire_time,
+    delete_time,
+    label
+   FROM ( SELECT item_1.tenant,
+            item_1.agent,
+            item_1.kind,
+            item_1.name,
+            item_1.level,
+            item_1.item_id,
+            item_1.revision,
+            item_1.change_id,
+            item_1.tier,
+            item_1.content,
+            item_1.tags,
+            item_1.thread,
+            item_1.author,
+            item_1.event_time,
+            item_1.create_time,
+            item_1.update_time,
+            item_1.expire_time,
+            item_1.delete_time,
+            (1)::smallint AS label
+           FROM muniment_public_trusted.item item_1
+        UNION ALL
+         SELECT item_1.tenant,
+            item_1.agent,
+            item_1.kind,
+            item_1.name,
+            item_1.level,
+            item_1.item_id,
+            item_1.revision,
+            item_1.change_id,
+            item_1.tier,
+            item_1.content,
+            item_1.tags,
+            item_1.thread,
+            item_1.author,
+            item_1.event_time,
+            item_1.create_time,
+            item_1.update_time,
+            item_1.expire_time,
+            item_1.delete_time,
+            (3)::smallint AS label
+           FROM muniment_internal_trusted.item item_1
+        UNION ALL
+         SELECT item_1.tenant,
+            item_1.agent,
+            item_1.kind,
+            item_1.name,
+            item_1.level,
+            item_1.item_id,
+            item_1.revision,
+            item_1.change_id,
+            item_1.tier,
+            item_1.content,
+            item_1.tags,
+            item_1.thread,
+            item_1.author,
+            item_1.event_time,
+            item_1.create_time,
+            item_1.update_time,
+            item_1.expire_time,
+            item_1.delete_time,
+            (5)::smallint AS label
+           FROM muniment_confidential_trusted.item item_1) item
+  WHERE ((delete_time IS NULL) AND ((expire_time IS NULL) OR (expire_time > vault.clock())));
+
+CREATE VIEW muniment_confidential_trusted.shared_visible WITH (security_invoker='true', security_barrier='true') AS
+ SELECT link.session_id,
+    link.owner_agent_id,
+    visible.tenant,
+    visible.agent,
+    visible.kind,
+    visible.name,
+    visible.level,
+    visible.item_id,
+    visible.revision,
+    visible.change_id,
+    visible.tier,
+    visible.content,
+    visible.tags,
+    visible.thread,
+    visible.author,
+    visible.event_time,
+    visible.create_time,
+    visible.update_time,
+    visible.expire_time,
+    visible.delete_time,
+    visible.label
+   FROM (muniment_confidential_trusted.link
+     JOIN muniment_confidential_trusted.visible ON (((visible.tenant = link.tenant) AND (visible.agent = link.owner) AND (visible.kind = 3) AND (visible.name = link.label))));
+
+CREATE TABLE muniment_confidential_trusted.shelf (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    fence smallint DEFAULT 0 NOT NULL
+);
+
+CREATE VIEW muniment_confidential_trusted.storage_size WITH (security_invoker='true') AS
+ SELECT storage.tenant,
+    storage.agent,
+    storage.items,
+    (storage.bytes + (256 * storage.versions)) AS bytes
+   FROM muniment_confidential_trusted.storage
+UNION ALL
+ SELECT stat.tenant,
+    stat.agent,
+    0 AS items,
+    (((1500 * stat.chunks) + (20 * stat.stems)) + (20 * stat.grams)) AS bytes
+   FROM muniment_confidential_trusted.stat;
+
+CREATE VIEW muniment_confidential_trusted.visible_chunk WITH (security_invoker='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    level,
+    change_id,
+    piece,
+    is_whole,
+    start,
+    size,
+    tier,
+    tags,
+    thread,
+    place,
+    event_time,
+    expire_time,
+    sample,
+    language,
+    stems,
+    grams,
+    stem_count,
+    gram_count,
+    label
+   FROM ( SELECT chunk_1.tenant,
+            chunk_1.agent,
+            chunk_1.kind,
+            chunk_1.name,
+            chunk_1.level,
+            chunk_1.change_id,
+            chunk_1.piece,
+            chunk_1.is_whole,
+            chunk_1.start,
+            chunk_1.size,
+            chunk_1.tier,
+            chunk_1.tags,
+            chunk_1.thread,
+            chunk_1.place,
+            chunk_1.event_time,
+            chunk_1.expire_time,
+            chunk_1.sample,
+            chunk_1.language,
+            chunk_1.stems,
+            chunk_1.grams,
+            chunk_1.stem_count,
+            chunk_1.gram_count,
+            (1)::smallint AS label
+           FROM muniment_public_trusted.chunk chunk_1
+        UNION ALL
+         SELECT chunk_1.tenant,
+            chunk_1.agent,
+            chunk_1.kind,
+            chunk_1.name,
+            chunk_1.level,
+            chunk_1.change_id,
+            chunk_1.piece,
+            chunk_1.is_whole,
+            chunk_1.start,
+            chunk_1.size,
+            chunk_1.tier,
+            chunk_1.tags,
+            chunk_1.thread,
+            chunk_1.place,
+            chunk_1.event_time,
+            chunk_1.expire_time,
+            chunk_1.sample,
+            chunk_1.language,
+            chunk_1.stems,
+            chunk_1.grams,
+            chunk_1.stem_count,
+            chunk_1.gram_count,
+            (3)::smallint AS label
+           FROM muniment_internal_trusted.chunk chunk_1
+        UNION ALL
+         SELECT chunk_1.tenant,
+            chunk_1.agent,
+            chunk_1.kind,
+            chunk_1.name,
+            chunk_1.level,
+            chunk_1.change_id,
+            chunk_1.piece,
+            chunk_1.is_whole,
+            chunk_1.start,
+            chunk_1.size,
+            chunk_1.tier,
+            chunk_1.tags,
+            chunk_1.thread,
+            chunk_1.place,
+            chunk_1.event_time,
+            chunk_1.expire_time,
+            chunk_1.sample,
+            chunk_1.language,
+            chunk_1.stems,
+            chunk_1.grams,
+            chunk_1.stem_count,
+            chunk_1.gram_count,
+            (5)::smallint AS label
+           FROM muniment_confidential_trusted.chunk chunk_1) chunk
+  WHERE ((expire_time IS NULL) OR (expire_time > vault.clock()));
+
+CREATE VIEW muniment_confidential_trusted.visible_embedding_list WITH (security_invoker='true') AS
+ SELECT embedding_list.tenant,
+    embedding_list.agent,
+    embedding_list.kind,
+    embedding_list.level,
+    embedding_list.embedder,
+    embedding_list.number,
+    embedding_list.signs,
+    embedding_list.version,
+    embedding_list.is_retired,
+    (1)::smallint AS label
+   FROM muniment_public_trusted.embedding_list
+UNION ALL
+ SELECT embedding_list.tenant,
+    embedding_list.agent,
+    embedding_list.kind,
+    embedding_list.level,
+    embedding_list.embedder,
+    embedding_list.number,
+    embedding_list.signs,
+    embedding_list.version,
+    embedding_list.is_retired,
+    (3)::smallint AS label
+   FROM muniment_internal_trusted.embedding_list
+UNION ALL
+ SELECT embedding_list.tenant,
+    embedding_list.agent,
+    embedding_list.kind,
+    embedding_list.level,
+    embedding_list.embedder,
+    embedding_list.number,
+    embedding_list.signs,
+    embedding_list.version,
+    embedding_list.is_retired,
+    (5)::smallint AS label
+   FROM muniment_confidential_trusted.embedding_list;
+
+CREATE VIEW muniment_confidential_trusted.visible_meaning WITH (security_invoker='true') AS
+ SELECT meaning.tenant,
+    meaning.agent,
+    meaning.kind,
+    meaning.name,
+    meaning.level,
+    meaning.change_id,
+    meaning.piece,
+    meaning.prior,
+    meaning.embedder,
+    meaning.signs,
+    meaning.vector,
+    meaning.list,
+    (1)::smallint AS label
+   FROM muniment_public_trusted.meaning
+UNION ALL
+ SELECT meaning.tenant,
+    meaning.agent,
+    meaning.kind,
+    meaning.name,
+    meaning.level,
+    meaning.change_id,
+    meaning.piece,
+    meaning.prior,
+    meaning.embedder,
+    meaning.signs,
+    meaning.vector,
+    meaning.list,
+    (3)::smallint AS label
+   FROM muniment_internal_trusted.meaning
+UNION ALL
+ SELECT meaning.tenant,
+    meaning.agent,
+    meaning.kind,
+    meaning.name,
+    meaning.level,
+    meaning.change_id,
+    meaning.piece,
+    meaning.prior,
+    meaning.embedder,
+    meaning.signs,
+    meaning.vector,
+    meaning.list,
+    (5)::smallint AS label
+   FROM muniment_confidential_trusted.meaning;
+
+CREATE VIEW muniment_confidential_trusted.visible_remote_embedding WITH (security_invoker='true') AS
+ SELECT remote_embedding.tenant,
+    remote_embedding.agent,
+    remote_embedding.kind,
+    remote_embedding.name,
+    remote_embedding.level,
+    remote_embedding.change_id,
+    remote_embedding.number,
+    remote_embedding.model,
+    remote_embedding.is_missing,
+    remote_embedding.prior_name,
+    remote_embedding.signs,
+    remote_embedding.vector,
+    (1)::smallint AS label
+   FROM muniment_public_trusted.remote_embedding
+UNION ALL
+ SELECT remote_embedding.tenant,
+    remote_embedding.agent,
+    remote_embedding.kind,
+    remote_embedding.name,
+    remote_embedding.level,
+    remote_embedding.change_id,
+    remote_embedding.number,
+    remote_embedding.model,
+    remote_embedding.is_missing,
+    remote_embedding.prior_name,
+    remote_embedding.signs,
+    remote_embedding.vector,
+    (3)::smallint AS label
+   FROM muniment_internal_trusted.remote_embedding
+UNION ALL
+ SELECT remote_embedding.tenant,
+    remote_embedding.agent,
+    remote_embedding.kind,
+    remote_embedding.name,
+    remote_embedding.level,
+    remote_embedding.change_id,
+    remote_embedding.number,
+    remote_embedding.model,
+    remote_embedding.is_missing,
+    remote_embedding.prior_name,
+    remote_embedding.signs,
+    remote_embedding.vector,
+    (5)::smallint AS label
+   FROM muniment_confidential_trusted.remote_embedding;
+
+CREATE VIEW muniment_confidential_trusted.visible_revision WITH (security_invoker='true') AS
+ SELECT tenant,
+    agent,
+    level,
+    item_id,
+    revision,
+    content,
+    tags,
+    update_time,
+    expire_time,
+    label
+   FROM ( SELECT revision_1.tenant,
+            revision_1.agent,
+            (1)::smallint AS level,
+            revision_1.item_id,
+            revision_1.revision,
+            revision_1.content,
+            revision_1.tags,
+            revision_1.update_time,
+            revision_1.expire_time,
+            (1)::smallint AS label
+           FROM muniment_public_trusted.revision revision_1
+        UNION ALL
+         SELECT revision_1.tenant,
+            revision_1.agent,
+            (2)::smallint AS level,
+            revision_1.item_id,
+            revision_1.revision,
+            revision_1.content,
+            revision_1.tags,
+            revision_1.update_time,
+            revision_1.expire_time,
+            (3)::smallint AS label
+           FROM muniment_internal_trusted.revision revision_1
+        UNION ALL
+         SELECT revision_1.tenant,
+            revision_1.agent,
+            (3)::smallint AS level,
+            revision_1.item_id,
+            revision_1.revision,
+            revision_1.content,
+            revision_1.tags,
+            revision_1.update_time,
+            revision_1.expire_time,
+            (5)::smallint AS label
+           FROM muniment_confidential_trusted.revision revision_1) revision
+  WHERE ((expire_time IS NULL) OR (expire_time > vault.clock()));
+
+CREATE VIEW muniment_confidential_trusted.visible_stat WITH (security_invoker='true') AS
+ SELECT stat.tenant,
+    stat.agent,
+    stat.kind,
+    stat.language,
+    stat.change_id,
+    stat.chunks,
+    stat.stems,
+    stat.grams,
+    stat.fence,
+    (1)::smallint AS label
+   FROM muniment_public_trusted.stat
+UNION ALL
+ SELECT stat.tenant,
+    stat.agent,
+    stat.kind,
+    stat.language,
+    stat.change_id,
+    stat.chunks,
+    stat.stems,
+    stat.grams,
+    stat.fence,
+    (3)::smallint AS label
+   FROM muniment_internal_trusted.stat
+UNION ALL
+ SELECT stat.tenant,
+    stat.agent,
+    stat.kind,
+    stat.language,
+    stat.change_id,
+    stat.chunks,
+    stat.stems,
+    stat.grams,
+    stat.fence,
+    (5)::smallint AS label
+   FROM muniment_confidential_trusted.stat;
 
 CREATE TABLE muniment_control.erased_agent (
     tenant bigint NOT NULL,
@@ -1573,7 +3163,8 @@ CREATE VIEW muniment_control.session WITH (security_invoker='true') AS
     session.expire_time,
     session.token_hash,
     0 AS fence,
-    session.ceiling
+    session.ceiling,
+    conversation.trusted
    FROM (vault.conversation
      JOIN vault.session USING (tenant, agent, conversation_id, ceiling))
   WHERE ((session.close_time IS NULL) AND (session.expire_time > vault.clock()));
@@ -1621,10 +3212,11 @@ CREATE VIEW muniment_internal.session WITH (security_barrier='true') AS
     session.create_time,
     session.expire_time,
     0 AS fence,
-    session.ceiling
+    session.ceiling,
+    (4)::smallint AS label
    FROM (vault.conversation
      JOIN vault.session USING (tenant, agent, conversation_id, ceiling))
-  WHERE ((conversation.taint = 2) AND (session.close_time IS NULL) AND (session.expire_time > vault.clock()));
+  WHERE ((conversation.taint = 2) AND (conversation.trusted = false) AND (session.close_time IS NULL) AND (session.expire_time > vault.clock()));
 
 CREATE VIEW muniment_internal.agent WITH (security_barrier='true') AS
  SELECT session.tenant,
@@ -1863,7 +3455,8 @@ CREATE VIEW muniment_internal.visible WITH (security_invoker='true') AS
     create_time,
     update_time,
     expire_time,
-    delete_time
+    delete_time,
+    label
    FROM ( SELECT item_1.tenant,
             item_1.agent,
             item_1.kind,
@@ -1881,7 +3474,29 @@ CREATE VIEW muniment_internal.visible WITH (security_invoker='true') AS
             item_1.create_time,
             item_1.update_time,
             item_1.expire_time,
-            item_1.delete_time
+            item_1.delete_time,
+            (1)::smallint AS label
+           FROM muniment_public_trusted.item item_1
+        UNION ALL
+         SELECT item_1.tenant,
+            item_1.agent,
+            item_1.kind,
+            item_1.name,
+            item_1.level,
+            item_1.item_id,
+            item_1.revision,
+            item_1.change_id,
+            item_1.tier,
+            item_1.content,
+            item_1.tags,
+            item_1.thread,
+            item_1.author,
+            item_1.event_time,
+            item_1.create_time,
+            item_1.update_time,
+            item_1.expire_time,
+            item_1.delete_time,
+            (2)::smallint AS label
            FROM muniment_public.item item_1
         UNION ALL
          SELECT item_1.tenant,
@@ -1901,7 +3516,29 @@ CREATE VIEW muniment_internal.visible WITH (security_invoker='true') AS
             item_1.create_time,
             item_1.update_time,
             item_1.expire_time,
-            item_1.delete_time
+            item_1.delete_time,
+            (3)::smallint AS label
+           FROM muniment_internal_trusted.item item_1
+        UNION ALL
+         SELECT item_1.tenant,
+            item_1.agent,
+            item_1.kind,
+            item_1.name,
+            item_1.level,
+            item_1.item_id,
+            item_1.revision,
+            item_1.change_id,
+            item_1.tier,
+            item_1.content,
+            item_1.tags,
+            item_1.thread,
+            item_1.author,
+            item_1.event_time,
+            item_1.create_time,
+            item_1.update_time,
+            item_1.expire_time,
+            item_1.delete_time,
+            (4)::smallint AS label
            FROM muniment_internal.item item_1) item
   WHERE ((delete_time IS NULL) AND ((expire_time IS NULL) OR (expire_time > vault.clock())));
 
@@ -1925,7 +3562,8 @@ CREATE VIEW muniment_internal.shared_visible WITH (security_invoker='true', secu
     visible.create_time,
     visible.update_time,
     visible.expire_time,
-    visible.delete_time
+    visible.delete_time,
+    visible.label
    FROM (muniment_internal.link
      JOIN muniment_internal.visible ON (((visible.tenant = link.tenant) AND (visible.agent = link.owner) AND (visible.kind = 3) AND (visible.name = link.label))));
 
@@ -1970,7 +3608,8 @@ CREATE VIEW muniment_internal.visible_chunk WITH (security_invoker='true') AS
     stems,
     grams,
     stem_count,
-    gram_count
+    gram_count,
+    label
    FROM ( SELECT chunk_1.tenant,
             chunk_1.agent,
             chunk_1.kind,
@@ -1992,7 +3631,33 @@ CREATE VIEW muniment_internal.visible_chunk WITH (security_invoker='true') AS
             chunk_1.stems,
             chunk_1.grams,
             chunk_1.stem_count,
-            chunk_1.gram_count
+            chunk_1.gram_count,
+            (1)::smallint AS label
+           FROM muniment_public_trusted.chunk chunk_1
+        UNION ALL
+         SELECT chunk_1.tenant,
+            chunk_1.agent,
+            chunk_1.kind,
+            chunk_1.name,
+            chunk_1.level,
+            chunk_1.change_id,
+            chunk_1.piece,
+            chunk_1.is_whole,
+            chunk_1.start,
+            chunk_1.size,
+            chunk_1.tier,
+            chunk_1.tags,
+            chunk_1.thread,
+            chunk_1.place,
+            chunk_1.event_time,
+            chunk_1.expire_time,
+            chunk_1.sample,
+            chunk_1.language,
+            chunk_1.stems,
+            chunk_1.grams,
+            chunk_1.stem_count,
+            chunk_1.gram_count,
+            (2)::smallint AS label
            FROM muniment_public.chunk chunk_1
         UNION ALL
          SELECT chunk_1.tenant,
@@ -2016,7 +3681,33 @@ CREATE VIEW muniment_internal.visible_chunk WITH (security_invoker='true') AS
             chunk_1.stems,
             chunk_1.grams,
             chunk_1.stem_count,
-            chunk_1.gram_count
+            chunk_1.gram_count,
+            (3)::smallint AS label
+           FROM muniment_internal_trusted.chunk chunk_1
+        UNION ALL
+         SELECT chunk_1.tenant,
+            chunk_1.agent,
+            chunk_1.kind,
+            chunk_1.name,
+            chunk_1.level,
+            chunk_1.change_id,
+            chunk_1.piece,
+            chunk_1.is_whole,
+            chunk_1.start,
+            chunk_1.size,
+            chunk_1.tier,
+            chunk_1.tags,
+            chunk_1.thread,
+            chunk_1.place,
+            chunk_1.event_time,
+            chunk_1.expire_time,
+            chunk_1.sample,
+            chunk_1.language,
+            chunk_1.stems,
+            chunk_1.grams,
+            chunk_1.stem_count,
+            chunk_1.gram_count,
+            (4)::smallint AS label
            FROM muniment_internal.chunk chunk_1) chunk
   WHERE ((expire_time IS NULL) OR (expire_time > vault.clock()));
 
@@ -2029,7 +3720,20 @@ CREATE VIEW muniment_internal.visible_embedding_list WITH (security_invoker='tru
     embedding_list.number,
     embedding_list.signs,
     embedding_list.version,
-    embedding_list.is_retired
+    embedding_list.is_retired,
+    (1)::smallint AS label
+   FROM muniment_public_trusted.embedding_list
+UNION ALL
+ SELECT embedding_list.tenant,
+    embedding_list.agent,
+    embedding_list.kind,
+    embedding_list.level,
+    embedding_list.embedder,
+    embedding_list.number,
+    embedding_list.signs,
+    embedding_list.version,
+    embedding_list.is_retired,
+    (2)::smallint AS label
    FROM muniment_public.embedding_list
 UNION ALL
  SELECT embedding_list.tenant,
@@ -2040,7 +3744,20 @@ UNION ALL
     embedding_list.number,
     embedding_list.signs,
     embedding_list.version,
-    embedding_list.is_retired
+    embedding_list.is_retired,
+    (3)::smallint AS label
+   FROM muniment_internal_trusted.embedding_list
+UNION ALL
+ SELECT embedding_list.tenant,
+    embedding_list.agent,
+    embedding_list.kind,
+    embedding_list.level,
+    embedding_list.embedder,
+    embedding_list.number,
+    embedding_list.signs,
+    embedding_list.version,
+    embedding_list.is_retired,
+    (4)::smallint AS label
    FROM muniment_internal.embedding_list;
 
 CREATE VIEW muniment_internal.visible_meaning WITH (security_invoker='true') AS
@@ -2055,7 +3772,23 @@ CREATE VIEW muniment_internal.visible_meaning WITH (security_invoker='true') AS
     meaning.embedder,
     meaning.signs,
     meaning.vector,
-    meaning.list
+    meaning.list,
+    (1)::smallint AS label
+   FROM muniment_public_trusted.meaning
+UNION ALL
+ SELECT meaning.tenant,
+    meaning.agent,
+    meaning.kind,
+    meaning.name,
+    meaning.level,
+    meaning.change_id,
+    meaning.piece,
+    meaning.prior,
+    meaning.embedder,
+    meaning.signs,
+    meaning.vector,
+    meaning.list,
+    (2)::smallint AS label
    FROM muniment_public.meaning
 UNION ALL
  SELECT meaning.tenant,
@@ -2069,7 +3802,23 @@ UNION ALL
     meaning.embedder,
     meaning.signs,
     meaning.vector,
-    meaning.list
+    meaning.list,
+    (3)::smallint AS label
+   FROM muniment_internal_trusted.meaning
+UNION ALL
+ SELECT meaning.tenant,
+    meaning.agent,
+    meaning.kind,
+    meaning.name,
+    meaning.level,
+    meaning.change_id,
+    meaning.piece,
+    meaning.prior,
+    meaning.embedder,
+    meaning.signs,
+    meaning.vector,
+    meaning.list,
+    (4)::smallint AS label
    FROM muniment_internal.meaning;
 
 CREATE VIEW muniment_internal.visible_remote_embedding WITH (security_invoker='true') AS
@@ -2084,7 +3833,23 @@ CREATE VIEW muniment_internal.visible_remote_embedding WITH (security_invoker='t
     remote_embedding.is_missing,
     remote_embedding.prior_name,
     remote_embedding.signs,
-    remote_embedding.vector
+    remote_embedding.vector,
+    (1)::smallint AS label
+   FROM muniment_public_trusted.remote_embedding
+UNION ALL
+ SELECT remote_embedding.tenant,
+    remote_embedding.agent,
+    remote_embedding.kind,
+    remote_embedding.name,
+    remote_embedding.level,
+    remote_embedding.change_id,
+    remote_embedding.number,
+    remote_embedding.model,
+    remote_embedding.is_missing,
+    remote_embedding.prior_name,
+    remote_embedding.signs,
+    remote_embedding.vector,
+    (2)::smallint AS label
    FROM muniment_public.remote_embedding
 UNION ALL
  SELECT remote_embedding.tenant,
@@ -2098,7 +3863,23 @@ UNION ALL
     remote_embedding.is_missing,
     remote_embedding.prior_name,
     remote_embedding.signs,
-    remote_embedding.vector
+    remote_embedding.vector,
+    (3)::smallint AS label
+   FROM muniment_internal_trusted.remote_embedding
+UNION ALL
+ SELECT remote_embedding.tenant,
+    remote_embedding.agent,
+    remote_embedding.kind,
+    remote_embedding.name,
+    remote_embedding.level,
+    remote_embedding.change_id,
+    remote_embedding.number,
+    remote_embedding.model,
+    remote_embedding.is_missing,
+    remote_embedding.prior_name,
+    remote_embedding.signs,
+    remote_embedding.vector,
+    (4)::smallint AS label
    FROM muniment_internal.remote_embedding;
 
 CREATE VIEW muniment_internal.visible_revision WITH (security_invoker='true') AS
@@ -2110,7 +3891,8 @@ CREATE VIEW muniment_internal.visible_revision WITH (security_invoker='true') AS
     content,
     tags,
     update_time,
-    expire_time
+    expire_time,
+    label
    FROM ( SELECT revision_1.tenant,
             revision_1.agent,
             (1)::smallint AS level,
@@ -2119,7 +3901,20 @@ CREATE VIEW muniment_internal.visible_revision WITH (security_invoker='true') AS
             revision_1.content,
             revision_1.tags,
             revision_1.update_time,
-            revision_1.expire_time
+            revision_1.expire_time,
+            (1)::smallint AS label
+           FROM muniment_public_trusted.revision revision_1
+        UNION ALL
+         SELECT revision_1.tenant,
+            revision_1.agent,
+            (1)::smallint AS level,
+            revision_1.item_id,
+            revision_1.revision,
+            revision_1.content,
+            revision_1.tags,
+            revision_1.update_time,
+            revision_1.expire_time,
+            (2)::smallint AS label
            FROM muniment_public.revision revision_1
         UNION ALL
          SELECT revision_1.tenant,
@@ -2130,7 +3925,20 @@ CREATE VIEW muniment_internal.visible_revision WITH (security_invoker='true') AS
             revision_1.content,
             revision_1.tags,
             revision_1.update_time,
-            revision_1.expire_time
+            revision_1.expire_time,
+            (3)::smallint AS label
+           FROM muniment_internal_trusted.revision revision_1
+        UNION ALL
+         SELECT revision_1.tenant,
+            revision_1.agent,
+            (2)::smallint AS level,
+            revision_1.item_id,
+            revision_1.revision,
+            revision_1.content,
+            revision_1.tags,
+            revision_1.update_time,
+            revision_1.expire_time,
+            (4)::smallint AS label
            FROM muniment_internal.revision revision_1) revision
   WHERE ((expire_time IS NULL) OR (expire_time > vault.clock()));
 
@@ -2143,7 +3951,20 @@ CREATE VIEW muniment_internal.visible_stat WITH (security_invoker='true') AS
     stat.chunks,
     stat.stems,
     stat.grams,
-    stat.fence
+    stat.fence,
+    (1)::smallint AS label
+   FROM muniment_public_trusted.stat
+UNION ALL
+ SELECT stat.tenant,
+    stat.agent,
+    stat.kind,
+    stat.language,
+    stat.change_id,
+    stat.chunks,
+    stat.stems,
+    stat.grams,
+    stat.fence,
+    (2)::smallint AS label
    FROM muniment_public.stat
 UNION ALL
  SELECT stat.tenant,
@@ -2154,8 +3975,585 @@ UNION ALL
     stat.chunks,
     stat.stems,
     stat.grams,
-    stat.fence
+    stat.fence,
+    (3)::smallint AS label
+   FROM muniment_internal_trusted.stat
+UNION ALL
+ SELECT stat.tenant,
+    stat.agent,
+    stat.kind,
+    stat.language,
+    stat.change_id,
+    stat.chunks,
+    stat.stems,
+    stat.grams,
+    stat.fence,
+    (4)::smallint AS label
    FROM muniment_internal.stat;
+
+CREATE VIEW muniment_internal_trusted.session WITH (security_barrier='true') AS
+ SELECT session.tenant,
+    session.agent,
+    session.session_id,
+    session.conversation_id,
+    conversation.taint,
+    session.create_time,
+    session.expire_time,
+    0 AS fence,
+    session.ceiling,
+    (3)::smallint AS label
+   FROM (vault.conversation
+     JOIN vault.session USING (tenant, agent, conversation_id, ceiling))
+  WHERE ((conversation.taint = 2) AND (conversation.trusted = true) AND (session.close_time IS NULL) AND (session.expire_time > vault.clock()));
+
+CREATE VIEW muniment_internal_trusted.agent WITH (security_barrier='true') AS
+ SELECT session.tenant,
+    session.session_id,
+    agent.agent_id,
+    agent.language,
+    agent.memory_enabled,
+    agent.user_profile_enabled,
+    agent.memory_char_limit,
+    agent.user_char_limit,
+    agent.max_items,
+    agent.max_bytes,
+    agent.max_revisions
+   FROM (muniment_internal_trusted.session
+     JOIN vault.agent USING (tenant, agent));
+
+CREATE VIEW muniment_internal_trusted.deleted_item WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    item_id,
+    revision,
+    tier,
+    content,
+    tags,
+    thread,
+    author,
+    event_time,
+    create_time,
+    expire_time,
+    delete_time
+   FROM muniment_internal_trusted.item
+  WHERE (delete_time IS NOT NULL);
+
+CREATE VIEW muniment_internal_trusted.erasable_chunk WITH (security_barrier='true') AS
+ SELECT ctid AS address,
+    tenant,
+    agent,
+    kind,
+    sample
+   FROM muniment_internal_trusted.chunk
+  WHERE (EXISTS ( SELECT
+           FROM vault.agent
+          WHERE (((agent.tenant = chunk.tenant) AND (agent.agent = chunk.agent)) AND (agent.delete_time IS NOT NULL))));
+
+CREATE VIEW muniment_internal_trusted.erasable_item WITH (security_barrier='true') AS
+ SELECT ctid AS address,
+    tenant,
+    agent,
+    item_id
+   FROM muniment_internal_trusted.item
+  WHERE (EXISTS ( SELECT
+           FROM vault.agent
+          WHERE (((agent.tenant = item.tenant) AND (agent.agent = item.agent)) AND (agent.delete_time IS NOT NULL))));
+
+CREATE VIEW muniment_internal_trusted.erasable_revision WITH (security_barrier='true') AS
+ SELECT ctid AS address,
+    tenant,
+    agent,
+    item_id,
+    revision
+   FROM muniment_internal_trusted.revision
+  WHERE (EXISTS ( SELECT
+           FROM vault.agent
+          WHERE (((agent.tenant = revision.tenant) AND (agent.agent = revision.agent)) AND (agent.delete_time IS NOT NULL))));
+
+CREATE VIEW muniment_internal_trusted.erasable_stat WITH (security_barrier='true') AS
+ SELECT ctid AS address,
+    tenant,
+    agent,
+    kind,
+    language,
+    change_id
+   FROM muniment_internal_trusted.stat
+  WHERE (EXISTS ( SELECT
+           FROM vault.agent
+          WHERE (((agent.tenant = stat.tenant) AND (agent.agent = stat.agent)) AND (agent.delete_time IS NOT NULL))));
+
+CREATE TABLE muniment_internal_trusted.storage (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    change_id uuid NOT NULL,
+    items bigint NOT NULL,
+    versions bigint NOT NULL,
+    bytes bigint NOT NULL,
+    fence smallint DEFAULT 0 NOT NULL
+);
+
+CREATE VIEW muniment_internal_trusted.erasable_storage WITH (security_barrier='true') AS
+ SELECT ctid AS address,
+    tenant,
+    agent,
+    change_id
+   FROM muniment_internal_trusted.storage
+  WHERE (EXISTS ( SELECT
+           FROM vault.agent
+          WHERE (((agent.tenant = storage.tenant) AND (agent.agent = storage.agent)) AND (agent.delete_time IS NOT NULL))));
+
+CREATE VIEW muniment_internal_trusted.erasing_chunk WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    change_id,
+    language,
+    stem_count,
+    gram_count
+   FROM muniment_internal_trusted.chunk
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = chunk.tenant) AND (erasure.agent = chunk.agent) AND (erasure.kind = chunk.kind)) AND (erasure.ceiling >= 2))));
+
+CREATE VIEW muniment_internal_trusted.erasing_embedding WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    prior,
+    embedder,
+    signs,
+    vector,
+    list
+   FROM muniment_internal_trusted.meaning
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = meaning.tenant) AND (erasure.agent = meaning.agent) AND (erasure.kind = meaning.kind)) AND (erasure.ceiling >= 2))));
+
+CREATE VIEW muniment_internal_trusted.erasing_embedding_list WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    embedder,
+    number,
+    signs,
+    version
+   FROM muniment_internal_trusted.embedding_list
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = embedding_list.tenant) AND (erasure.agent = embedding_list.agent) AND (erasure.kind = embedding_list.kind)) AND (erasure.ceiling >= 2))));
+
+CREATE VIEW muniment_internal_trusted.erasing_item WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    item_id,
+    revision,
+    change_id,
+    tags,
+    delete_time,
+    octet_length(content) AS bytes,
+    0 AS fence
+   FROM muniment_internal_trusted.item
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = item.tenant) AND (erasure.agent = item.agent) AND (erasure.kind = item.kind)) AND (erasure.ceiling >= 2))));
+
+CREATE VIEW muniment_internal_trusted.erasing_remote_embedding WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    prior_name
+   FROM muniment_internal_trusted.remote_embedding
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = remote_embedding.tenant) AND (erasure.agent = remote_embedding.agent) AND (erasure.kind = remote_embedding.kind)) AND (erasure.ceiling >= 2))));
+
+CREATE VIEW muniment_internal_trusted.erasing_revision WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    item_id,
+    revision,
+    tags,
+    octet_length(content) AS bytes
+   FROM muniment_internal_trusted.revision
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = revision.tenant) AND (erasure.agent = revision.agent) AND (erasure.kind = revision.kind)) AND (erasure.ceiling >= 2))));
+
+CREATE VIEW muniment_internal_trusted.erasing_stat WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    language,
+    change_id,
+    chunks,
+    stems,
+    grams
+   FROM muniment_internal_trusted.stat
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = stat.tenant) AND (erasure.agent = stat.agent) AND (erasure.kind = stat.kind)) AND (erasure.ceiling >= 2))))
+  WITH CASCADED CHECK OPTION;
+
+CREATE VIEW muniment_internal_trusted.erasing_storage WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    change_id,
+    items,
+    versions,
+    bytes
+   FROM muniment_internal_trusted.storage
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = storage.tenant) AND (erasure.agent = storage.agent)) AND (erasure.ceiling >= 2))))
+  WITH CASCADED CHECK OPTION;
+
+CREATE VIEW muniment_internal_trusted.link WITH (security_barrier='true') AS
+ SELECT session.tenant,
+    session.session_id,
+    block_link.owner,
+    block_link.label,
+    agent.agent_id AS owner_agent_id
+   FROM ((muniment_internal_trusted.session
+     JOIN vault.block_link ON (((block_link.tenant = session.tenant) AND (block_link.consumer = session.agent))))
+     JOIN vault.agent ON (((agent.tenant = block_link.tenant) AND (agent.agent = block_link.owner))))
+  WHERE (agent.known_from <= session.ceiling);
+
+CREATE VIEW muniment_internal_trusted.visible WITH (security_invoker='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    level,
+    item_id,
+    revision,
+    change_id,
+    tier,
+    content,
+    tags,
+    thread,
+    author,
+    event_time,
+    create_time,
+    update_time,
+    expire_time,
+    delete_time,
+    label
+   FROM ( SELECT item_1.tenant,
+            item_1.agent,
+            item_1.kind,
+            item_1.name,
+            item_1.level,
+            item_1.item_id,
+            item_1.revision,
+            item_1.change_id,
+            item_1.tier,
+            item_1.content,
+            item_1.tags,
+            item_1.thread,
+            item_1.author,
+            item_1.event_time,
+            item_1.create_time,
+            item_1.update_time,
+            item_1.expire_time,
+            item_1.delete_time,
+            (1)::smallint AS label
+           FROM muniment_public_trusted.item item_1
+        UNION ALL
+         SELECT item_1.tenant,
+            item_1.agent,
+            item_1.kind,
+            item_1.name,
+            item_1.level,
+            item_1.item_id,
+            item_1.revision,
+            item_1.change_id,
+            item_1.tier,
+            item_1.content,
+            item_1.tags,
+            item_1.thread,
+            item_1.author,
+            item_1.event_time,
+            item_1.create_time,
+            item_1.update_time,
+            item_1.expire_time,
+            item_1.delete_time,
+            (3)::smallint AS label
+           FROM muniment_internal_trusted.item item_1) item
+  WHERE ((delete_time IS NULL) AND ((expire_time IS NULL) OR (expire_time > vault.clock())));
+
+CREATE VIEW muniment_internal_trusted.shared_visible WITH (security_invoker='true', security_barrier='true') AS
+ SELECT link.session_id,
+    link.owner_agent_id,
+    visible.tenant,
+    visible.agent,
+    visible.kind,
+    visible.name,
+    visible.level,
+    visible.item_id,
+    visible.revision,
+    visible.change_id,
+    visible.tier,
+    visible.content,
+    visible.tags,
+    visible.thread,
+    visible.author,
+    visible.event_time,
+    visible.create_time,
+    visible.update_time,
+    visible.expire_time,
+    visible.delete_time,
+    visible.label
+   FROM (muniment_internal_trusted.link
+     JOIN muniment_internal_trusted.visible ON (((visible.tenant = link.tenant) AND (visible.agent = link.owner) AND (visible.kind = 3) AND (visible.name = link.label))));
+
+CREATE TABLE muniment_internal_trusted.shelf (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    fence smallint DEFAULT 0 NOT NULL
+);
+
+CREATE VIEW muniment_internal_trusted.storage_size WITH (security_invoker='true') AS
+ SELECT storage.tenant,
+    storage.agent,
+    storage.items,
+    (storage.bytes + (256 * storage.versions)) AS bytes
+   FROM muniment_internal_trusted.storage
+UNION ALL
+ SELECT stat.tenant,
+    stat.agent,
+    0 AS items,
+    (((1500 * stat.chunks) + (20 * stat.stems)) + (20 * stat.grams)) AS bytes
+   FROM muniment_internal_trusted.stat;
+
+CREATE VIEW muniment_internal_trusted.visible_chunk WITH (security_invoker='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    level,
+    change_id,
+    piece,
+    is_whole,
+    start,
+    size,
+    tier,
+    tags,
+    thread,
+    place,
+    event_time,
+    expire_time,
+    sample,
+    language,
+    stems,
+    grams,
+    stem_count,
+    gram_count,
+    label
+   FROM ( SELECT chunk_1.tenant,
+            chunk_1.agent,
+            chunk_1.kind,
+            chunk_1.name,
+            chunk_1.level,
+            chunk_1.change_id,
+            chunk_1.piece,
+            chunk_1.is_whole,
+            chunk_1.start,
+            chunk_1.size,
+            chunk_1.tier,
+            chunk_1.tags,
+            chunk_1.thread,
+            chunk_1.place,
+            chunk_1.event_time,
+            chunk_1.expire_time,
+            chunk_1.sample,
+            chunk_1.language,
+            chunk_1.stems,
+            chunk_1.grams,
+            chunk_1.stem_count,
+            chunk_1.gram_count,
+            (1)::smallint AS label
+           FROM muniment_public_trusted.chunk chunk_1
+        UNION ALL
+         SELECT chunk_1.tenant,
+            chunk_1.agent,
+            chunk_1.kind,
+            chunk_1.name,
+            chunk_1.level,
+            chunk_1.change_id,
+            chunk_1.piece,
+            chunk_1.is_whole,
+            chunk_1.start,
+            chunk_1.size,
+            chunk_1.tier,
+            chunk_1.tags,
+            chunk_1.thread,
+            chunk_1.place,
+            chunk_1.event_time,
+            chunk_1.expire_time,
+            chunk_1.sample,
+            chunk_1.language,
+            chunk_1.stems,
+            chunk_1.grams,
+            chunk_1.stem_count,
+            chunk_1.gram_count,
+            (3)::smallint AS label
+           FROM muniment_internal_trusted.chunk chunk_1) chunk
+  WHERE ((expire_time IS NULL) OR (expire_time > vault.clock()));
+
+CREATE VIEW muniment_internal_trusted.visible_embedding_list WITH (security_invoker='true') AS
+ SELECT embedding_list.tenant,
+    embedding_list.agent,
+    embedding_list.kind,
+    embedding_list.level,
+    embedding_list.embedder,
+    embedding_list.number,
+    embedding_list.signs,
+    embedding_list.version,
+    embedding_list.is_retired,
+    (1)::smallint AS label
+   FROM muniment_public_trusted.embedding_list
+UNION ALL
+ SELECT embedding_list.tenant,
+    embedding_list.agent,
+    embedding_list.kind,
+    embedding_list.level,
+    embedding_list.embedder,
+    embedding_list.number,
+    embedding_list.signs,
+    embedding_list.version,
+    embedding_list.is_retired,
+    (3)::smallint AS label
+   FROM muniment_internal_trusted.embedding_list;
+
+CREATE VIEW muniment_internal_trusted.visible_meaning WITH (security_invoker='true') AS
+ SELECT meaning.tenant,
+    meaning.agent,
+    meaning.kind,
+    meaning.name,
+    meaning.level,
+    meaning.change_id,
+    meaning.piece,
+    meaning.prior,
+    meaning.embedder,
+    meaning.signs,
+    meaning.vector,
+    meaning.list,
+    (1)::smallint AS label
+   FROM muniment_public_trusted.meaning
+UNION ALL
+ SELECT meaning.tenant,
+    meaning.agent,
+    meaning.kind,
+    meaning.name,
+    meaning.level,
+    meaning.change_id,
+    meaning.piece,
+    meaning.prior,
+    meaning.embedder,
+    meaning.signs,
+    meaning.vector,
+    meaning.list,
+    (3)::smallint AS label
+   FROM muniment_internal_trusted.meaning;
+
+CREATE VIEW muniment_internal_trusted.visible_remote_embedding WITH (security_invoker='true') AS
+ SELECT remote_embedding.tenant,
+    remote_embedding.agent,
+    remote_embedding.kind,
+    remote_embedding.name,
+    remote_embedding.level,
+    remote_embedding.change_id,
+    remote_embedding.number,
+    remote_embedding.model,
+    remote_embedding.is_missing,
+    remote_embedding.prior_name,
+    remote_embedding.signs,
+    remote_embedding.vector,
+    (1)::smallint AS label
+   FROM muniment_public_trusted.remote_embedding
+UNION ALL
+ SELECT remote_embedding.tenant,
+    remote_embedding.agent,
+    remote_embedding.kind,
+    remote_embedding.name,
+    remote_embedding.level,
+    remote_embedding.change_id,
+    remote_embedding.number,
+    remote_embedding.model,
+    remote_embedding.is_missing,
+    remote_embedding.prior_name,
+    remote_embedding.signs,
+    remote_embedding.vector,
+    (3)::smallint AS label
+   FROM muniment_internal_trusted.remote_embedding;
+
+CREATE VIEW muniment_internal_trusted.visible_revision WITH (security_invoker='true') AS
+ SELECT tenant,
+    agent,
+    level,
+    item_id,
+    revision,
+    content,
+    tags,
+    update_time,
+    expire_time,
+    label
+   FROM ( SELECT revision_1.tenant,
+            revision_1.agent,
+            (1)::smallint AS level,
+            revision_1.item_id,
+            revision_1.revision,
+            revision_1.content,
+            revision_1.tags,
+            revision_1.update_time,
+            revision_1.expire_time,
+            (1)::smallint AS label
+           FROM muniment_public_trusted.revision revision_1
+        UNION ALL
+         SELECT revision_1.tenant,
+            revision_1.agent,
+            (2)::smallint AS level,
+            revision_1.item_id,
+            revision_1.revision,
+            revision_1.content,
+            revision_1.tags,
+            revision_1.update_time,
+            revision_1.expire_time,
+            (3)::smallint AS label
+           FROM muniment_internal_trusted.revision revision_1) revision
+  WHERE ((expire_time IS NULL) OR (expire_time > vault.clock()));
+
+CREATE VIEW muniment_internal_trusted.visible_stat WITH (security_invoker='true') AS
+ SELECT stat.tenant,
+    stat.agent,
+    stat.kind,
+    stat.language,
+    stat.change_id,
+    stat.chunks,
+    stat.stems,
+    stat.grams,
+    stat.fence,
+    (1)::smallint AS label
+   FROM muniment_public_trusted.stat
+UNION ALL
+ SELECT stat.tenant,
+    stat.agent,
+    stat.kind,
+    stat.language,
+    stat.change_id,
+    stat.chunks,
+    stat.stems,
+    stat.grams,
+    stat.fence,
+    (3)::smallint AS label
+   FROM muniment_internal_trusted.stat;
 
 CREATE VIEW muniment_public.session WITH (security_barrier='true') AS
  SELECT session.tenant,
@@ -2166,10 +4564,11 @@ CREATE VIEW muniment_public.session WITH (security_barrier='true') AS
     session.create_time,
     session.expire_time,
     0 AS fence,
-    session.ceiling
+    session.ceiling,
+    (2)::smallint AS label
    FROM (vault.conversation
      JOIN vault.session USING (tenant, agent, conversation_id, ceiling))
-  WHERE ((conversation.taint = 1) AND (session.close_time IS NULL) AND (session.expire_time > vault.clock()));
+  WHERE ((conversation.taint = 1) AND (conversation.trusted = false) AND (session.close_time IS NULL) AND (session.expire_time > vault.clock()));
 
 CREATE VIEW muniment_public.agent WITH (security_barrier='true') AS
  SELECT session.tenant,
@@ -2408,7 +4807,8 @@ CREATE VIEW muniment_public.visible WITH (security_invoker='true') AS
     create_time,
     update_time,
     expire_time,
-    delete_time
+    delete_time,
+    label
    FROM ( SELECT item_1.tenant,
             item_1.agent,
             item_1.kind,
@@ -2426,7 +4826,29 @@ CREATE VIEW muniment_public.visible WITH (security_invoker='true') AS
             item_1.create_time,
             item_1.update_time,
             item_1.expire_time,
-            item_1.delete_time
+            item_1.delete_time,
+            (1)::smallint AS label
+           FROM muniment_public_trusted.item item_1
+        UNION ALL
+         SELECT item_1.tenant,
+            item_1.agent,
+            item_1.kind,
+            item_1.name,
+            item_1.level,
+            item_1.item_id,
+            item_1.revision,
+            item_1.change_id,
+            item_1.tier,
+            item_1.content,
+            item_1.tags,
+            item_1.thread,
+            item_1.author,
+            item_1.event_time,
+            item_1.create_time,
+            item_1.update_time,
+            item_1.expire_time,
+            item_1.delete_time,
+            (2)::smallint AS label
            FROM muniment_public.item item_1) item
   WHERE ((delete_time IS NULL) AND ((expire_time IS NULL) OR (expire_time > vault.clock())));
 
@@ -2450,7 +4872,8 @@ CREATE VIEW muniment_public.shared_visible WITH (security_invoker='true', securi
     visible.create_time,
     visible.update_time,
     visible.expire_time,
-    visible.delete_time
+    visible.delete_time,
+    visible.label
    FROM (muniment_public.link
      JOIN muniment_public.visible ON (((visible.tenant = link.tenant) AND (visible.agent = link.owner) AND (visible.kind = 3) AND (visible.name = link.label))));
 
@@ -2495,7 +4918,8 @@ CREATE VIEW muniment_public.visible_chunk WITH (security_invoker='true') AS
     stems,
     grams,
     stem_count,
-    gram_count
+    gram_count,
+    label
    FROM ( SELECT chunk_1.tenant,
             chunk_1.agent,
             chunk_1.kind,
@@ -2517,50 +4941,121 @@ CREATE VIEW muniment_public.visible_chunk WITH (security_invoker='true') AS
             chunk_1.stems,
             chunk_1.grams,
             chunk_1.stem_count,
-            chunk_1.gram_count
+            chunk_1.gram_count,
+            (1)::smallint AS label
+           FROM muniment_public_trusted.chunk chunk_1
+        UNION ALL
+         SELECT chunk_1.tenant,
+            chunk_1.agent,
+            chunk_1.kind,
+            chunk_1.name,
+            chunk_1.level,
+            chunk_1.change_id,
+            chunk_1.piece,
+            chunk_1.is_whole,
+            chunk_1.start,
+            chunk_1.size,
+            chunk_1.tier,
+            chunk_1.tags,
+            chunk_1.thread,
+            chunk_1.place,
+            chunk_1.event_time,
+            chunk_1.expire_time,
+            chunk_1.sample,
+            chunk_1.language,
+            chunk_1.stems,
+            chunk_1.grams,
+            chunk_1.stem_count,
+            chunk_1.gram_count,
+            (2)::smallint AS label
            FROM muniment_public.chunk chunk_1) chunk
   WHERE ((expire_time IS NULL) OR (expire_time > vault.clock()));
 
 CREATE VIEW muniment_public.visible_embedding_list WITH (security_invoker='true') AS
- SELECT tenant,
-    agent,
-    kind,
-    level,
-    embedder,
-    number,
-    signs,
-    version,
-    is_retired
+ SELECT embedding_list.tenant,
+    embedding_list.agent,
+    embedding_list.kind,
+    embedding_list.level,
+    embedding_list.embedder,
+    embedding_list.number,
+    embedding_list.signs,
+    embedding_list.version,
+    embedding_list.is_retired,
+    (1)::smallint AS label
+   FROM muniment_public_trusted.embedding_list
+UNION ALL
+ SELECT embedding_list.tenant,
+    embedding_list.agent,
+    embedding_list.kind,
+    embedding_list.level,
+    embedding_list.embedder,
+    embedding_list.number,
+    embedding_list.signs,
+    embedding_list.version,
+    embedding_list.is_retired,
+    (2)::smallint AS label
    FROM muniment_public.embedding_list;
 
 CREATE VIEW muniment_public.visible_meaning WITH (security_invoker='true') AS
- SELECT tenant,
-    agent,
-    kind,
-    name,
-    level,
-    change_id,
-    piece,
-    prior,
-    embedder,
-    signs,
-    vector,
-    list
+ SELECT meaning.tenant,
+    meaning.agent,
+    meaning.kind,
+    meaning.name,
+    meaning.level,
+    meaning.change_id,
+    meaning.piece,
+    meaning.prior,
+    meaning.embedder,
+    meaning.signs,
+    meaning.vector,
+    meaning.list,
+    (1)::smallint AS label
+   FROM muniment_public_trusted.meaning
+UNION ALL
+ SELECT meaning.tenant,
+    meaning.agent,
+    meaning.kind,
+    meaning.name,
+    meaning.level,
+    meaning.change_id,
+    meaning.piece,
+    meaning.prior,
+    meaning.embedder,
+    meaning.signs,
+    meaning.vector,
+    meaning.list,
+    (2)::smallint AS label
    FROM muniment_public.meaning;
 
 CREATE VIEW muniment_public.visible_remote_embedding WITH (security_invoker='true') AS
- SELECT tenant,
-    agent,
-    kind,
-    name,
-    level,
-    change_id,
-    number,
-    model,
-    is_missing,
-    prior_name,
-    signs,
-    vector
+ SELECT remote_embedding.tenant,
+    remote_embedding.agent,
+    remote_embedding.kind,
+    remote_embedding.name,
+    remote_embedding.level,
+    remote_embedding.change_id,
+    remote_embedding.number,
+    remote_embedding.model,
+    remote_embedding.is_missing,
+    remote_embedding.prior_name,
+    remote_embedding.signs,
+    remote_embedding.vector,
+    (1)::smallint AS label
+   FROM muniment_public_trusted.remote_embedding
+UNION ALL
+ SELECT remote_embedding.tenant,
+    remote_embedding.agent,
+    remote_embedding.kind,
+    remote_embedding.name,
+    remote_embedding.level,
+    remote_embedding.change_id,
+    remote_embedding.number,
+    remote_embedding.model,
+    remote_embedding.is_missing,
+    remote_embedding.prior_name,
+    remote_embedding.signs,
+    remote_embedding.vector,
+    (2)::smallint AS label
    FROM muniment_public.remote_embedding;
 
 CREATE VIEW muniment_public.visible_revision WITH (security_invoker='true') AS
@@ -2572,7 +5067,8 @@ CREATE VIEW muniment_public.visible_revision WITH (security_invoker='true') AS
     content,
     tags,
     update_time,
-    expire_time
+    expire_time,
+    label
    FROM ( SELECT revision_1.tenant,
             revision_1.agent,
             (1)::smallint AS level,
@@ -2581,11 +5077,488 @@ CREATE VIEW muniment_public.visible_revision WITH (security_invoker='true') AS
             revision_1.content,
             revision_1.tags,
             revision_1.update_time,
-            revision_1.expire_time
+            revision_1.expire_time,
+            (1)::smallint AS label
+           FROM muniment_public_trusted.revision revision_1
+        UNION ALL
+         SELECT revision_1.tenant,
+            revision_1.agent,
+            (1)::smallint AS level,
+            revision_1.item_id,
+            revision_1.revision,
+            revision_1.content,
+            revision_1.tags,
+            revision_1.update_time,
+            revision_1.expire_time,
+            (2)::smallint AS label
            FROM muniment_public.revision revision_1) revision
   WHERE ((expire_time IS NULL) OR (expire_time > vault.clock()));
 
 CREATE VIEW muniment_public.visible_stat WITH (security_invoker='true') AS
+ SELECT stat.tenant,
+    stat.agent,
+    stat.kind,
+    stat.language,
+    stat.change_id,
+    stat.chunks,
+    stat.stems,
+    stat.grams,
+    stat.fence,
+    (1)::smallint AS label
+   FROM muniment_public_trusted.stat
+UNION ALL
+ SELECT stat.tenant,
+    stat.agent,
+    stat.kind,
+    stat.language,
+    stat.change_id,
+    stat.chunks,
+    stat.stems,
+    stat.grams,
+    stat.fence,
+    (2)::smallint AS label
+   FROM muniment_public.stat;
+
+CREATE VIEW muniment_public_trusted.session WITH (security_barrier='true') AS
+ SELECT session.tenant,
+    session.agent,
+    session.session_id,
+    session.conversation_id,
+    conversation.taint,
+    session.create_time,
+    session.expire_time,
+    0 AS fence,
+    session.ceiling,
+    (1)::smallint AS label
+   FROM (vault.conversation
+     JOIN vault.session USING (tenant, agent, conversation_id, ceiling))
+  WHERE ((conversation.taint = 1) AND (conversation.trusted = true) AND (session.close_time IS NULL) AND (session.expire_time > vault.clock()));
+
+CREATE VIEW muniment_public_trusted.agent WITH (security_barrier='true') AS
+ SELECT session.tenant,
+    session.session_id,
+    agent.agent_id,
+    agent.language,
+    agent.memory_enabled,
+    agent.user_profile_enabled,
+    agent.memory_char_limit,
+    agent.user_char_limit,
+    agent.max_items,
+    agent.max_bytes,
+    agent.max_revisions
+   FROM (muniment_public_trusted.session
+     JOIN vault.agent USING (tenant, agent));
+
+CREATE VIEW muniment_public_trusted.deleted_item WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    item_id,
+    revision,
+    tier,
+    content,
+    tags,
+    thread,
+    author,
+    event_time,
+    create_time,
+    expire_time,
+    delete_time
+   FROM muniment_public_trusted.item
+  WHERE (delete_time IS NOT NULL);
+
+CREATE VIEW muniment_public_trusted.erasable_chunk WITH (security_barrier='true') AS
+ SELECT ctid AS address,
+    tenant,
+    agent,
+    kind,
+    sample
+   FROM muniment_public_trusted.chunk
+  WHERE (EXISTS ( SELECT
+           FROM vault.agent
+          WHERE (((agent.tenant = chunk.tenant) AND (agent.agent = chunk.agent)) AND (agent.delete_time IS NOT NULL))));
+
+CREATE VIEW muniment_public_trusted.erasable_item WITH (security_barrier='true') AS
+ SELECT ctid AS address,
+    tenant,
+    agent,
+    item_id
+   FROM muniment_public_trusted.item
+  WHERE (EXISTS ( SELECT
+           FROM vault.agent
+          WHERE (((agent.tenant = item.tenant) AND (agent.agent = item.agent)) AND (agent.delete_time IS NOT NULL))));
+
+CREATE VIEW muniment_public_trusted.erasable_revision WITH (security_barrier='true') AS
+ SELECT ctid AS address,
+    tenant,
+    agent,
+    item_id,
+    revision
+   FROM muniment_public_trusted.revision
+  WHERE (EXISTS ( SELECT
+           FROM vault.agent
+          WHERE (((agent.tenant = revision.tenant) AND (agent.agent = revision.agent)) AND (agent.delete_time IS NOT NULL))));
+
+CREATE VIEW muniment_public_trusted.erasable_stat WITH (security_barrier='true') AS
+ SELECT ctid AS address,
+    tenant,
+    agent,
+    kind,
+    language,
+    change_id
+   FROM muniment_public_trusted.stat
+  WHERE (EXISTS ( SELECT
+           FROM vault.agent
+          WHERE (((agent.tenant = stat.tenant) AND (agent.agent = stat.agent)) AND (agent.delete_time IS NOT NULL))));
+
+CREATE TABLE muniment_public_trusted.storage (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    change_id uuid NOT NULL,
+    items bigint NOT NULL,
+    versions bigint NOT NULL,
+    bytes bigint NOT NULL,
+    fence smallint DEFAULT 0 NOT NULL
+);
+
+CREATE VIEW muniment_public_trusted.erasable_storage WITH (security_barrier='true') AS
+ SELECT ctid AS address,
+    tenant,
+    agent,
+    change_id
+   FROM muniment_public_trusted.storage
+  WHERE (EXISTS ( SELECT
+           FROM vault.agent
+          WHERE (((agent.tenant = storage.tenant) AND (agent.agent = storage.agent)) AND (agent.delete_time IS NOT NULL))));
+
+CREATE VIEW muniment_public_trusted.erasing_chunk WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    change_id,
+    language,
+    stem_count,
+    gram_count
+   FROM muniment_public_trusted.chunk
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = chunk.tenant) AND (erasure.agent = chunk.agent) AND (erasure.kind = chunk.kind)) AND (erasure.ceiling >= 1))));
+
+CREATE VIEW muniment_public_trusted.erasing_embedding WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    prior,
+    embedder,
+    signs,
+    vector,
+    list
+   FROM muniment_public_trusted.meaning
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = meaning.tenant) AND (erasure.agent = meaning.agent) AND (erasure.kind = meaning.kind)) AND (erasure.ceiling >= 1))));
+
+CREATE VIEW muniment_public_trusted.erasing_embedding_list WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    embedder,
+    number,
+    signs,
+    version
+   FROM muniment_public_trusted.embedding_list
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = embedding_list.tenant) AND (erasure.agent = embedding_list.agent) AND (erasure.kind = embedding_list.kind)) AND (erasure.ceiling >= 1))));
+
+CREATE VIEW muniment_public_trusted.erasing_item WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    item_id,
+    revision,
+    change_id,
+    tags,
+    delete_time,
+    octet_length(content) AS bytes,
+    0 AS fence
+   FROM muniment_public_trusted.item
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = item.tenant) AND (erasure.agent = item.agent) AND (erasure.kind = item.kind)) AND (erasure.ceiling >= 1))));
+
+CREATE VIEW muniment_public_trusted.erasing_remote_embedding WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    prior_name
+   FROM muniment_public_trusted.remote_embedding
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = remote_embedding.tenant) AND (erasure.agent = remote_embedding.agent) AND (erasure.kind = remote_embedding.kind)) AND (erasure.ceiling >= 1))));
+
+CREATE VIEW muniment_public_trusted.erasing_revision WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    item_id,
+    revision,
+    tags,
+    octet_length(content) AS bytes
+   FROM muniment_public_trusted.revision
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = revision.tenant) AND (erasure.agent = revision.agent) AND (erasure.kind = revision.kind)) AND (erasure.ceiling >= 1))));
+
+CREATE VIEW muniment_public_trusted.erasing_stat WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    language,
+    change_id,
+    chunks,
+    stems,
+    grams
+   FROM muniment_public_trusted.stat
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = stat.tenant) AND (erasure.agent = stat.agent) AND (erasure.kind = stat.kind)) AND (erasure.ceiling >= 1))))
+  WITH CASCADED CHECK OPTION;
+
+CREATE VIEW muniment_public_trusted.erasing_storage WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    change_id,
+    items,
+    versions,
+    bytes
+   FROM muniment_public_trusted.storage
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = storage.tenant) AND (erasure.agent = storage.agent)) AND (erasure.ceiling >= 1))))
+  WITH CASCADED CHECK OPTION;
+
+CREATE VIEW muniment_public_trusted.link WITH (security_barrier='true') AS
+ SELECT session.tenant,
+    session.session_id,
+    block_link.owner,
+    block_link.label,
+    agent.agent_id AS owner_agent_id
+   FROM ((muniment_public_trusted.session
+     JOIN vault.block_link ON (((block_link.tenant = session.tenant) AND (block_link.consumer = session.agent))))
+     JOIN vault.agent ON (((agent.tenant = block_link.tenant) AND (agent.agent = block_link.owner))))
+  WHERE (agent.known_from <= session.ceiling);
+
+CREATE VIEW muniment_public_trusted.visible WITH (security_invoker='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    level,
+    item_id,
+    revision,
+    change_id,
+    tier,
+    content,
+    tags,
+    thread,
+    author,
+    event_time,
+    create_time,
+    update_time,
+    expire_time,
+    delete_time,
+    label
+   FROM ( SELECT item_1.tenant,
+            item_1.agent,
+            item_1.kind,
+            item_1.name,
+            item_1.level,
+            item_1.item_id,
+            item_1.revision,
+            item_1.change_id,
+            item_1.tier,
+            item_1.content,
+            item_1.tags,
+            item_1.thread,
+            item_1.author,
+            item_1.event_time,
+            item_1.create_time,
+            item_1.update_time,
+            item_1.expire_time,
+            item_1.delete_time,
+            (1)::smallint AS label
+           FROM muniment_public_trusted.item item_1) item
+  WHERE ((delete_time IS NULL) AND ((expire_time IS NULL) OR (expire_time > vault.clock())));
+
+CREATE VIEW muniment_public_trusted.shared_visible WITH (security_invoker='true', security_barrier='true') AS
+ SELECT link.session_id,
+    link.owner_agent_id,
+    visible.tenant,
+    visible.agent,
+    visible.kind,
+    visible.name,
+    visible.level,
+    visible.item_id,
+    visible.revision,
+    visible.change_id,
+    visible.tier,
+    visible.content,
+    visible.tags,
+    visible.thread,
+    visible.author,
+    visible.event_time,
+    visible.create_time,
+    visible.update_time,
+    visible.expire_time,
+    visible.delete_time,
+    visible.label
+   FROM (muniment_public_trusted.link
+     JOIN muniment_public_trusted.visible ON (((visible.tenant = link.tenant) AND (visible.agent = link.owner) AND (visible.kind = 3) AND (visible.name = link.label))));
+
+CREATE TABLE muniment_public_trusted.shelf (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    fence smallint DEFAULT 0 NOT NULL
+);
+
+CREATE VIEW muniment_public_trusted.storage_size WITH (security_invoker='true') AS
+ SELECT storage.tenant,
+    storage.agent,
+    storage.items,
+    (storage.bytes + (256 * storage.versions)) AS bytes
+   FROM muniment_public_trusted.storage
+UNION ALL
+ SELECT stat.tenant,
+    stat.agent,
+    0 AS items,
+    (((1500 * stat.chunks) + (20 * stat.stems)) + (20 * stat.grams)) AS bytes
+   FROM muniment_public_trusted.stat;
+
+CREATE VIEW muniment_public_trusted.visible_chunk WITH (security_invoker='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    level,
+    change_id,
+    piece,
+    is_whole,
+    start,
+    size,
+    tier,
+    tags,
+    thread,
+    place,
+    event_time,
+    expire_time,
+    sample,
+    language,
+    stems,
+    grams,
+    stem_count,
+    gram_count,
+    label
+   FROM ( SELECT chunk_1.tenant,
+            chunk_1.agent,
+            chunk_1.kind,
+            chunk_1.name,
+            chunk_1.level,
+            chunk_1.change_id,
+            chunk_1.piece,
+            chunk_1.is_whole,
+            chunk_1.start,
+            chunk_1.size,
+            chunk_1.tier,
+            chunk_1.tags,
+            chunk_1.thread,
+            chunk_1.place,
+            chunk_1.event_time,
+            chunk_1.expire_time,
+            chunk_1.sample,
+            chunk_1.language,
+            chunk_1.stems,
+            chunk_1.grams,
+            chunk_1.stem_count,
+            chunk_1.gram_count,
+            (1)::smallint AS label
+           FROM muniment_public_trusted.chunk chunk_1) chunk
+  WHERE ((expire_time IS NULL) OR (expire_time > vault.clock()));
+
+CREATE VIEW muniment_public_trusted.visible_embedding_list WITH (security_invoker='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    level,
+    embedder,
+    number,
+    signs,
+    version,
+    is_retired,
+    (1)::smallint AS label
+   FROM muniment_public_trusted.embedding_list;
+
+CREATE VIEW muniment_public_trusted.visible_meaning WITH (security_invoker='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    level,
+    change_id,
+    piece,
+    prior,
+    embedder,
+    signs,
+    vector,
+    list,
+    (1)::smallint AS label
+   FROM muniment_public_trusted.meaning;
+
+CREATE VIEW muniment_public_trusted.visible_remote_embedding WITH (security_invoker='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    level,
+    change_id,
+    number,
+    model,
+    is_missing,
+    prior_name,
+    signs,
+    vector,
+    (1)::smallint AS label
+   FROM muniment_public_trusted.remote_embedding;
+
+CREATE VIEW muniment_public_trusted.visible_revision WITH (security_invoker='true') AS
+ SELECT tenant,
+    agent,
+    level,
+    item_id,
+    revision,
+    content,
+    tags,
+    update_time,
+    expire_time,
+    label
+   FROM ( SELECT revision_1.tenant,
+            revision_1.agent,
+            (1)::smallint AS level,
+            revision_1.item_id,
+            revision_1.revision,
+            revision_1.content,
+            revision_1.tags,
+            revision_1.update_time,
+            revision_1.expire_time,
+            (1)::smallint AS label
+           FROM muniment_public_trusted.revision revision_1) revision
+  WHERE ((expire_time IS NULL) OR (expire_time > vault.clock()));
+
+CREATE VIEW muniment_public_trusted.visible_stat WITH (security_invoker='true') AS
  SELECT tenant,
     agent,
     kind,
@@ -2594,8 +5567,9 @@ CREATE VIEW muniment_public.visible_stat WITH (security_invoker='true') AS
     chunks,
     stems,
     grams,
-    fence
-   FROM muniment_public.stat;
+    fence,
+    (1)::smallint AS label
+   FROM muniment_public_trusted.stat;
 
 CREATE VIEW muniment_restricted.session WITH (security_barrier='true') AS
  SELECT session.tenant,
@@ -2606,10 +5580,11 @@ CREATE VIEW muniment_restricted.session WITH (security_barrier='true') AS
     session.create_time,
     session.expire_time,
     0 AS fence,
-    session.ceiling
+    session.ceiling,
+    (8)::smallint AS label
    FROM (vault.conversation
      JOIN vault.session USING (tenant, agent, conversation_id, ceiling))
-  WHERE ((conversation.taint = 4) AND (session.close_time IS NULL) AND (session.expire_time > vault.clock()));
+  WHERE ((conversation.taint = 4) AND (conversation.trusted = false) AND (session.close_time IS NULL) AND (session.expire_time > vault.clock()));
 
 CREATE VIEW muniment_restricted.agent WITH (security_barrier='true') AS
  SELECT session.tenant,
@@ -2961,6 +5936,35 @@ CREATE VIEW muniment_restricted.link WITH (security_barrier='true') AS
      JOIN vault.agent ON (((agent.tenant = block_link.tenant) AND (agent.agent = block_link.owner))))
   WHERE (agent.known_from <= session.ceiling);
 
+CREATE TABLE muniment_restricted_trusted.item (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    level smallint DEFAULT 4 NOT NULL,
+    item_id uuid NOT NULL,
+    revision integer DEFAULT 1 NOT NULL,
+    change_id uuid NOT NULL,
+    tier smallint DEFAULT 1 NOT NULL,
+    content text NOT NULL,
+    tags text[] DEFAULT '{}'::text[] NOT NULL,
+    thread text COLLATE pg_catalog."C",
+    author text,
+    event_time timestamp with time zone,
+    create_time timestamp with time zone DEFAULT vault.clock() NOT NULL,
+    update_time timestamp with time zone DEFAULT vault.clock() NOT NULL,
+    expire_time timestamp with time zone,
+    delete_time timestamp with time zone,
+    CONSTRAINT expires_after_it_is_written CHECK ((expire_time > update_time)),
+    CONSTRAINT item_is_restricted CHECK ((level = 4)),
+    CONSTRAINT kind_is_known CHECK (((kind >= 1) AND (kind <= 4))),
+    CONSTRAINT only_blocks_may_be_empty CHECK (((content <> ''::text) OR (kind = 3))),
+    CONSTRAINT only_memories_and_passages_expire CHECK (((expire_time IS NULL) OR (kind = ANY (ARRAY[1, 4])))),
+    CONSTRAINT only_notes_have_a_second_tier CHECK (((tier = 1) OR ((kind = 2) AND (tier = 2)))),
+    CONSTRAINT only_passages_have_thread_and_author CHECK (((kind = 4) OR ((thread IS NULL) AND (author IS NULL)))),
+    CONSTRAINT passages_have_an_event_time CHECK (((kind = 4) = (event_time IS NOT NULL)))
+);
+
 CREATE VIEW muniment_restricted.visible WITH (security_invoker='true') AS
  SELECT tenant,
     agent,
@@ -2979,7 +5983,8 @@ CREATE VIEW muniment_restricted.visible WITH (security_invoker='true') AS
     create_time,
     update_time,
     expire_time,
-    delete_time
+    delete_time,
+    label
    FROM ( SELECT item_1.tenant,
             item_1.agent,
             item_1.kind,
@@ -2997,7 +6002,29 @@ CREATE VIEW muniment_restricted.visible WITH (security_invoker='true') AS
             item_1.create_time,
             item_1.update_time,
             item_1.expire_time,
-            item_1.delete_time
+            item_1.delete_time,
+            (1)::smallint AS label
+           FROM muniment_public_trusted.item item_1
+        UNION ALL
+         SELECT item_1.tenant,
+            item_1.agent,
+            item_1.kind,
+            item_1.name,
+            item_1.level,
+            item_1.item_id,
+            item_1.revision,
+            item_1.change_id,
+            item_1.tier,
+            item_1.content,
+            item_1.tags,
+            item_1.thread,
+            item_1.author,
+            item_1.event_time,
+            item_1.create_time,
+            item_1.update_time,
+            item_1.expire_time,
+            item_1.delete_time,
+            (2)::smallint AS label
            FROM muniment_public.item item_1
         UNION ALL
          SELECT item_1.tenant,
@@ -3017,7 +6044,29 @@ CREATE VIEW muniment_restricted.visible WITH (security_invoker='true') AS
             item_1.create_time,
             item_1.update_time,
             item_1.expire_time,
-            item_1.delete_time
+            item_1.delete_time,
+            (3)::smallint AS label
+           FROM muniment_internal_trusted.item item_1
+        UNION ALL
+         SELECT item_1.tenant,
+            item_1.agent,
+            item_1.kind,
+            item_1.name,
+            item_1.level,
+            item_1.item_id,
+            item_1.revision,
+            item_1.change_id,
+            item_1.tier,
+            item_1.content,
+            item_1.tags,
+            item_1.thread,
+            item_1.author,
+            item_1.event_time,
+            item_1.create_time,
+            item_1.update_time,
+            item_1.expire_time,
+            item_1.delete_time,
+            (4)::smallint AS label
            FROM muniment_internal.item item_1
         UNION ALL
          SELECT item_1.tenant,
@@ -3037,7 +6086,29 @@ CREATE VIEW muniment_restricted.visible WITH (security_invoker='true') AS
             item_1.create_time,
             item_1.update_time,
             item_1.expire_time,
-            item_1.delete_time
+            item_1.delete_time,
+            (5)::smallint AS label
+           FROM muniment_confidential_trusted.item item_1
+        UNION ALL
+         SELECT item_1.tenant,
+            item_1.agent,
+            item_1.kind,
+            item_1.name,
+            item_1.level,
+            item_1.item_id,
+            item_1.revision,
+            item_1.change_id,
+            item_1.tier,
+            item_1.content,
+            item_1.tags,
+            item_1.thread,
+            item_1.author,
+            item_1.event_time,
+            item_1.create_time,
+            item_1.update_time,
+            item_1.expire_time,
+            item_1.delete_time,
+            (6)::smallint AS label
            FROM muniment_confidential.item item_1
         UNION ALL
          SELECT item_1.tenant,
@@ -3057,7 +6128,29 @@ CREATE VIEW muniment_restricted.visible WITH (security_invoker='true') AS
             item_1.create_time,
             item_1.update_time,
             item_1.expire_time,
-            item_1.delete_time
+            item_1.delete_time,
+            (7)::smallint AS label
+           FROM muniment_restricted_trusted.item item_1
+        UNION ALL
+         SELECT item_1.tenant,
+            item_1.agent,
+            item_1.kind,
+            item_1.name,
+            item_1.level,
+            item_1.item_id,
+            item_1.revision,
+            item_1.change_id,
+            item_1.tier,
+            item_1.content,
+            item_1.tags,
+            item_1.thread,
+            item_1.author,
+            item_1.event_time,
+            item_1.create_time,
+            item_1.update_time,
+            item_1.expire_time,
+            item_1.delete_time,
+            (8)::smallint AS label
            FROM muniment_restricted.item item_1) item
   WHERE ((delete_time IS NULL) AND ((expire_time IS NULL) OR (expire_time > vault.clock())));
 
@@ -3081,7 +6174,8 @@ CREATE VIEW muniment_restricted.shared_visible WITH (security_invoker='true', se
     visible.create_time,
     visible.update_time,
     visible.expire_time,
-    visible.delete_time
+    visible.delete_time,
+    visible.label
    FROM (muniment_restricted.link
      JOIN muniment_restricted.visible ON (((visible.tenant = link.tenant) AND (visible.agent = link.owner) AND (visible.kind = 3) AND (visible.name = link.label))));
 
@@ -3103,6 +6197,34 @@ UNION ALL
     0 AS items,
     (((1500 * stat.chunks) + (20 * stat.stems)) + (20 * stat.grams)) AS bytes
    FROM muniment_restricted.stat;
+
+CREATE TABLE muniment_restricted_trusted.chunk (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    level smallint DEFAULT 4 NOT NULL,
+    change_id uuid NOT NULL,
+    piece integer NOT NULL,
+    is_whole boolean NOT NULL,
+    start integer NOT NULL,
+    size integer NOT NULL,
+    tier smallint NOT NULL,
+    tags text[] NOT NULL,
+    thread text COLLATE pg_catalog."C",
+    place text COLLATE pg_catalog."C",
+    event_time timestamp with time zone,
+    expire_time timestamp with time zone,
+    sample integer NOT NULL,
+    language text NOT NULL COLLATE pg_catalog."C",
+    stems tsvector NOT NULL,
+    grams tsvector NOT NULL,
+    stem_count integer NOT NULL,
+    gram_count integer NOT NULL,
+    CONSTRAINT blocks_are_not_searched CHECK ((kind = ANY (ARRAY[1, 2, 4]))),
+    CONSTRAINT chunk_is_restricted CHECK ((level = 4))
+)
+WITH (toast_tuple_target='8160');
 
 CREATE VIEW muniment_restricted.visible_chunk WITH (security_invoker='true') AS
  SELECT tenant,
@@ -3126,7 +6248,8 @@ CREATE VIEW muniment_restricted.visible_chunk WITH (security_invoker='true') AS
     stems,
     grams,
     stem_count,
-    gram_count
+    gram_count,
+    label
    FROM ( SELECT chunk_1.tenant,
             chunk_1.agent,
             chunk_1.kind,
@@ -3148,7 +6271,33 @@ CREATE VIEW muniment_restricted.visible_chunk WITH (security_invoker='true') AS
             chunk_1.stems,
             chunk_1.grams,
             chunk_1.stem_count,
-            chunk_1.gram_count
+            chunk_1.gram_count,
+            (1)::smallint AS label
+           FROM muniment_public_trusted.chunk chunk_1
+        UNION ALL
+         SELECT chunk_1.tenant,
+            chunk_1.agent,
+            chunk_1.kind,
+            chunk_1.name,
+            chunk_1.level,
+            chunk_1.change_id,
+            chunk_1.piece,
+            chunk_1.is_whole,
+            chunk_1.start,
+            chunk_1.size,
+            chunk_1.tier,
+            chunk_1.tags,
+            chunk_1.thread,
+            chunk_1.place,
+            chunk_1.event_time,
+            chunk_1.expire_time,
+            chunk_1.sample,
+            chunk_1.language,
+            chunk_1.stems,
+            chunk_1.grams,
+            chunk_1.stem_count,
+            chunk_1.gram_count,
+            (2)::smallint AS label
            FROM muniment_public.chunk chunk_1
         UNION ALL
          SELECT chunk_1.tenant,
@@ -3172,7 +6321,33 @@ CREATE VIEW muniment_restricted.visible_chunk WITH (security_invoker='true') AS
             chunk_1.stems,
             chunk_1.grams,
             chunk_1.stem_count,
-            chunk_1.gram_count
+            chunk_1.gram_count,
+            (3)::smallint AS label
+           FROM muniment_internal_trusted.chunk chunk_1
+        UNION ALL
+         SELECT chunk_1.tenant,
+            chunk_1.agent,
+            chunk_1.kind,
+            chunk_1.name,
+            chunk_1.level,
+            chunk_1.change_id,
+            chunk_1.piece,
+            chunk_1.is_whole,
+            chunk_1.start,
+            chunk_1.size,
+            chunk_1.tier,
+            chunk_1.tags,
+            chunk_1.thread,
+            chunk_1.place,
+            chunk_1.event_time,
+            chunk_1.expire_time,
+            chunk_1.sample,
+            chunk_1.language,
+            chunk_1.stems,
+            chunk_1.grams,
+            chunk_1.stem_count,
+            chunk_1.gram_count,
+            (4)::smallint AS label
            FROM muniment_internal.chunk chunk_1
         UNION ALL
          SELECT chunk_1.tenant,
@@ -3196,7 +6371,33 @@ CREATE VIEW muniment_restricted.visible_chunk WITH (security_invoker='true') AS
             chunk_1.stems,
             chunk_1.grams,
             chunk_1.stem_count,
-            chunk_1.gram_count
+            chunk_1.gram_count,
+            (5)::smallint AS label
+           FROM muniment_confidential_trusted.chunk chunk_1
+        UNION ALL
+         SELECT chunk_1.tenant,
+            chunk_1.agent,
+            chunk_1.kind,
+            chunk_1.name,
+            chunk_1.level,
+            chunk_1.change_id,
+            chunk_1.piece,
+            chunk_1.is_whole,
+            chunk_1.start,
+            chunk_1.size,
+            chunk_1.tier,
+            chunk_1.tags,
+            chunk_1.thread,
+            chunk_1.place,
+            chunk_1.event_time,
+            chunk_1.expire_time,
+            chunk_1.sample,
+            chunk_1.language,
+            chunk_1.stems,
+            chunk_1.grams,
+            chunk_1.stem_count,
+            chunk_1.gram_count,
+            (6)::smallint AS label
            FROM muniment_confidential.chunk chunk_1
         UNION ALL
          SELECT chunk_1.tenant,
@@ -3220,9 +6421,49 @@ CREATE VIEW muniment_restricted.visible_chunk WITH (security_invoker='true') AS
             chunk_1.stems,
             chunk_1.grams,
             chunk_1.stem_count,
-            chunk_1.gram_count
+            chunk_1.gram_count,
+            (7)::smallint AS label
+           FROM muniment_restricted_trusted.chunk chunk_1
+        UNION ALL
+         SELECT chunk_1.tenant,
+            chunk_1.agent,
+            chunk_1.kind,
+            chunk_1.name,
+            chunk_1.level,
+            chunk_1.change_id,
+            chunk_1.piece,
+            chunk_1.is_whole,
+            chunk_1.start,
+            chunk_1.size,
+            chunk_1.tier,
+            chunk_1.tags,
+            chunk_1.thread,
+            chunk_1.place,
+            chunk_1.event_time,
+            chunk_1.expire_time,
+            chunk_1.sample,
+            chunk_1.language,
+            chunk_1.stems,
+            chunk_1.grams,
+            chunk_1.stem_count,
+            chunk_1.gram_count,
+            (8)::smallint AS label
            FROM muniment_restricted.chunk chunk_1) chunk
   WHERE ((expire_time IS NULL) OR (expire_time > vault.clock()));
+
+CREATE TABLE muniment_restricted_trusted.embedding_list (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    level smallint DEFAULT 4 NOT NULL,
+    embedder smallint NOT NULL,
+    number integer NOT NULL,
+    signs bit(384),
+    version integer DEFAULT 0 NOT NULL,
+    is_retired boolean DEFAULT false NOT NULL,
+    CONSTRAINT embedding_list_is_restricted CHECK ((level = 4)),
+    CONSTRAINT no_other_label_has_the_number CHECK (((number < 0) AND (((- number) % 4) = (4 % 4))))
+);
 
 CREATE VIEW muniment_restricted.visible_embedding_list WITH (security_invoker='true') AS
  SELECT embedding_list.tenant,
@@ -3233,7 +6474,20 @@ CREATE VIEW muniment_restricted.visible_embedding_list WITH (security_invoker='t
     embedding_list.number,
     embedding_list.signs,
     embedding_list.version,
-    embedding_list.is_retired
+    embedding_list.is_retired,
+    (1)::smallint AS label
+   FROM muniment_public_trusted.embedding_list
+UNION ALL
+ SELECT embedding_list.tenant,
+    embedding_list.agent,
+    embedding_list.kind,
+    embedding_list.level,
+    embedding_list.embedder,
+    embedding_list.number,
+    embedding_list.signs,
+    embedding_list.version,
+    embedding_list.is_retired,
+    (2)::smallint AS label
    FROM muniment_public.embedding_list
 UNION ALL
  SELECT embedding_list.tenant,
@@ -3244,7 +6498,20 @@ UNION ALL
     embedding_list.number,
     embedding_list.signs,
     embedding_list.version,
-    embedding_list.is_retired
+    embedding_list.is_retired,
+    (3)::smallint AS label
+   FROM muniment_internal_trusted.embedding_list
+UNION ALL
+ SELECT embedding_list.tenant,
+    embedding_list.agent,
+    embedding_list.kind,
+    embedding_list.level,
+    embedding_list.embedder,
+    embedding_list.number,
+    embedding_list.signs,
+    embedding_list.version,
+    embedding_list.is_retired,
+    (4)::smallint AS label
    FROM muniment_internal.embedding_list
 UNION ALL
  SELECT embedding_list.tenant,
@@ -3255,7 +6522,20 @@ UNION ALL
     embedding_list.number,
     embedding_list.signs,
     embedding_list.version,
-    embedding_list.is_retired
+    embedding_list.is_retired,
+    (5)::smallint AS label
+   FROM muniment_confidential_trusted.embedding_list
+UNION ALL
+ SELECT embedding_list.tenant,
+    embedding_list.agent,
+    embedding_list.kind,
+    embedding_list.level,
+    embedding_list.embedder,
+    embedding_list.number,
+    embedding_list.signs,
+    embedding_list.version,
+    embedding_list.is_retired,
+    (6)::smallint AS label
    FROM muniment_confidential.embedding_list
 UNION ALL
  SELECT embedding_list.tenant,
@@ -3266,8 +6546,38 @@ UNION ALL
     embedding_list.number,
     embedding_list.signs,
     embedding_list.version,
-    embedding_list.is_retired
+    embedding_list.is_retired,
+    (7)::smallint AS label
+   FROM muniment_restricted_trusted.embedding_list
+UNION ALL
+ SELECT embedding_list.tenant,
+    embedding_list.agent,
+    embedding_list.kind,
+    embedding_list.level,
+    embedding_list.embedder,
+    embedding_list.number,
+    embedding_list.signs,
+    embedding_list.version,
+    embedding_list.is_retired,
+    (8)::smallint AS label
    FROM muniment_restricted.embedding_list;
+
+CREATE TABLE muniment_restricted_trusted.meaning (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    level smallint DEFAULT 4 NOT NULL,
+    change_id uuid NOT NULL,
+    piece integer NOT NULL,
+    prior uuid,
+    embedder smallint,
+    signs bit(384),
+    vector smallint[],
+    list integer,
+    CONSTRAINT meaning_is_restricted CHECK ((level = 4)),
+    CONSTRAINT meaning_waits_or_is_whole CHECK ((num_nulls(embedder, signs, vector) = ANY (ARRAY[0, 3])))
+);
 
 CREATE VIEW muniment_restricted.visible_meaning WITH (security_invoker='true') AS
  SELECT meaning.tenant,
@@ -3281,7 +6591,23 @@ CREATE VIEW muniment_restricted.visible_meaning WITH (security_invoker='true') A
     meaning.embedder,
     meaning.signs,
     meaning.vector,
-    meaning.list
+    meaning.list,
+    (1)::smallint AS label
+   FROM muniment_public_trusted.meaning
+UNION ALL
+ SELECT meaning.tenant,
+    meaning.agent,
+    meaning.kind,
+    meaning.name,
+    meaning.level,
+    meaning.change_id,
+    meaning.piece,
+    meaning.prior,
+    meaning.embedder,
+    meaning.signs,
+    meaning.vector,
+    meaning.list,
+    (2)::smallint AS label
    FROM muniment_public.meaning
 UNION ALL
  SELECT meaning.tenant,
@@ -3295,7 +6621,23 @@ UNION ALL
     meaning.embedder,
     meaning.signs,
     meaning.vector,
-    meaning.list
+    meaning.list,
+    (3)::smallint AS label
+   FROM muniment_internal_trusted.meaning
+UNION ALL
+ SELECT meaning.tenant,
+    meaning.agent,
+    meaning.kind,
+    meaning.name,
+    meaning.level,
+    meaning.change_id,
+    meaning.piece,
+    meaning.prior,
+    meaning.embedder,
+    meaning.signs,
+    meaning.vector,
+    meaning.list,
+    (4)::smallint AS label
    FROM muniment_internal.meaning
 UNION ALL
  SELECT meaning.tenant,
@@ -3309,7 +6651,23 @@ UNION ALL
     meaning.embedder,
     meaning.signs,
     meaning.vector,
-    meaning.list
+    meaning.list,
+    (5)::smallint AS label
+   FROM muniment_confidential_trusted.meaning
+UNION ALL
+ SELECT meaning.tenant,
+    meaning.agent,
+    meaning.kind,
+    meaning.name,
+    meaning.level,
+    meaning.change_id,
+    meaning.piece,
+    meaning.prior,
+    meaning.embedder,
+    meaning.signs,
+    meaning.vector,
+    meaning.list,
+    (6)::smallint AS label
    FROM muniment_confidential.meaning
 UNION ALL
  SELECT meaning.tenant,
@@ -3323,8 +6681,41 @@ UNION ALL
     meaning.embedder,
     meaning.signs,
     meaning.vector,
-    meaning.list
+    meaning.list,
+    (7)::smallint AS label
+   FROM muniment_restricted_trusted.meaning
+UNION ALL
+ SELECT meaning.tenant,
+    meaning.agent,
+    meaning.kind,
+    meaning.name,
+    meaning.level,
+    meaning.change_id,
+    meaning.piece,
+    meaning.prior,
+    meaning.embedder,
+    meaning.signs,
+    meaning.vector,
+    meaning.list,
+    (8)::smallint AS label
    FROM muniment_restricted.meaning;
+
+CREATE TABLE muniment_restricted_trusted.remote_embedding (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    level smallint DEFAULT 4 NOT NULL,
+    change_id uuid NOT NULL,
+    number integer NOT NULL,
+    model integer NOT NULL,
+    is_missing boolean NOT NULL,
+    prior_name text COLLATE pg_catalog."C",
+    signs bit varying,
+    vector smallint[],
+    CONSTRAINT remote_embedding_is_restricted CHECK ((level = 4)),
+    CONSTRAINT remote_embedding_waits_or_is_whole CHECK ((num_nulls(signs, vector) = ANY (ARRAY[0, 2])))
+);
 
 CREATE VIEW muniment_restricted.visible_remote_embedding WITH (security_invoker='true') AS
  SELECT remote_embedding.tenant,
@@ -3338,7 +6729,23 @@ CREATE VIEW muniment_restricted.visible_remote_embedding WITH (security_invoker=
     remote_embedding.is_missing,
     remote_embedding.prior_name,
     remote_embedding.signs,
-    remote_embedding.vector
+    remote_embedding.vector,
+    (1)::smallint AS label
+   FROM muniment_public_trusted.remote_embedding
+UNION ALL
+ SELECT remote_embedding.tenant,
+    remote_embedding.agent,
+    remote_embedding.kind,
+    remote_embedding.name,
+    remote_embedding.level,
+    remote_embedding.change_id,
+    remote_embedding.number,
+    remote_embedding.model,
+    remote_embedding.is_missing,
+    remote_embedding.prior_name,
+    remote_embedding.signs,
+    remote_embedding.vector,
+    (2)::smallint AS label
    FROM muniment_public.remote_embedding
 UNION ALL
  SELECT remote_embedding.tenant,
@@ -3352,7 +6759,23 @@ UNION ALL
     remote_embedding.is_missing,
     remote_embedding.prior_name,
     remote_embedding.signs,
-    remote_embedding.vector
+    remote_embedding.vector,
+    (3)::smallint AS label
+   FROM muniment_internal_trusted.remote_embedding
+UNION ALL
+ SELECT remote_embedding.tenant,
+    remote_embedding.agent,
+    remote_embedding.kind,
+    remote_embedding.name,
+    remote_embedding.level,
+    remote_embedding.change_id,
+    remote_embedding.number,
+    remote_embedding.model,
+    remote_embedding.is_missing,
+    remote_embedding.prior_name,
+    remote_embedding.signs,
+    remote_embedding.vector,
+    (4)::smallint AS label
    FROM muniment_internal.remote_embedding
 UNION ALL
  SELECT remote_embedding.tenant,
@@ -3366,7 +6789,23 @@ UNION ALL
     remote_embedding.is_missing,
     remote_embedding.prior_name,
     remote_embedding.signs,
-    remote_embedding.vector
+    remote_embedding.vector,
+    (5)::smallint AS label
+   FROM muniment_confidential_trusted.remote_embedding
+UNION ALL
+ SELECT remote_embedding.tenant,
+    remote_embedding.agent,
+    remote_embedding.kind,
+    remote_embedding.name,
+    remote_embedding.level,
+    remote_embedding.change_id,
+    remote_embedding.number,
+    remote_embedding.model,
+    remote_embedding.is_missing,
+    remote_embedding.prior_name,
+    remote_embedding.signs,
+    remote_embedding.vector,
+    (6)::smallint AS label
    FROM muniment_confidential.remote_embedding
 UNION ALL
  SELECT remote_embedding.tenant,
@@ -3380,8 +6819,38 @@ UNION ALL
     remote_embedding.is_missing,
     remote_embedding.prior_name,
     remote_embedding.signs,
-    remote_embedding.vector
+    remote_embedding.vector,
+    (7)::smallint AS label
+   FROM muniment_restricted_trusted.remote_embedding
+UNION ALL
+ SELECT remote_embedding.tenant,
+    remote_embedding.agent,
+    remote_embedding.kind,
+    remote_embedding.name,
+    remote_embedding.level,
+    remote_embedding.change_id,
+    remote_embedding.number,
+    remote_embedding.model,
+    remote_embedding.is_missing,
+    remote_embedding.prior_name,
+    remote_embedding.signs,
+    remote_embedding.vector,
+    (8)::smallint AS label
    FROM muniment_restricted.remote_embedding;
+
+CREATE TABLE muniment_restricted_trusted.revision (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    item_id uuid NOT NULL,
+    revision integer NOT NULL,
+    change_id uuid NOT NULL,
+    kind smallint NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    content text NOT NULL,
+    tags text[] NOT NULL,
+    update_time timestamp with time zone NOT NULL,
+    expire_time timestamp with time zone
+);
 
 CREATE VIEW muniment_restricted.visible_revision WITH (security_invoker='true') AS
  SELECT tenant,
@@ -3392,7 +6861,8 @@ CREATE VIEW muniment_restricted.visible_revision WITH (security_invoker='true') 
     content,
     tags,
     update_time,
-    expire_time
+    expire_time,
+    label
    FROM ( SELECT revision_1.tenant,
             revision_1.agent,
             (1)::smallint AS level,
@@ -3401,7 +6871,20 @@ CREATE VIEW muniment_restricted.visible_revision WITH (security_invoker='true') 
             revision_1.content,
             revision_1.tags,
             revision_1.update_time,
-            revision_1.expire_time
+            revision_1.expire_time,
+            (1)::smallint AS label
+           FROM muniment_public_trusted.revision revision_1
+        UNION ALL
+         SELECT revision_1.tenant,
+            revision_1.agent,
+            (1)::smallint AS level,
+            revision_1.item_id,
+            revision_1.revision,
+            revision_1.content,
+            revision_1.tags,
+            revision_1.update_time,
+            revision_1.expire_time,
+            (2)::smallint AS label
            FROM muniment_public.revision revision_1
         UNION ALL
          SELECT revision_1.tenant,
@@ -3412,7 +6895,20 @@ CREATE VIEW muniment_restricted.visible_revision WITH (security_invoker='true') 
             revision_1.content,
             revision_1.tags,
             revision_1.update_time,
-            revision_1.expire_time
+            revision_1.expire_time,
+            (3)::smallint AS label
+           FROM muniment_internal_trusted.revision revision_1
+        UNION ALL
+         SELECT revision_1.tenant,
+            revision_1.agent,
+            (2)::smallint AS level,
+            revision_1.item_id,
+            revision_1.revision,
+            revision_1.content,
+            revision_1.tags,
+            revision_1.update_time,
+            revision_1.expire_time,
+            (4)::smallint AS label
            FROM muniment_internal.revision revision_1
         UNION ALL
          SELECT revision_1.tenant,
@@ -3423,7 +6919,20 @@ CREATE VIEW muniment_restricted.visible_revision WITH (security_invoker='true') 
             revision_1.content,
             revision_1.tags,
             revision_1.update_time,
-            revision_1.expire_time
+            revision_1.expire_time,
+            (5)::smallint AS label
+           FROM muniment_confidential_trusted.revision revision_1
+        UNION ALL
+         SELECT revision_1.tenant,
+            revision_1.agent,
+            (3)::smallint AS level,
+            revision_1.item_id,
+            revision_1.revision,
+            revision_1.content,
+            revision_1.tags,
+            revision_1.update_time,
+            revision_1.expire_time,
+            (6)::smallint AS label
            FROM muniment_confidential.revision revision_1
         UNION ALL
          SELECT revision_1.tenant,
@@ -3434,9 +6943,34 @@ CREATE VIEW muniment_restricted.visible_revision WITH (security_invoker='true') 
             revision_1.content,
             revision_1.tags,
             revision_1.update_time,
-            revision_1.expire_time
+            revision_1.expire_time,
+            (7)::smallint AS label
+           FROM muniment_restricted_trusted.revision revision_1
+        UNION ALL
+         SELECT revision_1.tenant,
+            revision_1.agent,
+            (4)::smallint AS level,
+            revision_1.item_id,
+            revision_1.revision,
+            revision_1.content,
+            revision_1.tags,
+            revision_1.update_time,
+            revision_1.expire_time,
+            (8)::smallint AS label
            FROM muniment_restricted.revision revision_1) revision
   WHERE ((expire_time IS NULL) OR (expire_time > vault.clock()));
+
+CREATE TABLE muniment_restricted_trusted.stat (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    kind smallint NOT NULL,
+    language text NOT NULL COLLATE pg_catalog."C",
+    change_id uuid NOT NULL,
+    chunks bigint NOT NULL,
+    stems bigint NOT NULL,
+    grams bigint NOT NULL,
+    fence smallint DEFAULT 0 NOT NULL
+);
 
 CREATE VIEW muniment_restricted.visible_stat WITH (security_invoker='true') AS
  SELECT stat.tenant,
@@ -3447,7 +6981,20 @@ CREATE VIEW muniment_restricted.visible_stat WITH (security_invoker='true') AS
     stat.chunks,
     stat.stems,
     stat.grams,
-    stat.fence
+    stat.fence,
+    (1)::smallint AS label
+   FROM muniment_public_trusted.stat
+UNION ALL
+ SELECT stat.tenant,
+    stat.agent,
+    stat.kind,
+    stat.language,
+    stat.change_id,
+    stat.chunks,
+    stat.stems,
+    stat.grams,
+    stat.fence,
+    (2)::smallint AS label
    FROM muniment_public.stat
 UNION ALL
  SELECT stat.tenant,
@@ -3458,7 +7005,20 @@ UNION ALL
     stat.chunks,
     stat.stems,
     stat.grams,
-    stat.fence
+    stat.fence,
+    (3)::smallint AS label
+   FROM muniment_internal_trusted.stat
+UNION ALL
+ SELECT stat.tenant,
+    stat.agent,
+    stat.kind,
+    stat.language,
+    stat.change_id,
+    stat.chunks,
+    stat.stems,
+    stat.grams,
+    stat.fence,
+    (4)::smallint AS label
    FROM muniment_internal.stat
 UNION ALL
  SELECT stat.tenant,
@@ -3469,7 +7029,20 @@ UNION ALL
     stat.chunks,
     stat.stems,
     stat.grams,
-    stat.fence
+    stat.fence,
+    (5)::smallint AS label
+   FROM muniment_confidential_trusted.stat
+UNION ALL
+ SELECT stat.tenant,
+    stat.agent,
+    stat.kind,
+    stat.language,
+    stat.change_id,
+    stat.chunks,
+    stat.stems,
+    stat.grams,
+    stat.fence,
+    (6)::smallint AS label
    FROM muniment_confidential.stat
 UNION ALL
  SELECT stat.tenant,
@@ -3480,8 +7053,809 @@ UNION ALL
     stat.chunks,
     stat.stems,
     stat.grams,
-    stat.fence
+    stat.fence,
+    (7)::smallint AS label
+   FROM muniment_restricted_trusted.stat
+UNION ALL
+ SELECT stat.tenant,
+    stat.agent,
+    stat.kind,
+    stat.language,
+    stat.change_id,
+    stat.chunks,
+    stat.stems,
+    stat.grams,
+    stat.fence,
+    (8)::smallint AS label
    FROM muniment_restricted.stat;
+
+CREATE VIEW muniment_restricted_trusted.session WITH (security_barrier='true') AS
+ SELECT session.tenant,
+    session.agent,
+    session.session_id,
+    session.conversation_id,
+    conversation.taint,
+    session.create_time,
+    session.expire_time,
+    0 AS fence,
+    session.ceiling,
+    (7)::smallint AS label
+   FROM (vault.conversation
+     JOIN vault.session USING (tenant, agent, conversation_id, ceiling))
+  WHERE ((conversation.taint = 4) AND (conversation.trusted = true) AND (session.close_time IS NULL) AND (session.expire_time > vault.clock()));
+
+CREATE VIEW muniment_restricted_trusted.agent WITH (security_barrier='true') AS
+ SELECT session.tenant,
+    session.session_id,
+    agent.agent_id,
+    agent.language,
+    agent.memory_enabled,
+    agent.user_profile_enabled,
+    agent.memory_char_limit,
+    agent.user_char_limit,
+    agent.max_items,
+    agent.max_bytes,
+    agent.max_revisions
+   FROM (muniment_restricted_trusted.session
+     JOIN vault.agent USING (tenant, agent));
+
+CREATE VIEW muniment_restricted_trusted.deleted_item WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    item_id,
+    revision,
+    tier,
+    content,
+    tags,
+    thread,
+    author,
+    event_time,
+    create_time,
+    expire_time,
+    delete_time
+   FROM muniment_restricted_trusted.item
+  WHERE (delete_time IS NOT NULL);
+
+CREATE VIEW muniment_restricted_trusted.erasable_chunk WITH (security_barrier='true') AS
+ SELECT ctid AS address,
+    tenant,
+    agent,
+    kind,
+    sample
+   FROM muniment_restricted_trusted.chunk
+  WHERE (EXISTS ( SELECT
+           FROM vault.agent
+          WHERE (((agent.tenant = chunk.tenant) AND (agent.agent = chunk.agent)) AND (agent.delete_time IS NOT NULL))));
+
+CREATE VIEW muniment_restricted_trusted.erasable_item WITH (security_barrier='true') AS
+ SELECT ctid AS address,
+    tenant,
+    agent,
+    item_id
+   FROM muniment_restricted_trusted.item
+  WHERE (EXISTS ( SELECT
+           FROM vault.agent
+          WHERE (((agent.tenant = item.tenant) AND (agent.agent = item.agent)) AND (agent.delete_time IS NOT NULL))));
+
+CREATE VIEW muniment_restricted_trusted.erasable_revision WITH (security_barrier='true') AS
+ SELECT ctid AS address,
+    tenant,
+    agent,
+    item_id,
+    revision
+   FROM muniment_restricted_trusted.revision
+  WHERE (EXISTS ( SELECT
+           FROM vault.agent
+          WHERE (((agent.tenant = revision.tenant) AND (agent.agent = revision.agent)) AND (agent.delete_time IS NOT NULL))));
+
+CREATE VIEW muniment_restricted_trusted.erasable_stat WITH (security_barrier='true') AS
+ SELECT ctid AS address,
+    tenant,
+    agent,
+    kind,
+    language,
+    change_id
+   FROM muniment_restricted_trusted.stat
+  WHERE (EXISTS ( SELECT
+           FROM vault.agent
+          WHERE (((agent.tenant = stat.tenant) AND (agent.agent = stat.agent)) AND (agent.delete_time IS NOT NULL))));
+
+CREATE TABLE muniment_restricted_trusted.storage (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    change_id uuid NOT NULL,
+    items bigint NOT NULL,
+    versions bigint NOT NULL,
+    bytes bigint NOT NULL,
+    fence smallint DEFAULT 0 NOT NULL
+);
+
+CREATE VIEW muniment_restricted_trusted.erasable_storage WITH (security_barrier='true') AS
+ SELECT ctid AS address,
+    tenant,
+    agent,
+    change_id
+   FROM muniment_restricted_trusted.storage
+  WHERE (EXISTS ( SELECT
+           FROM vault.agent
+          WHERE (((agent.tenant = storage.tenant) AND (agent.agent = storage.agent)) AND (agent.delete_time IS NOT NULL))));
+
+CREATE VIEW muniment_restricted_trusted.erasing_chunk WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    change_id,
+    language,
+    stem_count,
+    gram_count
+   FROM muniment_restricted_trusted.chunk
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = chunk.tenant) AND (erasure.agent = chunk.agent) AND (erasure.kind = chunk.kind)) AND (erasure.ceiling >= 4))));
+
+CREATE VIEW muniment_restricted_trusted.erasing_embedding WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    prior,
+    embedder,
+    signs,
+    vector,
+    list
+   FROM muniment_restricted_trusted.meaning
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = meaning.tenant) AND (erasure.agent = meaning.agent) AND (erasure.kind = meaning.kind)) AND (erasure.ceiling >= 4))));
+
+CREATE VIEW muniment_restricted_trusted.erasing_embedding_list WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    embedder,
+    number,
+    signs,
+    version
+   FROM muniment_restricted_trusted.embedding_list
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = embedding_list.tenant) AND (erasure.agent = embedding_list.agent) AND (erasure.kind = embedding_list.kind)) AND (erasure.ceiling >= 4))));
+
+CREATE VIEW muniment_restricted_trusted.erasing_item WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    item_id,
+    revision,
+    change_id,
+    tags,
+    delete_time,
+    octet_length(content) AS bytes,
+    0 AS fence
+   FROM muniment_restricted_trusted.item
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = item.tenant) AND (erasure.agent = item.agent) AND (erasure.kind = item.kind)) AND (erasure.ceiling >= 4))));
+
+CREATE VIEW muniment_restricted_trusted.erasing_remote_embedding WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    prior_name
+   FROM muniment_restricted_trusted.remote_embedding
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = remote_embedding.tenant) AND (erasure.agent = remote_embedding.agent) AND (erasure.kind = remote_embedding.kind)) AND (erasure.ceiling >= 4))));
+
+CREATE VIEW muniment_restricted_trusted.erasing_revision WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    item_id,
+    revision,
+    tags,
+    octet_length(content) AS bytes
+   FROM muniment_restricted_trusted.revision
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = revision.tenant) AND (erasure.agent = revision.agent) AND (erasure.kind = revision.kind)) AND (erasure.ceiling >= 4))));
+
+CREATE VIEW muniment_restricted_trusted.erasing_stat WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    language,
+    change_id,
+    chunks,
+    stems,
+    grams
+   FROM muniment_restricted_trusted.stat
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = stat.tenant) AND (erasure.agent = stat.agent) AND (erasure.kind = stat.kind)) AND (erasure.ceiling >= 4))))
+  WITH CASCADED CHECK OPTION;
+
+CREATE VIEW muniment_restricted_trusted.erasing_storage WITH (security_barrier='true') AS
+ SELECT tenant,
+    agent,
+    change_id,
+    items,
+    versions,
+    bytes
+   FROM muniment_restricted_trusted.storage
+  WHERE (EXISTS ( SELECT
+           FROM vault.erasure
+          WHERE (((erasure.tenant = storage.tenant) AND (erasure.agent = storage.agent)) AND (erasure.ceiling >= 4))))
+  WITH CASCADED CHECK OPTION;
+
+CREATE VIEW muniment_restricted_trusted.link WITH (security_barrier='true') AS
+ SELECT session.tenant,
+    session.session_id,
+    block_link.owner,
+    block_link.label,
+    agent.agent_id AS owner_agent_id
+   FROM ((muniment_restricted_trusted.session
+     JOIN vault.block_link ON (((block_link.tenant = session.tenant) AND (block_link.consumer = session.agent))))
+     JOIN vault.agent ON (((agent.tenant = block_link.tenant) AND (agent.agent = block_link.owner))))
+  WHERE (agent.known_from <= session.ceiling);
+
+CREATE VIEW muniment_restricted_trusted.visible WITH (security_invoker='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    level,
+    item_id,
+    revision,
+    change_id,
+    tier,
+    content,
+    tags,
+    thread,
+    author,
+    event_time,
+    create_time,
+    update_time,
+    expire_time,
+    delete_time,
+    label
+   FROM ( SELECT item_1.tenant,
+            item_1.agent,
+            item_1.kind,
+            item_1.name,
+            item_1.level,
+            item_1.item_id,
+            item_1.revision,
+            item_1.change_id,
+            item_1.tier,
+            item_1.content,
+            item_1.tags,
+            item_1.thread,
+            item_1.author,
+            item_1.event_time,
+            item_1.create_time,
+            item_1.update_time,
+            item_1.expire_time,
+            item_1.delete_time,
+            (1)::smallint AS label
+           FROM muniment_public_trusted.item item_1
+        UNION ALL
+         SELECT item_1.tenant,
+            item_1.agent,
+            item_1.kind,
+            item_1.name,
+            item_1.level,
+            item_1.item_id,
+            item_1.revision,
+            item_1.change_id,
+            item_1.tier,
+            item_1.content,
+            item_1.tags,
+            item_1.thread,
+            item_1.author,
+            item_1.event_time,
+            item_1.create_time,
+            item_1.update_time,
+            item_1.expire_time,
+            item_1.delete_time,
+            (3)::smallint AS label
+           FROM muniment_internal_trusted.item item_1
+        UNION ALL
+         SELECT item_1.tenant,
+            item_1.agent,
+            item_1.kind,
+            item_1.name,
+            item_1.level,
+            item_1.item_id,
+            item_1.revision,
+            item_1.change_id,
+            item_1.tier,
+            item_1.content,
+            item_1.tags,
+            item_1.thread,
+            item_1.author,
+            item_1.event_time,
+            item_1.create_time,
+            item_1.update_time,
+            item_1.expire_time,
+            item_1.delete_time,
+            (5)::smallint AS label
+           FROM muniment_confidential_trusted.item item_1
+        UNION ALL
+         SELECT item_1.tenant,
+            item_1.agent,
+            item_1.kind,
+            item_1.name,
+            item_1.level,
+            item_1.item_id,
+            item_1.revision,
+            item_1.change_id,
+            item_1.tier,
+            item_1.content,
+            item_1.tags,
+            item_1.thread,
+            item_1.author,
+            item_1.event_time,
+            item_1.create_time,
+            item_1.update_time,
+            item_1.expire_time,
+            item_1.delete_time,
+            (7)::smallint AS label
+           FROM muniment_restricted_trusted.item item_1) item
+  WHERE ((delete_time IS NULL) AND ((expire_time IS NULL) OR (expire_time > vault.clock())));
+
+CREATE VIEW muniment_restricted_trusted.shared_visible WITH (security_invoker='true', security_barrier='true') AS
+ SELECT link.session_id,
+    link.owner_agent_id,
+    visible.tenant,
+    visible.agent,
+    visible.kind,
+    visible.name,
+    visible.level,
+    visible.item_id,
+    visible.revision,
+    visible.change_id,
+    visible.tier,
+    visible.content,
+    visible.tags,
+    visible.thread,
+    visible.author,
+    visible.event_time,
+    visible.create_time,
+    visible.update_time,
+    visible.expire_time,
+    visible.delete_time,
+    visible.label
+   FROM (muniment_restricted_trusted.link
+     JOIN muniment_restricted_trusted.visible ON (((visible.tenant = link.tenant) AND (visible.agent = link.owner) AND (visible.kind = 3) AND (visible.name = link.label))));
+
+CREATE TABLE muniment_restricted_trusted.shelf (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    fence smallint DEFAULT 0 NOT NULL
+);
+
+CREATE VIEW muniment_restricted_trusted.storage_size WITH (security_invoker='true') AS
+ SELECT storage.tenant,
+    storage.agent,
+    storage.items,
+    (storage.bytes + (256 * storage.versions)) AS bytes
+   FROM muniment_restricted_trusted.storage
+UNION ALL
+ SELECT stat.tenant,
+    stat.agent,
+    0 AS items,
+    (((1500 * stat.chunks) + (20 * stat.stems)) + (20 * stat.grams)) AS bytes
+   FROM muniment_restricted_trusted.stat;
+
+CREATE VIEW muniment_restricted_trusted.visible_chunk WITH (security_invoker='true') AS
+ SELECT tenant,
+    agent,
+    kind,
+    name,
+    level,
+    change_id,
+    piece,
+    is_whole,
+    start,
+    size,
+    tier,
+    tags,
+    thread,
+    place,
+    event_time,
+    expire_time,
+    sample,
+    language,
+    stems,
+    grams,
+    stem_count,
+    gram_count,
+    label
+   FROM ( SELECT chunk_1.tenant,
+            chunk_1.agent,
+            chunk_1.kind,
+            chunk_1.name,
+            chunk_1.level,
+            chunk_1.change_id,
+            chunk_1.piece,
+            chunk_1.is_whole,
+            chunk_1.start,
+            chunk_1.size,
+            chunk_1.tier,
+            chunk_1.tags,
+            chunk_1.thread,
+            chunk_1.place,
+            chunk_1.event_time,
+            chunk_1.expire_time,
+            chunk_1.sample,
+            chunk_1.language,
+            chunk_1.stems,
+            chunk_1.grams,
+            chunk_1.stem_count,
+            chunk_1.gram_count,
+            (1)::smallint AS label
+           FROM muniment_public_trusted.chunk chunk_1
+        UNION ALL
+         SELECT chunk_1.tenant,
+            chunk_1.agent,
+            chunk_1.kind,
+            chunk_1.name,
+            chunk_1.level,
+            chunk_1.change_id,
+            chunk_1.piece,
+            chunk_1.is_whole,
+            chunk_1.start,
+            chunk_1.size,
+            chunk_1.tier,
+            chunk_1.tags,
+            chunk_1.thread,
+            chunk_1.place,
+            chunk_1.event_time,
+            chunk_1.expire_time,
+            chunk_1.sample,
+            chunk_1.language,
+            chunk_1.stems,
+            chunk_1.grams,
+            chunk_1.stem_count,
+            chunk_1.gram_count,
+            (3)::smallint AS label
+           FROM muniment_internal_trusted.chunk chunk_1
+        UNION ALL
+         SELECT chunk_1.tenant,
+            chunk_1.agent,
+            chunk_1.kind,
+            chunk_1.name,
+            chunk_1.level,
+            chunk_1.change_id,
+            chunk_1.piece,
+            chunk_1.is_whole,
+            chunk_1.start,
+            chunk_1.size,
+            chunk_1.tier,
+            chunk_1.tags,
+            chunk_1.thread,
+            chunk_1.place,
+            chunk_1.event_time,
+            chunk_1.expire_time,
+            chunk_1.sample,
+            chunk_1.language,
+            chunk_1.stems,
+            chunk_1.grams,
+            chunk_1.stem_count,
+            chunk_1.gram_count,
+            (5)::smallint AS label
+           FROM muniment_confidential_trusted.chunk chunk_1
+        UNION ALL
+         SELECT chunk_1.tenant,
+            chunk_1.agent,
+            chunk_1.kind,
+            chunk_1.name,
+            chunk_1.level,
+            chunk_1.change_id,
+            chunk_1.piece,
+            chunk_1.is_whole,
+            chunk_1.start,
+            chunk_1.size,
+            chunk_1.tier,
+            chunk_1.tags,
+            chunk_1.thread,
+            chunk_1.place,
+            chunk_1.event_time,
+            chunk_1.expire_time,
+            chunk_1.sample,
+            chunk_1.language,
+            chunk_1.stems,
+            chunk_1.grams,
+            chunk_1.stem_count,
+            chunk_1.gram_count,
+            (7)::smallint AS label
+           FROM muniment_restricted_trusted.chunk chunk_1) chunk
+  WHERE ((expire_time IS NULL) OR (expire_time > vault.clock()));
+
+CREATE VIEW muniment_restricted_trusted.visible_embedding_list WITH (security_invoker='true') AS
+ SELECT embedding_list.tenant,
+    embedding_list.agent,
+    embedding_list.kind,
+    embedding_list.level,
+    embedding_list.embedder,
+    embedding_list.number,
+    embedding_list.signs,
+    embedding_list.version,
+    embedding_list.is_retired,
+    (1)::smallint AS label
+   FROM muniment_public_trusted.embedding_list
+UNION ALL
+ SELECT embedding_list.tenant,
+    embedding_list.agent,
+    embedding_list.kind,
+    embedding_list.level,
+    embedding_list.embedder,
+    embedding_list.number,
+    embedding_list.signs,
+    embedding_list.version,
+    embedding_list.is_retired,
+    (3)::smallint AS label
+   FROM muniment_internal_trusted.embedding_list
+UNION ALL
+ SELECT embedding_list.tenant,
+    embedding_list.agent,
+    embedding_list.kind,
+    embedding_list.level,
+    embedding_list.embedder,
+    embedding_list.number,
+    embedding_list.signs,
+    embedding_list.version,
+    embedding_list.is_retired,
+    (5)::smallint AS label
+   FROM muniment_confidential_trusted.embedding_list
+UNION ALL
+ SELECT embedding_list.tenant,
+    embedding_list.agent,
+    embedding_list.kind,
+    embedding_list.level,
+    embedding_list.embedder,
+    embedding_list.number,
+    embedding_list.signs,
+    embedding_list.version,
+    embedding_list.is_retired,
+    (7)::smallint AS label
+   FROM muniment_restricted_trusted.embedding_list;
+
+CREATE VIEW muniment_restricted_trusted.visible_meaning WITH (security_invoker='true') AS
+ SELECT meaning.tenant,
+    meaning.agent,
+    meaning.kind,
+    meaning.name,
+    meaning.level,
+    meaning.change_id,
+    meaning.piece,
+    meaning.prior,
+    meaning.embedder,
+    meaning.signs,
+    meaning.vector,
+    meaning.list,
+    (1)::smallint AS label
+   FROM muniment_public_trusted.meaning
+UNION ALL
+ SELECT meaning.tenant,
+    meaning.agent,
+    meaning.kind,
+    meaning.name,
+    meaning.level,
+    meaning.change_id,
+    meaning.piece,
+    meaning.prior,
+    meaning.embedder,
+    meaning.signs,
+    meaning.vector,
+    meaning.list,
+    (3)::smallint AS label
+   FROM muniment_internal_trusted.meaning
+UNION ALL
+ SELECT meaning.tenant,
+    meaning.agent,
+    meaning.kind,
+    meaning.name,
+    meaning.level,
+    meaning.change_id,
+    meaning.piece,
+    meaning.prior,
+    meaning.embedder,
+    meaning.signs,
+    meaning.vector,
+    meaning.list,
+    (5)::smallint AS label
+   FROM muniment_confidential_trusted.meaning
+UNION ALL
+ SELECT meaning.tenant,
+    meaning.agent,
+    meaning.kind,
+    meaning.name,
+    meaning.level,
+    meaning.change_id,
+    meaning.piece,
+    meaning.prior,
+    meaning.embedder,
+    meaning.signs,
+    meaning.vector,
+    meaning.list,
+    (7)::smallint AS label
+   FROM muniment_restricted_trusted.meaning;
+
+CREATE VIEW muniment_restricted_trusted.visible_remote_embedding WITH (security_invoker='true') AS
+ SELECT remote_embedding.tenant,
+    remote_embedding.agent,
+    remote_embedding.kind,
+    remote_embedding.name,
+    remote_embedding.level,
+    remote_embedding.change_id,
+    remote_embedding.number,
+    remote_embedding.model,
+    remote_embedding.is_missing,
+    remote_embedding.prior_name,
+    remote_embedding.signs,
+    remote_embedding.vector,
+    (1)::smallint AS label
+   FROM muniment_public_trusted.remote_embedding
+UNION ALL
+ SELECT remote_embedding.tenant,
+    remote_embedding.agent,
+    remote_embedding.kind,
+    remote_embedding.name,
+    remote_embedding.level,
+    remote_embedding.change_id,
+    remote_embedding.number,
+    remote_embedding.model,
+    remote_embedding.is_missing,
+    remote_embedding.prior_name,
+    remote_embedding.signs,
+    remote_embedding.vector,
+    (3)::smallint AS label
+   FROM muniment_internal_trusted.remote_embedding
+UNION ALL
+ SELECT remote_embedding.tenant,
+    remote_embedding.agent,
+    remote_embedding.kind,
+    remote_embedding.name,
+    remote_embedding.level,
+    remote_embedding.change_id,
+    remote_embedding.number,
+    remote_embedding.model,
+    remote_embedding.is_missing,
+    remote_embedding.prior_name,
+    remote_embedding.signs,
+    remote_embedding.vector,
+    (5)::smallint AS label
+   FROM muniment_confidential_trusted.remote_embedding
+UNION ALL
+ SELECT remote_embedding.tenant,
+    remote_embedding.agent,
+    remote_embedding.kind,
+    remote_embedding.name,
+    remote_embedding.level,
+    remote_embedding.change_id,
+    remote_embedding.number,
+    remote_embedding.model,
+    remote_embedding.is_missing,
+    remote_embedding.prior_name,
+    remote_embedding.signs,
+    remote_embedding.vector,
+    (7)::smallint AS label
+   FROM muniment_restricted_trusted.remote_embedding;
+
+CREATE VIEW muniment_restricted_trusted.visible_revision WITH (security_invoker='true') AS
+ SELECT tenant,
+    agent,
+    level,
+    item_id,
+    revision,
+    content,
+    tags,
+    update_time,
+    expire_time,
+    label
+   FROM ( SELECT revision_1.tenant,
+            revision_1.agent,
+            (1)::smallint AS level,
+            revision_1.item_id,
+            revision_1.revision,
+            revision_1.content,
+            revision_1.tags,
+            revision_1.update_time,
+            revision_1.expire_time,
+            (1)::smallint AS label
+           FROM muniment_public_trusted.revision revision_1
+        UNION ALL
+         SELECT revision_1.tenant,
+            revision_1.agent,
+            (2)::smallint AS level,
+            revision_1.item_id,
+            revision_1.revision,
+            revision_1.content,
+            revision_1.tags,
+            revision_1.update_time,
+            revision_1.expire_time,
+            (3)::smallint AS label
+           FROM muniment_internal_trusted.revision revision_1
+        UNION ALL
+         SELECT revision_1.tenant,
+            revision_1.agent,
+            (3)::smallint AS level,
+            revision_1.item_id,
+            revision_1.revision,
+            revision_1.content,
+            revision_1.tags,
+            revision_1.update_time,
+            revision_1.expire_time,
+            (5)::smallint AS label
+           FROM muniment_confidential_trusted.revision revision_1
+        UNION ALL
+         SELECT revision_1.tenant,
+            revision_1.agent,
+            (4)::smallint AS level,
+            revision_1.item_id,
+            revision_1.revision,
+            revision_1.content,
+            revision_1.tags,
+            revision_1.update_time,
+            revision_1.expire_time,
+            (7)::smallint AS label
+           FROM muniment_restricted_trusted.revision revision_1) revision
+  WHERE ((expire_time IS NULL) OR (expire_time > vault.clock()));
+
+CREATE VIEW muniment_restricted_trusted.visible_stat WITH (security_invoker='true') AS
+ SELECT stat.tenant,
+    stat.agent,
+    stat.kind,
+    stat.language,
+    stat.change_id,
+    stat.chunks,
+    stat.stems,
+    stat.grams,
+    stat.fence,
+    (1)::smallint AS label
+   FROM muniment_public_trusted.stat
+UNION ALL
+ SELECT stat.tenant,
+    stat.agent,
+    stat.kind,
+    stat.language,
+    stat.change_id,
+    stat.chunks,
+    stat.stems,
+    stat.grams,
+    stat.fence,
+    (3)::smallint AS label
+   FROM muniment_internal_trusted.stat
+UNION ALL
+ SELECT stat.tenant,
+    stat.agent,
+    stat.kind,
+    stat.language,
+    stat.change_id,
+    stat.chunks,
+    stat.stems,
+    stat.grams,
+    stat.fence,
+    (5)::smallint AS label
+   FROM muniment_confidential_trusted.stat
+UNION ALL
+ SELECT stat.tenant,
+    stat.agent,
+    stat.kind,
+    stat.language,
+    stat.change_id,
+    stat.chunks,
+    stat.stems,
+    stat.grams,
+    stat.fence,
+    (7)::smallint AS label
+   FROM muniment_restricted_trusted.stat;
 
 CREATE TABLE vault.migration (
     version integer NOT NULL,
@@ -3559,6 +7933,36 @@ ALTER TABLE ONLY muniment_confidential.storage
 ALTER TABLE muniment_confidential.audit
     ADD CONSTRAINT time_is_finite CHECK ((("time" > '2000-01-01 00:00:00+00'::timestamp with time zone) AND ("time" < '9000-01-01 00:00:00+00'::timestamp with time zone))) NOT VALID;
 
+ALTER TABLE ONLY muniment_confidential_trusted.audit
+    ADD CONSTRAINT audit_pkey PRIMARY KEY (tenant, event_id);
+
+ALTER TABLE ONLY muniment_confidential_trusted.chunk
+    ADD CONSTRAINT chunk_pkey PRIMARY KEY (tenant, agent, kind, name, change_id, piece);
+
+ALTER TABLE ONLY muniment_confidential_trusted.embedding_list
+    ADD CONSTRAINT embedding_list_pkey PRIMARY KEY (tenant, agent, kind, embedder, number);
+
+ALTER TABLE ONLY muniment_confidential_trusted.item
+    ADD CONSTRAINT item_pkey PRIMARY KEY (tenant, agent, item_id);
+
+ALTER TABLE ONLY muniment_confidential_trusted.meaning
+    ADD CONSTRAINT meaning_pkey PRIMARY KEY (tenant, agent, kind, name, change_id, piece);
+
+ALTER TABLE ONLY muniment_confidential_trusted.remote_embedding
+    ADD CONSTRAINT remote_embedding_pkey PRIMARY KEY (tenant, agent, kind, name, change_id, number, model);
+
+ALTER TABLE ONLY muniment_confidential_trusted.revision
+    ADD CONSTRAINT revision_pkey PRIMARY KEY (tenant, agent, item_id, revision);
+
+ALTER TABLE ONLY muniment_confidential_trusted.shelf
+    ADD CONSTRAINT shelf_pkey PRIMARY KEY (tenant, agent);
+
+ALTER TABLE ONLY muniment_confidential_trusted.stat
+    ADD CONSTRAINT stat_pkey PRIMARY KEY (tenant, agent, kind, language, change_id);
+
+ALTER TABLE ONLY muniment_confidential_trusted.storage
+    ADD CONSTRAINT storage_pkey PRIMARY KEY (tenant, agent, change_id);
+
 ALTER TABLE ONLY muniment_control.audit
     ADD CONSTRAINT audit_pkey PRIMARY KEY (tenant, event_id);
 
@@ -3601,6 +8005,36 @@ ALTER TABLE ONLY muniment_internal.storage
 ALTER TABLE muniment_internal.audit
     ADD CONSTRAINT time_is_finite CHECK ((("time" > '2000-01-01 00:00:00+00'::timestamp with time zone) AND ("time" < '9000-01-01 00:00:00+00'::timestamp with time zone))) NOT VALID;
 
+ALTER TABLE ONLY muniment_internal_trusted.audit
+    ADD CONSTRAINT audit_pkey PRIMARY KEY (tenant, event_id);
+
+ALTER TABLE ONLY muniment_internal_trusted.chunk
+    ADD CONSTRAINT chunk_pkey PRIMARY KEY (tenant, agent, kind, name, change_id, piece);
+
+ALTER TABLE ONLY muniment_internal_trusted.embedding_list
+    ADD CONSTRAINT embedding_list_pkey PRIMARY KEY (tenant, agent, kind, embedder, number);
+
+ALTER TABLE ONLY muniment_internal_trusted.item
+    ADD CONSTRAINT item_pkey PRIMARY KEY (tenant, agent, item_id);
+
+ALTER TABLE ONLY muniment_internal_trusted.meaning
+    ADD CONSTRAINT meaning_pkey PRIMARY KEY (tenant, agent, kind, name, change_id, piece);
+
+ALTER TABLE ONLY muniment_internal_trusted.remote_embedding
+    ADD CONSTRAINT remote_embedding_pkey PRIMARY KEY (tenant, agent, kind, name, change_id, number, model);
+
+ALTER TABLE ONLY muniment_internal_trusted.revision
+    ADD CONSTRAINT revision_pkey PRIMARY KEY (tenant, agent, item_id, revision);
+
+ALTER TABLE ONLY muniment_internal_trusted.shelf
+    ADD CONSTRAINT shelf_pkey PRIMARY KEY (tenant, agent);
+
+ALTER TABLE ONLY muniment_internal_trusted.stat
+    ADD CONSTRAINT stat_pkey PRIMARY KEY (tenant, agent, kind, language, change_id);
+
+ALTER TABLE ONLY muniment_internal_trusted.storage
+    ADD CONSTRAINT storage_pkey PRIMARY KEY (tenant, agent, change_id);
+
 ALTER TABLE ONLY muniment_public.audit
     ADD CONSTRAINT audit_pkey PRIMARY KEY (tenant, event_id);
 
@@ -3634,6 +8068,36 @@ ALTER TABLE ONLY muniment_public.storage
 ALTER TABLE muniment_public.audit
     ADD CONSTRAINT time_is_finite CHECK ((("time" > '2000-01-01 00:00:00+00'::timestamp with time zone) AND ("time" < '9000-01-01 00:00:00+00'::timestamp with time zone))) NOT VALID;
 
+ALTER TABLE ONLY muniment_public_trusted.audit
+    ADD CONSTRAINT audit_pkey PRIMARY KEY (tenant, event_id);
+
+ALTER TABLE ONLY muniment_public_trusted.chunk
+    ADD CONSTRAINT chunk_pkey PRIMARY KEY (tenant, agent, kind, name, change_id, piece);
+
+ALTER TABLE ONLY muniment_public_trusted.embedding_list
+    ADD CONSTRAINT embedding_list_pkey PRIMARY KEY (tenant, agent, kind, embedder, number);
+
+ALTER TABLE ONLY muniment_public_trusted.item
+    ADD CONSTRAINT item_pkey PRIMARY KEY (tenant, agent, item_id);
+
+ALTER TABLE ONLY muniment_public_trusted.meaning
+    ADD CONSTRAINT meaning_pkey PRIMARY KEY (tenant, agent, kind, name, change_id, piece);
+
+ALTER TABLE ONLY muniment_public_trusted.remote_embedding
+    ADD CONSTRAINT remote_embedding_pkey PRIMARY KEY (tenant, agent, kind, name, change_id, number, model);
+
+ALTER TABLE ONLY muniment_public_trusted.revision
+    ADD CONSTRAINT revision_pkey PRIMARY KEY (tenant, agent, item_id, revision);
+
+ALTER TABLE ONLY muniment_public_trusted.shelf
+    ADD CONSTRAINT shelf_pkey PRIMARY KEY (tenant, agent);
+
+ALTER TABLE ONLY muniment_public_trusted.stat
+    ADD CONSTRAINT stat_pkey PRIMARY KEY (tenant, agent, kind, language, change_id);
+
+ALTER TABLE ONLY muniment_public_trusted.storage
+    ADD CONSTRAINT storage_pkey PRIMARY KEY (tenant, agent, change_id);
+
 ALTER TABLE ONLY muniment_restricted.audit
     ADD CONSTRAINT audit_pkey PRIMARY KEY (tenant, event_id);
 
@@ -3666,6 +8130,36 @@ ALTER TABLE ONLY muniment_restricted.storage
 
 ALTER TABLE muniment_restricted.audit
     ADD CONSTRAINT time_is_finite CHECK ((("time" > '2000-01-01 00:00:00+00'::timestamp with time zone) AND ("time" < '9000-01-01 00:00:00+00'::timestamp with time zone))) NOT VALID;
+
+ALTER TABLE ONLY muniment_restricted_trusted.audit
+    ADD CONSTRAINT audit_pkey PRIMARY KEY (tenant, event_id);
+
+ALTER TABLE ONLY muniment_restricted_trusted.chunk
+    ADD CONSTRAINT chunk_pkey PRIMARY KEY (tenant, agent, kind, name, change_id, piece);
+
+ALTER TABLE ONLY muniment_restricted_trusted.embedding_list
+    ADD CONSTRAINT embedding_list_pkey PRIMARY KEY (tenant, agent, kind, embedder, number);
+
+ALTER TABLE ONLY muniment_restricted_trusted.item
+    ADD CONSTRAINT item_pkey PRIMARY KEY (tenant, agent, item_id);
+
+ALTER TABLE ONLY muniment_restricted_trusted.meaning
+    ADD CONSTRAINT meaning_pkey PRIMARY KEY (tenant, agent, kind, name, change_id, piece);
+
+ALTER TABLE ONLY muniment_restricted_trusted.remote_embedding
+    ADD CONSTRAINT remote_embedding_pkey PRIMARY KEY (tenant, agent, kind, name, change_id, number, model);
+
+ALTER TABLE ONLY muniment_restricted_trusted.revision
+    ADD CONSTRAINT revision_pkey PRIMARY KEY (tenant, agent, item_id, revision);
+
+ALTER TABLE ONLY muniment_restricted_trusted.shelf
+    ADD CONSTRAINT shelf_pkey PRIMARY KEY (tenant, agent);
+
+ALTER TABLE ONLY muniment_restricted_trusted.stat
+    ADD CONSTRAINT stat_pkey PRIMARY KEY (tenant, agent, kind, language, change_id);
+
+ALTER TABLE ONLY muniment_restricted_trusted.storage
+    ADD CONSTRAINT storage_pkey PRIMARY KEY (tenant, agent, change_id);
 
 ALTER TABLE ONLY vault.agent
     ADD CONSTRAINT agent_pkey PRIMARY KEY (tenant, agent);
@@ -3736,6 +8230,34 @@ CREATE INDEX remote_embedding_signs ON muniment_confidential.remote_embedding US
 
 CREATE INDEX remote_embedding_waiting ON muniment_confidential.remote_embedding USING btree (tenant, agent, kind, model, name, change_id, number) WHERE ((signs IS NULL) AND (NOT is_missing));
 
+CREATE INDEX audit_newest ON muniment_confidential_trusted.audit USING btree (tenant, "time" DESC, event_id DESC);
+
+CREATE INDEX chunk_grams ON muniment_confidential_trusted.chunk USING gin (grams);
+
+CREATE INDEX chunk_sample ON muniment_confidential_trusted.chunk USING btree (tenant, agent, kind, sample) WHERE (start >= 0);
+
+CREATE INDEX chunk_stems ON muniment_confidential_trusted.chunk USING gin (stems);
+
+CREATE INDEX chunk_thread ON muniment_confidential_trusted.chunk USING btree (tenant, agent, thread, place) WHERE ((thread IS NOT NULL) AND (piece = 0));
+
+CREATE UNIQUE INDEX item_live ON muniment_confidential_trusted.item USING btree (tenant, agent, kind, name, level DESC) WHERE (delete_time IS NULL);
+
+CREATE INDEX item_passages ON muniment_confidential_trusted.item USING btree (tenant, agent, event_time DESC, create_time DESC, name DESC) WHERE ((kind = 4) AND (delete_time IS NULL));
+
+CREATE INDEX meaning_prior ON muniment_confidential_trusted.meaning USING btree (tenant, agent, prior) WHERE (prior IS NOT NULL);
+
+CREATE INDEX meaning_signs ON muniment_confidential_trusted.meaning USING btree (tenant, agent, kind, embedder, list) INCLUDE (signs, name, level, change_id, piece) WHERE (embedder IS NOT NULL);
+
+CREATE INDEX meaning_waiting ON muniment_confidential_trusted.meaning USING btree (tenant, agent, kind, name, change_id, piece) WHERE (embedder IS NULL);
+
+CREATE INDEX remote_embedding_missing ON muniment_confidential_trusted.remote_embedding USING btree (tenant, agent, kind, model, name, change_id, number) WHERE ((signs IS NULL) AND is_missing);
+
+CREATE INDEX remote_embedding_prior ON muniment_confidential_trusted.remote_embedding USING btree (tenant, agent, kind, prior_name) WHERE (prior_name IS NOT NULL);
+
+CREATE INDEX remote_embedding_signs ON muniment_confidential_trusted.remote_embedding USING btree (tenant, agent, kind, model) INCLUDE (signs, name, level, change_id, number) WHERE (signs IS NOT NULL);
+
+CREATE INDEX remote_embedding_waiting ON muniment_confidential_trusted.remote_embedding USING btree (tenant, agent, kind, model, name, change_id, number) WHERE ((signs IS NULL) AND (NOT is_missing));
+
 CREATE INDEX audit_newest ON muniment_control.audit USING btree (tenant, "time" DESC, event_id DESC);
 
 CREATE INDEX audit_newest ON muniment_internal.audit USING btree (tenant, "time" DESC, event_id DESC);
@@ -3766,6 +8288,34 @@ CREATE INDEX remote_embedding_signs ON muniment_internal.remote_embedding USING 
 
 CREATE INDEX remote_embedding_waiting ON muniment_internal.remote_embedding USING btree (tenant, agent, kind, model, name, change_id, number) WHERE ((signs IS NULL) AND (NOT is_missing));
 
+CREATE INDEX audit_newest ON muniment_internal_trusted.audit USING btree (tenant, "time" DESC, event_id DESC);
+
+CREATE INDEX chunk_grams ON muniment_internal_trusted.chunk USING gin (grams);
+
+CREATE INDEX chunk_sample ON muniment_internal_trusted.chunk USING btree (tenant, agent, kind, sample) WHERE (start >= 0);
+
+CREATE INDEX chunk_stems ON muniment_internal_trusted.chunk USING gin (stems);
+
+CREATE INDEX chunk_thread ON muniment_internal_trusted.chunk USING btree (tenant, agent, thread, place) WHERE ((thread IS NOT NULL) AND (piece = 0));
+
+CREATE UNIQUE INDEX item_live ON muniment_internal_trusted.item USING btree (tenant, agent, kind, name, level DESC) WHERE (delete_time IS NULL);
+
+CREATE INDEX item_passages ON muniment_internal_trusted.item USING btree (tenant, agent, event_time DESC, create_time DESC, name DESC) WHERE ((kind = 4) AND (delete_time IS NULL));
+
+CREATE INDEX meaning_prior ON muniment_internal_trusted.meaning USING btree (tenant, agent, prior) WHERE (prior IS NOT NULL);
+
+CREATE INDEX meaning_signs ON muniment_internal_trusted.meaning USING btree (tenant, agent, kind, embedder, list) INCLUDE (signs, name, level, change_id, piece) WHERE (embedder IS NOT NULL);
+
+CREATE INDEX meaning_waiting ON muniment_internal_trusted.meaning USING btree (tenant, agent, kind, name, change_id, piece) WHERE (embedder IS NULL);
+
+CREATE INDEX remote_embedding_missing ON muniment_internal_trusted.remote_embedding USING btree (tenant, agent, kind, model, name, change_id, number) WHERE ((signs IS NULL) AND is_missing);
+
+CREATE INDEX remote_embedding_prior ON muniment_internal_trusted.remote_embedding USING btree (tenant, agent, kind, prior_name) WHERE (prior_name IS NOT NULL);
+
+CREATE INDEX remote_embedding_signs ON muniment_internal_trusted.remote_embedding USING btree (tenant, agent, kind, model) INCLUDE (signs, name, level, change_id, number) WHERE (signs IS NOT NULL);
+
+CREATE INDEX remote_embedding_waiting ON muniment_internal_trusted.remote_embedding USING btree (tenant, agent, kind, model, name, change_id, number) WHERE ((signs IS NULL) AND (NOT is_missing));
+
 CREATE INDEX audit_newest ON muniment_public.audit USING btree (tenant, "time" DESC, event_id DESC);
 
 CREATE INDEX chunk_grams ON muniment_public.chunk USING gin (grams);
@@ -3794,6 +8344,34 @@ CREATE INDEX remote_embedding_signs ON muniment_public.remote_embedding USING bt
 
 CREATE INDEX remote_embedding_waiting ON muniment_public.remote_embedding USING btree (tenant, agent, kind, model, name, change_id, number) WHERE ((signs IS NULL) AND (NOT is_missing));
 
+CREATE INDEX audit_newest ON muniment_public_trusted.audit USING btree (tenant, "time" DESC, event_id DESC);
+
+CREATE INDEX chunk_grams ON muniment_public_trusted.chunk USING gin (grams);
+
+CREATE INDEX chunk_sample ON muniment_public_trusted.chunk USING btree (tenant, agent, kind, sample) WHERE (start >= 0);
+
+CREATE INDEX chunk_stems ON muniment_public_trusted.chunk USING gin (stems);
+
+CREATE INDEX chunk_thread ON muniment_public_trusted.chunk USING btree (tenant, agent, thread, place) WHERE ((thread IS NOT NULL) AND (piece = 0));
+
+CREATE UNIQUE INDEX item_live ON muniment_public_trusted.item USING btree (tenant, agent, kind, name, level DESC) WHERE (delete_time IS NULL);
+
+CREATE INDEX item_passages ON muniment_public_trusted.item USING btree (tenant, agent, event_time DESC, create_time DESC, name DESC) WHERE ((kind = 4) AND (delete_time IS NULL));
+
+CREATE INDEX meaning_prior ON muniment_public_trusted.meaning USING btree (tenant, agent, prior) WHERE (prior IS NOT NULL);
+
+CREATE INDEX meaning_signs ON muniment_public_trusted.meaning USING btree (tenant, agent, kind, embedder, list) INCLUDE (signs, name, level, change_id, piece) WHERE (embedder IS NOT NULL);
+
+CREATE INDEX meaning_waiting ON muniment_public_trusted.meaning USING btree (tenant, agent, kind, name, change_id, piece) WHERE (embedder IS NULL);
+
+CREATE INDEX remote_embedding_missing ON muniment_public_trusted.remote_embedding USING btree (tenant, agent, kind, model, name, change_id, number) WHERE ((signs IS NULL) AND is_missing);
+
+CREATE INDEX remote_embedding_prior ON muniment_public_trusted.remote_embedding USING btree (tenant, agent, kind, prior_name) WHERE (prior_name IS NOT NULL);
+
+CREATE INDEX remote_embedding_signs ON muniment_public_trusted.remote_embedding USING btree (tenant, agent, kind, model) INCLUDE (signs, name, level, change_id, number) WHERE (signs IS NOT NULL);
+
+CREATE INDEX remote_embedding_waiting ON muniment_public_trusted.remote_embedding USING btree (tenant, agent, kind, model, name, change_id, number) WHERE ((signs IS NULL) AND (NOT is_missing));
+
 CREATE INDEX audit_newest ON muniment_restricted.audit USING btree (tenant, "time" DESC, event_id DESC);
 
 CREATE INDEX chunk_grams ON muniment_restricted.chunk USING gin (grams);
@@ -3821,6 +8399,34 @@ CREATE INDEX remote_embedding_prior ON muniment_restricted.remote_embedding USIN
 CREATE INDEX remote_embedding_signs ON muniment_restricted.remote_embedding USING btree (tenant, agent, kind, model) INCLUDE (signs, name, level, change_id, number) WHERE (signs IS NOT NULL);
 
 CREATE INDEX remote_embedding_waiting ON muniment_restricted.remote_embedding USING btree (tenant, agent, kind, model, name, change_id, number) WHERE ((signs IS NULL) AND (NOT is_missing));
+
+CREATE INDEX audit_newest ON muniment_restricted_trusted.audit USING btree (tenant, "time" DESC, event_id DESC);
+
+CREATE INDEX chunk_grams ON muniment_restricted_trusted.chunk USING gin (grams);
+
+CREATE INDEX chunk_sample ON muniment_restricted_trusted.chunk USING btree (tenant, agent, kind, sample) WHERE (start >= 0);
+
+CREATE INDEX chunk_stems ON muniment_restricted_trusted.chunk USING gin (stems);
+
+CREATE INDEX chunk_thread ON muniment_restricted_trusted.chunk USING btree (tenant, agent, thread, place) WHERE ((thread IS NOT NULL) AND (piece = 0));
+
+CREATE UNIQUE INDEX item_live ON muniment_restricted_trusted.item USING btree (tenant, agent, kind, name, level DESC) WHERE (delete_time IS NULL);
+
+CREATE INDEX item_passages ON muniment_restricted_trusted.item USING btree (tenant, agent, event_time DESC, create_time DESC, name DESC) WHERE ((kind = 4) AND (delete_time IS NULL));
+
+CREATE INDEX meaning_prior ON muniment_restricted_trusted.meaning USING btree (tenant, agent, prior) WHERE (prior IS NOT NULL);
+
+CREATE INDEX meaning_signs ON muniment_restricted_trusted.meaning USING btree (tenant, agent, kind, embedder, list) INCLUDE (signs, name, level, change_id, piece) WHERE (embedder IS NOT NULL);
+
+CREATE INDEX meaning_waiting ON muniment_restricted_trusted.meaning USING btree (tenant, agent, kind, name, change_id, piece) WHERE (embedder IS NULL);
+
+CREATE INDEX remote_embedding_missing ON muniment_restricted_trusted.remote_embedding USING btree (tenant, agent, kind, model, name, change_id, number) WHERE ((signs IS NULL) AND is_missing);
+
+CREATE INDEX remote_embedding_prior ON muniment_restricted_trusted.remote_embedding USING btree (tenant, agent, kind, prior_name) WHERE (prior_name IS NOT NULL);
+
+CREATE INDEX remote_embedding_signs ON muniment_restricted_trusted.remote_embedding USING btree (tenant, agent, kind, model) INCLUDE (signs, name, level, change_id, number) WHERE (signs IS NOT NULL);
+
+CREATE INDEX remote_embedding_waiting ON muniment_restricted_trusted.remote_embedding USING btree (tenant, agent, kind, model, name, change_id, number) WHERE ((signs IS NULL) AND (NOT is_missing));
 
 CREATE INDEX agent_deleted ON vault.agent USING btree (tenant, agent) WHERE (delete_time IS NOT NULL);
 
@@ -3858,6 +8464,33 @@ ALTER TABLE ONLY muniment_confidential.shelf
 ALTER TABLE ONLY muniment_confidential.stat
     ADD CONSTRAINT stat_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
 
+ALTER TABLE ONLY muniment_confidential_trusted.chunk
+    ADD CONSTRAINT chunk_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_confidential_trusted.embedding_list
+    ADD CONSTRAINT embedding_list_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_confidential_trusted.item
+    ADD CONSTRAINT item_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_confidential_trusted.meaning
+    ADD CONSTRAINT list_exists FOREIGN KEY (tenant, agent, kind, embedder, list) REFERENCES muniment_confidential_trusted.embedding_list(tenant, agent, kind, embedder, number);
+
+ALTER TABLE ONLY muniment_confidential_trusted.meaning
+    ADD CONSTRAINT meaning_tenant_agent_kind_name_change_id_piece_fkey FOREIGN KEY (tenant, agent, kind, name, change_id, piece) REFERENCES muniment_confidential_trusted.chunk(tenant, agent, kind, name, change_id, piece) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_confidential_trusted.remote_embedding
+    ADD CONSTRAINT remote_embedding_tenant_agent_kind_name_change_id_number_fkey FOREIGN KEY (tenant, agent, kind, name, change_id, number) REFERENCES muniment_confidential_trusted.meaning(tenant, agent, kind, name, change_id, piece) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_confidential_trusted.revision
+    ADD CONSTRAINT revision_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_confidential_trusted.shelf
+    ADD CONSTRAINT shelf_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_confidential_trusted.stat
+    ADD CONSTRAINT stat_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
 ALTER TABLE ONLY muniment_control.erased_agent
     ADD CONSTRAINT erased_agent_tenant_fkey FOREIGN KEY (tenant) REFERENCES vault.tenant(tenant);
 
@@ -3888,6 +8521,33 @@ ALTER TABLE ONLY muniment_internal.shelf
 ALTER TABLE ONLY muniment_internal.stat
     ADD CONSTRAINT stat_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
 
+ALTER TABLE ONLY muniment_internal_trusted.chunk
+    ADD CONSTRAINT chunk_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_internal_trusted.embedding_list
+    ADD CONSTRAINT embedding_list_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_internal_trusted.item
+    ADD CONSTRAINT item_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_internal_trusted.meaning
+    ADD CONSTRAINT list_exists FOREIGN KEY (tenant, agent, kind, embedder, list) REFERENCES muniment_internal_trusted.embedding_list(tenant, agent, kind, embedder, number);
+
+ALTER TABLE ONLY muniment_internal_trusted.meaning
+    ADD CONSTRAINT meaning_tenant_agent_kind_name_change_id_piece_fkey FOREIGN KEY (tenant, agent, kind, name, change_id, piece) REFERENCES muniment_internal_trusted.chunk(tenant, agent, kind, name, change_id, piece) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_internal_trusted.remote_embedding
+    ADD CONSTRAINT remote_embedding_tenant_agent_kind_name_change_id_number_fkey FOREIGN KEY (tenant, agent, kind, name, change_id, number) REFERENCES muniment_internal_trusted.meaning(tenant, agent, kind, name, change_id, piece) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_internal_trusted.revision
+    ADD CONSTRAINT revision_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_internal_trusted.shelf
+    ADD CONSTRAINT shelf_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_internal_trusted.stat
+    ADD CONSTRAINT stat_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
 ALTER TABLE ONLY muniment_public.chunk
     ADD CONSTRAINT chunk_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
 
@@ -3915,6 +8575,33 @@ ALTER TABLE ONLY muniment_public.shelf
 ALTER TABLE ONLY muniment_public.stat
     ADD CONSTRAINT stat_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
 
+ALTER TABLE ONLY muniment_public_trusted.chunk
+    ADD CONSTRAINT chunk_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_public_trusted.embedding_list
+    ADD CONSTRAINT embedding_list_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_public_trusted.item
+    ADD CONSTRAINT item_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_public_trusted.meaning
+    ADD CONSTRAINT list_exists FOREIGN KEY (tenant, agent, kind, embedder, list) REFERENCES muniment_public_trusted.embedding_list(tenant, agent, kind, embedder, number);
+
+ALTER TABLE ONLY muniment_public_trusted.meaning
+    ADD CONSTRAINT meaning_tenant_agent_kind_name_change_id_piece_fkey FOREIGN KEY (tenant, agent, kind, name, change_id, piece) REFERENCES muniment_public_trusted.chunk(tenant, agent, kind, name, change_id, piece) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_public_trusted.remote_embedding
+    ADD CONSTRAINT remote_embedding_tenant_agent_kind_name_change_id_number_fkey FOREIGN KEY (tenant, agent, kind, name, change_id, number) REFERENCES muniment_public_trusted.meaning(tenant, agent, kind, name, change_id, piece) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_public_trusted.revision
+    ADD CONSTRAINT revision_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_public_trusted.shelf
+    ADD CONSTRAINT shelf_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_public_trusted.stat
+    ADD CONSTRAINT stat_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
 ALTER TABLE ONLY muniment_restricted.chunk
     ADD CONSTRAINT chunk_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
 
@@ -3940,6 +8627,33 @@ ALTER TABLE ONLY muniment_restricted.shelf
     ADD CONSTRAINT shelf_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
 
 ALTER TABLE ONLY muniment_restricted.stat
+    ADD CONSTRAINT stat_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_restricted_trusted.chunk
+    ADD CONSTRAINT chunk_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_restricted_trusted.embedding_list
+    ADD CONSTRAINT embedding_list_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_restricted_trusted.item
+    ADD CONSTRAINT item_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_restricted_trusted.meaning
+    ADD CONSTRAINT list_exists FOREIGN KEY (tenant, agent, kind, embedder, list) REFERENCES muniment_restricted_trusted.embedding_list(tenant, agent, kind, embedder, number);
+
+ALTER TABLE ONLY muniment_restricted_trusted.meaning
+    ADD CONSTRAINT meaning_tenant_agent_kind_name_change_id_piece_fkey FOREIGN KEY (tenant, agent, kind, name, change_id, piece) REFERENCES muniment_restricted_trusted.chunk(tenant, agent, kind, name, change_id, piece) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_restricted_trusted.remote_embedding
+    ADD CONSTRAINT remote_embedding_tenant_agent_kind_name_change_id_number_fkey FOREIGN KEY (tenant, agent, kind, name, change_id, number) REFERENCES muniment_restricted_trusted.meaning(tenant, agent, kind, name, change_id, piece) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_restricted_trusted.revision
+    ADD CONSTRAINT revision_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_restricted_trusted.shelf
+    ADD CONSTRAINT shelf_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
+
+ALTER TABLE ONLY muniment_restricted_trusted.stat
     ADD CONSTRAINT stat_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
 
 ALTER TABLE ONLY vault.agent
@@ -3978,6 +8692,20 @@ GRANT USAGE ON SCHEMA muniment_confidential TO muniment_auditor;
 
 GRANT USAGE ON SCHEMA muniment_confidential TO muniment_eraser;
 
+GRANT USAGE ON SCHEMA muniment_confidential_trusted TO muniment_confidential_trusted;
+
+GRANT USAGE ON SCHEMA muniment_confidential_trusted TO muniment_control;
+
+GRANT USAGE ON SCHEMA muniment_confidential_trusted TO muniment_auditor;
+
+GRANT USAGE ON SCHEMA muniment_confidential_trusted TO muniment_eraser;
+
+GRANT USAGE ON SCHEMA muniment_confidential_trusted TO muniment_confidential;
+
+GRANT USAGE ON SCHEMA muniment_confidential_trusted TO muniment_restricted_trusted;
+
+GRANT USAGE ON SCHEMA muniment_confidential_trusted TO muniment_restricted;
+
 GRANT USAGE ON SCHEMA muniment_control TO muniment_control;
 
 GRANT USAGE ON SCHEMA muniment_control TO muniment_auditor;
@@ -3998,6 +8726,24 @@ GRANT USAGE ON SCHEMA muniment_internal TO muniment_auditor;
 
 GRANT USAGE ON SCHEMA muniment_internal TO muniment_eraser;
 
+GRANT USAGE ON SCHEMA muniment_internal_trusted TO muniment_internal_trusted;
+
+GRANT USAGE ON SCHEMA muniment_internal_trusted TO muniment_control;
+
+GRANT USAGE ON SCHEMA muniment_internal_trusted TO muniment_auditor;
+
+GRANT USAGE ON SCHEMA muniment_internal_trusted TO muniment_eraser;
+
+GRANT USAGE ON SCHEMA muniment_internal_trusted TO muniment_internal;
+
+GRANT USAGE ON SCHEMA muniment_internal_trusted TO muniment_confidential_trusted;
+
+GRANT USAGE ON SCHEMA muniment_internal_trusted TO muniment_confidential;
+
+GRANT USAGE ON SCHEMA muniment_internal_trusted TO muniment_restricted_trusted;
+
+GRANT USAGE ON SCHEMA muniment_internal_trusted TO muniment_restricted;
+
 GRANT USAGE ON SCHEMA muniment_public TO muniment_public;
 
 GRANT USAGE ON SCHEMA muniment_public TO muniment_internal;
@@ -4012,6 +8758,28 @@ GRANT USAGE ON SCHEMA muniment_public TO muniment_auditor;
 
 GRANT USAGE ON SCHEMA muniment_public TO muniment_eraser;
 
+GRANT USAGE ON SCHEMA muniment_public_trusted TO muniment_public_trusted;
+
+GRANT USAGE ON SCHEMA muniment_public_trusted TO muniment_control;
+
+GRANT USAGE ON SCHEMA muniment_public_trusted TO muniment_auditor;
+
+GRANT USAGE ON SCHEMA muniment_public_trusted TO muniment_eraser;
+
+GRANT USAGE ON SCHEMA muniment_public_trusted TO muniment_public;
+
+GRANT USAGE ON SCHEMA muniment_public_trusted TO muniment_internal_trusted;
+
+GRANT USAGE ON SCHEMA muniment_public_trusted TO muniment_internal;
+
+GRANT USAGE ON SCHEMA muniment_public_trusted TO muniment_confidential_trusted;
+
+GRANT USAGE ON SCHEMA muniment_public_trusted TO muniment_confidential;
+
+GRANT USAGE ON SCHEMA muniment_public_trusted TO muniment_restricted_trusted;
+
+GRANT USAGE ON SCHEMA muniment_public_trusted TO muniment_restricted;
+
 GRANT USAGE ON SCHEMA muniment_restricted TO muniment_restricted;
 
 GRANT USAGE ON SCHEMA muniment_restricted TO muniment_control;
@@ -4019,6 +8787,16 @@ GRANT USAGE ON SCHEMA muniment_restricted TO muniment_control;
 GRANT USAGE ON SCHEMA muniment_restricted TO muniment_auditor;
 
 GRANT USAGE ON SCHEMA muniment_restricted TO muniment_eraser;
+
+GRANT USAGE ON SCHEMA muniment_restricted_trusted TO muniment_restricted_trusted;
+
+GRANT USAGE ON SCHEMA muniment_restricted_trusted TO muniment_control;
+
+GRANT USAGE ON SCHEMA muniment_restricted_trusted TO muniment_auditor;
+
+GRANT USAGE ON SCHEMA muniment_restricted_trusted TO muniment_eraser;
+
+GRANT USAGE ON SCHEMA muniment_restricted_trusted TO muniment_restricted;
 
 GRANT USAGE ON SCHEMA vault TO muniment_public;
 
@@ -4031,6 +8809,14 @@ GRANT USAGE ON SCHEMA vault TO muniment_restricted;
 GRANT USAGE ON SCHEMA vault TO muniment_control;
 
 GRANT USAGE ON SCHEMA vault TO muniment_auditor;
+
+GRANT USAGE ON SCHEMA vault TO muniment_public_trusted;
+
+GRANT USAGE ON SCHEMA vault TO muniment_internal_trusted;
+
+GRANT USAGE ON SCHEMA vault TO muniment_confidential_trusted;
+
+GRANT USAGE ON SCHEMA vault TO muniment_restricted_trusted;
 
 REVOKE ALL ON FUNCTION pg_catalog.lo_close(integer) FROM PUBLIC;
 
@@ -4070,6 +8856,10 @@ GRANT INSERT ON TABLE muniment_confidential.audit TO muniment_confidential;
 
 GRANT SELECT ON TABLE muniment_confidential.audit TO muniment_auditor;
 
+GRANT INSERT ON TABLE muniment_confidential_trusted.audit TO muniment_confidential_trusted;
+
+GRANT SELECT ON TABLE muniment_confidential_trusted.audit TO muniment_auditor;
+
 GRANT INSERT ON TABLE muniment_control.audit TO muniment_control;
 
 GRANT SELECT ON TABLE muniment_control.audit TO muniment_auditor;
@@ -4080,13 +8870,25 @@ GRANT INSERT ON TABLE muniment_internal.audit TO muniment_internal;
 
 GRANT SELECT ON TABLE muniment_internal.audit TO muniment_auditor;
 
+GRANT INSERT ON TABLE muniment_internal_trusted.audit TO muniment_internal_trusted;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.audit TO muniment_auditor;
+
 GRANT INSERT ON TABLE muniment_public.audit TO muniment_public;
 
 GRANT SELECT ON TABLE muniment_public.audit TO muniment_auditor;
 
+GRANT INSERT ON TABLE muniment_public_trusted.audit TO muniment_public_trusted;
+
+GRANT SELECT ON TABLE muniment_public_trusted.audit TO muniment_auditor;
+
 GRANT INSERT ON TABLE muniment_restricted.audit TO muniment_restricted;
 
 GRANT SELECT ON TABLE muniment_restricted.audit TO muniment_auditor;
+
+GRANT INSERT ON TABLE muniment_restricted_trusted.audit TO muniment_restricted_trusted;
+
+GRANT SELECT ON TABLE muniment_restricted_trusted.audit TO muniment_auditor;
 
 GRANT SELECT ON TABLE muniment_auditor.audit TO muniment_auditor;
 
@@ -4097,6 +8899,8 @@ GRANT SELECT,INSERT ON TABLE muniment_auditor.sealed_event TO muniment_auditor;
 GRANT SELECT,INSERT ON TABLE vault.conversation TO muniment_control;
 
 GRANT UPDATE(taint) ON TABLE vault.conversation TO muniment_control;
+
+GRANT UPDATE(trusted) ON TABLE vault.conversation TO muniment_control;
 
 GRANT SELECT,INSERT ON TABLE vault.session TO muniment_control;
 
@@ -4304,6 +9108,32 @@ GRANT SELECT,INSERT,DELETE ON TABLE vault.block_link TO muniment_control;
 
 GRANT SELECT ON TABLE muniment_confidential.link TO muniment_confidential;
 
+GRANT SELECT,INSERT ON TABLE muniment_confidential_trusted.item TO muniment_confidential_trusted;
+
+GRANT SELECT ON TABLE muniment_confidential_trusted.item TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_confidential_trusted.item TO muniment_restricted_trusted;
+
+GRANT SELECT ON TABLE muniment_confidential_trusted.item TO muniment_restricted;
+
+GRANT UPDATE(item_id) ON TABLE muniment_confidential_trusted.item TO muniment_confidential_trusted;
+
+GRANT UPDATE(revision) ON TABLE muniment_confidential_trusted.item TO muniment_confidential_trusted;
+
+GRANT UPDATE(change_id) ON TABLE muniment_confidential_trusted.item TO muniment_confidential_trusted;
+
+GRANT UPDATE(content) ON TABLE muniment_confidential_trusted.item TO muniment_confidential_trusted;
+
+GRANT UPDATE(tags) ON TABLE muniment_confidential_trusted.item TO muniment_confidential_trusted;
+
+GRANT UPDATE(create_time) ON TABLE muniment_confidential_trusted.item TO muniment_confidential_trusted;
+
+GRANT UPDATE(update_time) ON TABLE muniment_confidential_trusted.item TO muniment_confidential_trusted;
+
+GRANT UPDATE(expire_time) ON TABLE muniment_confidential_trusted.item TO muniment_confidential_trusted;
+
+GRANT UPDATE(delete_time) ON TABLE muniment_confidential_trusted.item TO muniment_confidential_trusted;
+
 GRANT SELECT,INSERT ON TABLE muniment_internal.item TO muniment_internal;
 
 GRANT SELECT ON TABLE muniment_internal.item TO muniment_confidential;
@@ -4327,6 +9157,36 @@ GRANT UPDATE(update_time) ON TABLE muniment_internal.item TO muniment_internal;
 GRANT UPDATE(expire_time) ON TABLE muniment_internal.item TO muniment_internal;
 
 GRANT UPDATE(delete_time) ON TABLE muniment_internal.item TO muniment_internal;
+
+GRANT SELECT,INSERT ON TABLE muniment_internal_trusted.item TO muniment_internal_trusted;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.item TO muniment_internal;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.item TO muniment_confidential_trusted;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.item TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.item TO muniment_restricted_trusted;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.item TO muniment_restricted;
+
+GRANT UPDATE(item_id) ON TABLE muniment_internal_trusted.item TO muniment_internal_trusted;
+
+GRANT UPDATE(revision) ON TABLE muniment_internal_trusted.item TO muniment_internal_trusted;
+
+GRANT UPDATE(change_id) ON TABLE muniment_internal_trusted.item TO muniment_internal_trusted;
+
+GRANT UPDATE(content) ON TABLE muniment_internal_trusted.item TO muniment_internal_trusted;
+
+GRANT UPDATE(tags) ON TABLE muniment_internal_trusted.item TO muniment_internal_trusted;
+
+GRANT UPDATE(create_time) ON TABLE muniment_internal_trusted.item TO muniment_internal_trusted;
+
+GRANT UPDATE(update_time) ON TABLE muniment_internal_trusted.item TO muniment_internal_trusted;
+
+GRANT UPDATE(expire_time) ON TABLE muniment_internal_trusted.item TO muniment_internal_trusted;
+
+GRANT UPDATE(delete_time) ON TABLE muniment_internal_trusted.item TO muniment_internal_trusted;
 
 GRANT SELECT,INSERT ON TABLE muniment_public.item TO muniment_public;
 
@@ -4358,6 +9218,40 @@ GRANT UPDATE(expire_time) ON TABLE muniment_public.item TO muniment_public;
 
 GRANT UPDATE(delete_time) ON TABLE muniment_public.item TO muniment_public;
 
+GRANT SELECT,INSERT ON TABLE muniment_public_trusted.item TO muniment_public_trusted;
+
+GRANT SELECT ON TABLE muniment_public_trusted.item TO muniment_public;
+
+GRANT SELECT ON TABLE muniment_public_trusted.item TO muniment_internal_trusted;
+
+GRANT SELECT ON TABLE muniment_public_trusted.item TO muniment_internal;
+
+GRANT SELECT ON TABLE muniment_public_trusted.item TO muniment_confidential_trusted;
+
+GRANT SELECT ON TABLE muniment_public_trusted.item TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_public_trusted.item TO muniment_restricted_trusted;
+
+GRANT SELECT ON TABLE muniment_public_trusted.item TO muniment_restricted;
+
+GRANT UPDATE(item_id) ON TABLE muniment_public_trusted.item TO muniment_public_trusted;
+
+GRANT UPDATE(revision) ON TABLE muniment_public_trusted.item TO muniment_public_trusted;
+
+GRANT UPDATE(change_id) ON TABLE muniment_public_trusted.item TO muniment_public_trusted;
+
+GRANT UPDATE(content) ON TABLE muniment_public_trusted.item TO muniment_public_trusted;
+
+GRANT UPDATE(tags) ON TABLE muniment_public_trusted.item TO muniment_public_trusted;
+
+GRANT UPDATE(create_time) ON TABLE muniment_public_trusted.item TO muniment_public_trusted;
+
+GRANT UPDATE(update_time) ON TABLE muniment_public_trusted.item TO muniment_public_trusted;
+
+GRANT UPDATE(expire_time) ON TABLE muniment_public_trusted.item TO muniment_public_trusted;
+
+GRANT UPDATE(delete_time) ON TABLE muniment_public_trusted.item TO muniment_public_trusted;
+
 GRANT SELECT ON TABLE muniment_confidential.visible TO muniment_confidential;
 
 GRANT SELECT ON TABLE muniment_confidential.shared_visible TO muniment_confidential;
@@ -4372,11 +9266,31 @@ GRANT SELECT ON TABLE muniment_confidential.storage_size TO muniment_confidentia
 
 GRANT SELECT ON TABLE muniment_confidential.storage_size TO muniment_control;
 
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_confidential_trusted.chunk TO muniment_confidential_trusted;
+
+GRANT SELECT ON TABLE muniment_confidential_trusted.chunk TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_confidential_trusted.chunk TO muniment_restricted_trusted;
+
+GRANT SELECT ON TABLE muniment_confidential_trusted.chunk TO muniment_restricted;
+
 GRANT SELECT,INSERT,DELETE ON TABLE muniment_internal.chunk TO muniment_internal;
 
 GRANT SELECT ON TABLE muniment_internal.chunk TO muniment_confidential;
 
 GRANT SELECT ON TABLE muniment_internal.chunk TO muniment_restricted;
+
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_internal_trusted.chunk TO muniment_internal_trusted;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.chunk TO muniment_internal;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.chunk TO muniment_confidential_trusted;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.chunk TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.chunk TO muniment_restricted_trusted;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.chunk TO muniment_restricted;
 
 GRANT SELECT,INSERT,DELETE ON TABLE muniment_public.chunk TO muniment_public;
 
@@ -4386,7 +9300,37 @@ GRANT SELECT ON TABLE muniment_public.chunk TO muniment_confidential;
 
 GRANT SELECT ON TABLE muniment_public.chunk TO muniment_restricted;
 
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_public_trusted.chunk TO muniment_public_trusted;
+
+GRANT SELECT ON TABLE muniment_public_trusted.chunk TO muniment_public;
+
+GRANT SELECT ON TABLE muniment_public_trusted.chunk TO muniment_internal_trusted;
+
+GRANT SELECT ON TABLE muniment_public_trusted.chunk TO muniment_internal;
+
+GRANT SELECT ON TABLE muniment_public_trusted.chunk TO muniment_confidential_trusted;
+
+GRANT SELECT ON TABLE muniment_public_trusted.chunk TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_public_trusted.chunk TO muniment_restricted_trusted;
+
+GRANT SELECT ON TABLE muniment_public_trusted.chunk TO muniment_restricted;
+
 GRANT SELECT ON TABLE muniment_confidential.visible_chunk TO muniment_confidential;
+
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_confidential_trusted.embedding_list TO muniment_confidential_trusted;
+
+GRANT SELECT ON TABLE muniment_confidential_trusted.embedding_list TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_confidential_trusted.embedding_list TO muniment_restricted_trusted;
+
+GRANT SELECT ON TABLE muniment_confidential_trusted.embedding_list TO muniment_restricted;
+
+GRANT UPDATE(signs) ON TABLE muniment_confidential_trusted.embedding_list TO muniment_confidential_trusted;
+
+GRANT UPDATE(version) ON TABLE muniment_confidential_trusted.embedding_list TO muniment_confidential_trusted;
+
+GRANT UPDATE(is_retired) ON TABLE muniment_confidential_trusted.embedding_list TO muniment_confidential_trusted;
 
 GRANT SELECT,INSERT,DELETE ON TABLE muniment_internal.embedding_list TO muniment_internal;
 
@@ -4399,6 +9343,24 @@ GRANT UPDATE(signs) ON TABLE muniment_internal.embedding_list TO muniment_intern
 GRANT UPDATE(version) ON TABLE muniment_internal.embedding_list TO muniment_internal;
 
 GRANT UPDATE(is_retired) ON TABLE muniment_internal.embedding_list TO muniment_internal;
+
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_internal_trusted.embedding_list TO muniment_internal_trusted;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.embedding_list TO muniment_internal;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.embedding_list TO muniment_confidential_trusted;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.embedding_list TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.embedding_list TO muniment_restricted_trusted;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.embedding_list TO muniment_restricted;
+
+GRANT UPDATE(signs) ON TABLE muniment_internal_trusted.embedding_list TO muniment_internal_trusted;
+
+GRANT UPDATE(version) ON TABLE muniment_internal_trusted.embedding_list TO muniment_internal_trusted;
+
+GRANT UPDATE(is_retired) ON TABLE muniment_internal_trusted.embedding_list TO muniment_internal_trusted;
 
 GRANT SELECT,INSERT,DELETE ON TABLE muniment_public.embedding_list TO muniment_public;
 
@@ -4414,7 +9376,47 @@ GRANT UPDATE(version) ON TABLE muniment_public.embedding_list TO muniment_public
 
 GRANT UPDATE(is_retired) ON TABLE muniment_public.embedding_list TO muniment_public;
 
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_public_trusted.embedding_list TO muniment_public_trusted;
+
+GRANT SELECT ON TABLE muniment_public_trusted.embedding_list TO muniment_public;
+
+GRANT SELECT ON TABLE muniment_public_trusted.embedding_list TO muniment_internal_trusted;
+
+GRANT SELECT ON TABLE muniment_public_trusted.embedding_list TO muniment_internal;
+
+GRANT SELECT ON TABLE muniment_public_trusted.embedding_list TO muniment_confidential_trusted;
+
+GRANT SELECT ON TABLE muniment_public_trusted.embedding_list TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_public_trusted.embedding_list TO muniment_restricted_trusted;
+
+GRANT SELECT ON TABLE muniment_public_trusted.embedding_list TO muniment_restricted;
+
+GRANT UPDATE(signs) ON TABLE muniment_public_trusted.embedding_list TO muniment_public_trusted;
+
+GRANT UPDATE(version) ON TABLE muniment_public_trusted.embedding_list TO muniment_public_trusted;
+
+GRANT UPDATE(is_retired) ON TABLE muniment_public_trusted.embedding_list TO muniment_public_trusted;
+
 GRANT SELECT ON TABLE muniment_confidential.visible_embedding_list TO muniment_confidential;
+
+GRANT SELECT,INSERT ON TABLE muniment_confidential_trusted.meaning TO muniment_confidential_trusted;
+
+GRANT SELECT ON TABLE muniment_confidential_trusted.meaning TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_confidential_trusted.meaning TO muniment_restricted_trusted;
+
+GRANT SELECT ON TABLE muniment_confidential_trusted.meaning TO muniment_restricted;
+
+GRANT UPDATE(prior) ON TABLE muniment_confidential_trusted.meaning TO muniment_confidential_trusted;
+
+GRANT UPDATE(embedder) ON TABLE muniment_confidential_trusted.meaning TO muniment_confidential_trusted;
+
+GRANT UPDATE(signs) ON TABLE muniment_confidential_trusted.meaning TO muniment_confidential_trusted;
+
+GRANT UPDATE(vector) ON TABLE muniment_confidential_trusted.meaning TO muniment_confidential_trusted;
+
+GRANT UPDATE(list) ON TABLE muniment_confidential_trusted.meaning TO muniment_confidential_trusted;
 
 GRANT SELECT,INSERT ON TABLE muniment_internal.meaning TO muniment_internal;
 
@@ -4431,6 +9433,28 @@ GRANT UPDATE(signs) ON TABLE muniment_internal.meaning TO muniment_internal;
 GRANT UPDATE(vector) ON TABLE muniment_internal.meaning TO muniment_internal;
 
 GRANT UPDATE(list) ON TABLE muniment_internal.meaning TO muniment_internal;
+
+GRANT SELECT,INSERT ON TABLE muniment_internal_trusted.meaning TO muniment_internal_trusted;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.meaning TO muniment_internal;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.meaning TO muniment_confidential_trusted;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.meaning TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.meaning TO muniment_restricted_trusted;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.meaning TO muniment_restricted;
+
+GRANT UPDATE(prior) ON TABLE muniment_internal_trusted.meaning TO muniment_internal_trusted;
+
+GRANT UPDATE(embedder) ON TABLE muniment_internal_trusted.meaning TO muniment_internal_trusted;
+
+GRANT UPDATE(signs) ON TABLE muniment_internal_trusted.meaning TO muniment_internal_trusted;
+
+GRANT UPDATE(vector) ON TABLE muniment_internal_trusted.meaning TO muniment_internal_trusted;
+
+GRANT UPDATE(list) ON TABLE muniment_internal_trusted.meaning TO muniment_internal_trusted;
 
 GRANT SELECT,INSERT ON TABLE muniment_public.meaning TO muniment_public;
 
@@ -4450,7 +9474,47 @@ GRANT UPDATE(vector) ON TABLE muniment_public.meaning TO muniment_public;
 
 GRANT UPDATE(list) ON TABLE muniment_public.meaning TO muniment_public;
 
+GRANT SELECT,INSERT ON TABLE muniment_public_trusted.meaning TO muniment_public_trusted;
+
+GRANT SELECT ON TABLE muniment_public_trusted.meaning TO muniment_public;
+
+GRANT SELECT ON TABLE muniment_public_trusted.meaning TO muniment_internal_trusted;
+
+GRANT SELECT ON TABLE muniment_public_trusted.meaning TO muniment_internal;
+
+GRANT SELECT ON TABLE muniment_public_trusted.meaning TO muniment_confidential_trusted;
+
+GRANT SELECT ON TABLE muniment_public_trusted.meaning TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_public_trusted.meaning TO muniment_restricted_trusted;
+
+GRANT SELECT ON TABLE muniment_public_trusted.meaning TO muniment_restricted;
+
+GRANT UPDATE(prior) ON TABLE muniment_public_trusted.meaning TO muniment_public_trusted;
+
+GRANT UPDATE(embedder) ON TABLE muniment_public_trusted.meaning TO muniment_public_trusted;
+
+GRANT UPDATE(signs) ON TABLE muniment_public_trusted.meaning TO muniment_public_trusted;
+
+GRANT UPDATE(vector) ON TABLE muniment_public_trusted.meaning TO muniment_public_trusted;
+
+GRANT UPDATE(list) ON TABLE muniment_public_trusted.meaning TO muniment_public_trusted;
+
 GRANT SELECT ON TABLE muniment_confidential.visible_meaning TO muniment_confidential;
+
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_confidential_trusted.remote_embedding TO muniment_confidential_trusted;
+
+GRANT SELECT ON TABLE muniment_confidential_trusted.remote_embedding TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_confidential_trusted.remote_embedding TO muniment_restricted_trusted;
+
+GRANT SELECT ON TABLE muniment_confidential_trusted.remote_embedding TO muniment_restricted;
+
+GRANT UPDATE(prior_name) ON TABLE muniment_confidential_trusted.remote_embedding TO muniment_confidential_trusted;
+
+GRANT UPDATE(signs) ON TABLE muniment_confidential_trusted.remote_embedding TO muniment_confidential_trusted;
+
+GRANT UPDATE(vector) ON TABLE muniment_confidential_trusted.remote_embedding TO muniment_confidential_trusted;
 
 GRANT SELECT,INSERT,DELETE ON TABLE muniment_internal.remote_embedding TO muniment_internal;
 
@@ -4463,6 +9527,24 @@ GRANT UPDATE(prior_name) ON TABLE muniment_internal.remote_embedding TO muniment
 GRANT UPDATE(signs) ON TABLE muniment_internal.remote_embedding TO muniment_internal;
 
 GRANT UPDATE(vector) ON TABLE muniment_internal.remote_embedding TO muniment_internal;
+
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_internal_trusted.remote_embedding TO muniment_internal_trusted;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.remote_embedding TO muniment_internal;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.remote_embedding TO muniment_confidential_trusted;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.remote_embedding TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.remote_embedding TO muniment_restricted_trusted;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.remote_embedding TO muniment_restricted;
+
+GRANT UPDATE(prior_name) ON TABLE muniment_internal_trusted.remote_embedding TO muniment_internal_trusted;
+
+GRANT UPDATE(signs) ON TABLE muniment_internal_trusted.remote_embedding TO muniment_internal_trusted;
+
+GRANT UPDATE(vector) ON TABLE muniment_internal_trusted.remote_embedding TO muniment_internal_trusted;
 
 GRANT SELECT,INSERT,DELETE ON TABLE muniment_public.remote_embedding TO muniment_public;
 
@@ -4478,13 +9560,55 @@ GRANT UPDATE(signs) ON TABLE muniment_public.remote_embedding TO muniment_public
 
 GRANT UPDATE(vector) ON TABLE muniment_public.remote_embedding TO muniment_public;
 
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_public_trusted.remote_embedding TO muniment_public_trusted;
+
+GRANT SELECT ON TABLE muniment_public_trusted.remote_embedding TO muniment_public;
+
+GRANT SELECT ON TABLE muniment_public_trusted.remote_embedding TO muniment_internal_trusted;
+
+GRANT SELECT ON TABLE muniment_public_trusted.remote_embedding TO muniment_internal;
+
+GRANT SELECT ON TABLE muniment_public_trusted.remote_embedding TO muniment_confidential_trusted;
+
+GRANT SELECT ON TABLE muniment_public_trusted.remote_embedding TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_public_trusted.remote_embedding TO muniment_restricted_trusted;
+
+GRANT SELECT ON TABLE muniment_public_trusted.remote_embedding TO muniment_restricted;
+
+GRANT UPDATE(prior_name) ON TABLE muniment_public_trusted.remote_embedding TO muniment_public_trusted;
+
+GRANT UPDATE(signs) ON TABLE muniment_public_trusted.remote_embedding TO muniment_public_trusted;
+
+GRANT UPDATE(vector) ON TABLE muniment_public_trusted.remote_embedding TO muniment_public_trusted;
+
 GRANT SELECT ON TABLE muniment_confidential.visible_remote_embedding TO muniment_confidential;
+
+GRANT SELECT,INSERT ON TABLE muniment_confidential_trusted.revision TO muniment_confidential_trusted;
+
+GRANT SELECT ON TABLE muniment_confidential_trusted.revision TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_confidential_trusted.revision TO muniment_restricted_trusted;
+
+GRANT SELECT ON TABLE muniment_confidential_trusted.revision TO muniment_restricted;
 
 GRANT SELECT,INSERT ON TABLE muniment_internal.revision TO muniment_internal;
 
 GRANT SELECT ON TABLE muniment_internal.revision TO muniment_confidential;
 
 GRANT SELECT ON TABLE muniment_internal.revision TO muniment_restricted;
+
+GRANT SELECT,INSERT ON TABLE muniment_internal_trusted.revision TO muniment_internal_trusted;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.revision TO muniment_internal;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.revision TO muniment_confidential_trusted;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.revision TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.revision TO muniment_restricted_trusted;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.revision TO muniment_restricted;
 
 GRANT SELECT,INSERT ON TABLE muniment_public.revision TO muniment_public;
 
@@ -4496,7 +9620,43 @@ GRANT SELECT ON TABLE muniment_public.revision TO muniment_confidential;
 
 GRANT SELECT ON TABLE muniment_public.revision TO muniment_restricted;
 
+GRANT SELECT,INSERT ON TABLE muniment_public_trusted.revision TO muniment_public_trusted;
+
+GRANT SELECT ON TABLE muniment_public_trusted.revision TO muniment_public;
+
+GRANT SELECT ON TABLE muniment_public_trusted.revision TO muniment_internal_trusted;
+
+GRANT SELECT ON TABLE muniment_public_trusted.revision TO muniment_internal;
+
+GRANT SELECT ON TABLE muniment_public_trusted.revision TO muniment_confidential_trusted;
+
+GRANT SELECT ON TABLE muniment_public_trusted.revision TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_public_trusted.revision TO muniment_restricted_trusted;
+
+GRANT SELECT ON TABLE muniment_public_trusted.revision TO muniment_restricted;
+
 GRANT SELECT ON TABLE muniment_confidential.visible_revision TO muniment_confidential;
+
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_confidential_trusted.stat TO muniment_confidential_trusted;
+
+GRANT SELECT ON TABLE muniment_confidential_trusted.stat TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_confidential_trusted.stat TO muniment_restricted_trusted;
+
+GRANT SELECT ON TABLE muniment_confidential_trusted.stat TO muniment_restricted;
+
+GRANT SELECT(tenant) ON TABLE muniment_confidential_trusted.stat TO muniment_control;
+
+GRANT SELECT(agent) ON TABLE muniment_confidential_trusted.stat TO muniment_control;
+
+GRANT SELECT(chunks) ON TABLE muniment_confidential_trusted.stat TO muniment_control;
+
+GRANT SELECT(stems) ON TABLE muniment_confidential_trusted.stat TO muniment_control;
+
+GRANT SELECT(grams) ON TABLE muniment_confidential_trusted.stat TO muniment_control;
+
+GRANT UPDATE(fence) ON TABLE muniment_confidential_trusted.stat TO muniment_confidential_trusted;
 
 GRANT SELECT,INSERT,DELETE ON TABLE muniment_internal.stat TO muniment_internal;
 
@@ -4515,6 +9675,30 @@ GRANT SELECT(stems) ON TABLE muniment_internal.stat TO muniment_control;
 GRANT SELECT(grams) ON TABLE muniment_internal.stat TO muniment_control;
 
 GRANT UPDATE(fence) ON TABLE muniment_internal.stat TO muniment_internal;
+
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_internal_trusted.stat TO muniment_internal_trusted;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.stat TO muniment_internal;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.stat TO muniment_confidential_trusted;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.stat TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.stat TO muniment_restricted_trusted;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.stat TO muniment_restricted;
+
+GRANT SELECT(tenant) ON TABLE muniment_internal_trusted.stat TO muniment_control;
+
+GRANT SELECT(agent) ON TABLE muniment_internal_trusted.stat TO muniment_control;
+
+GRANT SELECT(chunks) ON TABLE muniment_internal_trusted.stat TO muniment_control;
+
+GRANT SELECT(stems) ON TABLE muniment_internal_trusted.stat TO muniment_control;
+
+GRANT SELECT(grams) ON TABLE muniment_internal_trusted.stat TO muniment_control;
+
+GRANT UPDATE(fence) ON TABLE muniment_internal_trusted.stat TO muniment_internal_trusted;
 
 GRANT SELECT,INSERT,DELETE ON TABLE muniment_public.stat TO muniment_public;
 
@@ -4536,7 +9720,131 @@ GRANT SELECT(grams) ON TABLE muniment_public.stat TO muniment_control;
 
 GRANT UPDATE(fence) ON TABLE muniment_public.stat TO muniment_public;
 
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_public_trusted.stat TO muniment_public_trusted;
+
+GRANT SELECT ON TABLE muniment_public_trusted.stat TO muniment_public;
+
+GRANT SELECT ON TABLE muniment_public_trusted.stat TO muniment_internal_trusted;
+
+GRANT SELECT ON TABLE muniment_public_trusted.stat TO muniment_internal;
+
+GRANT SELECT ON TABLE muniment_public_trusted.stat TO muniment_confidential_trusted;
+
+GRANT SELECT ON TABLE muniment_public_trusted.stat TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_public_trusted.stat TO muniment_restricted_trusted;
+
+GRANT SELECT ON TABLE muniment_public_trusted.stat TO muniment_restricted;
+
+GRANT SELECT(tenant) ON TABLE muniment_public_trusted.stat TO muniment_control;
+
+GRANT SELECT(agent) ON TABLE muniment_public_trusted.stat TO muniment_control;
+
+GRANT SELECT(chunks) ON TABLE muniment_public_trusted.stat TO muniment_control;
+
+GRANT SELECT(stems) ON TABLE muniment_public_trusted.stat TO muniment_control;
+
+GRANT SELECT(grams) ON TABLE muniment_public_trusted.stat TO muniment_control;
+
+GRANT UPDATE(fence) ON TABLE muniment_public_trusted.stat TO muniment_public_trusted;
+
 GRANT SELECT ON TABLE muniment_confidential.visible_stat TO muniment_confidential;
+
+GRANT SELECT ON TABLE muniment_confidential_trusted.session TO muniment_confidential_trusted;
+
+GRANT UPDATE(fence) ON TABLE muniment_confidential_trusted.session TO muniment_confidential_trusted;
+
+GRANT SELECT ON TABLE muniment_confidential_trusted.agent TO muniment_confidential_trusted;
+
+GRANT SELECT,DELETE ON TABLE muniment_confidential_trusted.deleted_item TO muniment_confidential_trusted;
+
+GRANT SELECT,DELETE ON TABLE muniment_confidential_trusted.erasable_chunk TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_confidential_trusted.erasable_item TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_confidential_trusted.erasable_revision TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_confidential_trusted.erasable_stat TO muniment_eraser;
+
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_confidential_trusted.storage TO muniment_confidential_trusted;
+
+GRANT SELECT ON TABLE muniment_confidential_trusted.storage TO muniment_control;
+
+GRANT UPDATE(fence) ON TABLE muniment_confidential_trusted.storage TO muniment_confidential_trusted;
+
+GRANT SELECT,DELETE ON TABLE muniment_confidential_trusted.erasable_storage TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_confidential_trusted.erasing_chunk TO muniment_eraser;
+
+GRANT SELECT(tenant) ON TABLE muniment_confidential_trusted.erasing_embedding TO muniment_eraser;
+
+GRANT SELECT(agent) ON TABLE muniment_confidential_trusted.erasing_embedding TO muniment_eraser;
+
+GRANT SELECT(kind) ON TABLE muniment_confidential_trusted.erasing_embedding TO muniment_eraser;
+
+GRANT SELECT(prior),UPDATE(prior) ON TABLE muniment_confidential_trusted.erasing_embedding TO muniment_eraser;
+
+GRANT UPDATE(embedder) ON TABLE muniment_confidential_trusted.erasing_embedding TO muniment_eraser;
+
+GRANT UPDATE(signs) ON TABLE muniment_confidential_trusted.erasing_embedding TO muniment_eraser;
+
+GRANT UPDATE(vector) ON TABLE muniment_confidential_trusted.erasing_embedding TO muniment_eraser;
+
+GRANT UPDATE(list) ON TABLE muniment_confidential_trusted.erasing_embedding TO muniment_eraser;
+
+GRANT SELECT(tenant) ON TABLE muniment_confidential_trusted.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(agent) ON TABLE muniment_confidential_trusted.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(kind) ON TABLE muniment_confidential_trusted.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(embedder) ON TABLE muniment_confidential_trusted.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(number) ON TABLE muniment_confidential_trusted.erasing_embedding_list TO muniment_eraser;
+
+GRANT UPDATE(signs) ON TABLE muniment_confidential_trusted.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(version),UPDATE(version) ON TABLE muniment_confidential_trusted.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_confidential_trusted.erasing_item TO muniment_eraser;
+
+GRANT UPDATE(fence) ON TABLE muniment_confidential_trusted.erasing_item TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_confidential_trusted.erasing_remote_embedding TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_confidential_trusted.erasing_revision TO muniment_eraser;
+
+GRANT INSERT ON TABLE muniment_confidential_trusted.erasing_stat TO muniment_eraser;
+
+GRANT INSERT ON TABLE muniment_confidential_trusted.erasing_storage TO muniment_eraser;
+
+GRANT SELECT ON TABLE muniment_confidential_trusted.link TO muniment_confidential_trusted;
+
+GRANT SELECT ON TABLE muniment_confidential_trusted.visible TO muniment_confidential_trusted;
+
+GRANT SELECT ON TABLE muniment_confidential_trusted.shared_visible TO muniment_confidential_trusted;
+
+GRANT SELECT ON TABLE muniment_confidential_trusted.shelf TO muniment_confidential_trusted;
+
+GRANT INSERT ON TABLE muniment_confidential_trusted.shelf TO muniment_control;
+
+GRANT UPDATE(fence) ON TABLE muniment_confidential_trusted.shelf TO muniment_confidential_trusted;
+
+GRANT SELECT ON TABLE muniment_confidential_trusted.storage_size TO muniment_confidential_trusted;
+
+GRANT SELECT ON TABLE muniment_confidential_trusted.storage_size TO muniment_control;
+
+GRANT SELECT ON TABLE muniment_confidential_trusted.visible_chunk TO muniment_confidential_trusted;
+
+GRANT SELECT ON TABLE muniment_confidential_trusted.visible_embedding_list TO muniment_confidential_trusted;
+
+GRANT SELECT ON TABLE muniment_confidential_trusted.visible_meaning TO muniment_confidential_trusted;
+
+GRANT SELECT ON TABLE muniment_confidential_trusted.visible_remote_embedding TO muniment_confidential_trusted;
+
+GRANT SELECT ON TABLE muniment_confidential_trusted.visible_revision TO muniment_confidential_trusted;
+
+GRANT SELECT ON TABLE muniment_confidential_trusted.visible_stat TO muniment_confidential_trusted;
 
 GRANT INSERT ON TABLE muniment_control.erased_agent TO muniment_eraser;
 
@@ -4654,6 +9962,102 @@ GRANT SELECT ON TABLE muniment_internal.visible_revision TO muniment_internal;
 
 GRANT SELECT ON TABLE muniment_internal.visible_stat TO muniment_internal;
 
+GRANT SELECT ON TABLE muniment_internal_trusted.session TO muniment_internal_trusted;
+
+GRANT UPDATE(fence) ON TABLE muniment_internal_trusted.session TO muniment_internal_trusted;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.agent TO muniment_internal_trusted;
+
+GRANT SELECT,DELETE ON TABLE muniment_internal_trusted.deleted_item TO muniment_internal_trusted;
+
+GRANT SELECT,DELETE ON TABLE muniment_internal_trusted.erasable_chunk TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_internal_trusted.erasable_item TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_internal_trusted.erasable_revision TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_internal_trusted.erasable_stat TO muniment_eraser;
+
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_internal_trusted.storage TO muniment_internal_trusted;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.storage TO muniment_control;
+
+GRANT UPDATE(fence) ON TABLE muniment_internal_trusted.storage TO muniment_internal_trusted;
+
+GRANT SELECT,DELETE ON TABLE muniment_internal_trusted.erasable_storage TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_internal_trusted.erasing_chunk TO muniment_eraser;
+
+GRANT SELECT(tenant) ON TABLE muniment_internal_trusted.erasing_embedding TO muniment_eraser;
+
+GRANT SELECT(agent) ON TABLE muniment_internal_trusted.erasing_embedding TO muniment_eraser;
+
+GRANT SELECT(kind) ON TABLE muniment_internal_trusted.erasing_embedding TO muniment_eraser;
+
+GRANT SELECT(prior),UPDATE(prior) ON TABLE muniment_internal_trusted.erasing_embedding TO muniment_eraser;
+
+GRANT UPDATE(embedder) ON TABLE muniment_internal_trusted.erasing_embedding TO muniment_eraser;
+
+GRANT UPDATE(signs) ON TABLE muniment_internal_trusted.erasing_embedding TO muniment_eraser;
+
+GRANT UPDATE(vector) ON TABLE muniment_internal_trusted.erasing_embedding TO muniment_eraser;
+
+GRANT UPDATE(list) ON TABLE muniment_internal_trusted.erasing_embedding TO muniment_eraser;
+
+GRANT SELECT(tenant) ON TABLE muniment_internal_trusted.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(agent) ON TABLE muniment_internal_trusted.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(kind) ON TABLE muniment_internal_trusted.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(embedder) ON TABLE muniment_internal_trusted.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(number) ON TABLE muniment_internal_trusted.erasing_embedding_list TO muniment_eraser;
+
+GRANT UPDATE(signs) ON TABLE muniment_internal_trusted.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(version),UPDATE(version) ON TABLE muniment_internal_trusted.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_internal_trusted.erasing_item TO muniment_eraser;
+
+GRANT UPDATE(fence) ON TABLE muniment_internal_trusted.erasing_item TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_internal_trusted.erasing_remote_embedding TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_internal_trusted.erasing_revision TO muniment_eraser;
+
+GRANT INSERT ON TABLE muniment_internal_trusted.erasing_stat TO muniment_eraser;
+
+GRANT INSERT ON TABLE muniment_internal_trusted.erasing_storage TO muniment_eraser;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.link TO muniment_internal_trusted;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.visible TO muniment_internal_trusted;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.shared_visible TO muniment_internal_trusted;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.shelf TO muniment_internal_trusted;
+
+GRANT INSERT ON TABLE muniment_internal_trusted.shelf TO muniment_control;
+
+GRANT UPDATE(fence) ON TABLE muniment_internal_trusted.shelf TO muniment_internal_trusted;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.storage_size TO muniment_internal_trusted;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.storage_size TO muniment_control;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.visible_chunk TO muniment_internal_trusted;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.visible_embedding_list TO muniment_internal_trusted;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.visible_meaning TO muniment_internal_trusted;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.visible_remote_embedding TO muniment_internal_trusted;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.visible_revision TO muniment_internal_trusted;
+
+GRANT SELECT ON TABLE muniment_internal_trusted.visible_stat TO muniment_internal_trusted;
+
 GRANT SELECT ON TABLE muniment_public.session TO muniment_public;
 
 GRANT UPDATE(fence) ON TABLE muniment_public.session TO muniment_public;
@@ -4749,6 +10153,102 @@ GRANT SELECT ON TABLE muniment_public.visible_remote_embedding TO muniment_publi
 GRANT SELECT ON TABLE muniment_public.visible_revision TO muniment_public;
 
 GRANT SELECT ON TABLE muniment_public.visible_stat TO muniment_public;
+
+GRANT SELECT ON TABLE muniment_public_trusted.session TO muniment_public_trusted;
+
+GRANT UPDATE(fence) ON TABLE muniment_public_trusted.session TO muniment_public_trusted;
+
+GRANT SELECT ON TABLE muniment_public_trusted.agent TO muniment_public_trusted;
+
+GRANT SELECT,DELETE ON TABLE muniment_public_trusted.deleted_item TO muniment_public_trusted;
+
+GRANT SELECT,DELETE ON TABLE muniment_public_trusted.erasable_chunk TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_public_trusted.erasable_item TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_public_trusted.erasable_revision TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_public_trusted.erasable_stat TO muniment_eraser;
+
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_public_trusted.storage TO muniment_public_trusted;
+
+GRANT SELECT ON TABLE muniment_public_trusted.storage TO muniment_control;
+
+GRANT UPDATE(fence) ON TABLE muniment_public_trusted.storage TO muniment_public_trusted;
+
+GRANT SELECT,DELETE ON TABLE muniment_public_trusted.erasable_storage TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_public_trusted.erasing_chunk TO muniment_eraser;
+
+GRANT SELECT(tenant) ON TABLE muniment_public_trusted.erasing_embedding TO muniment_eraser;
+
+GRANT SELECT(agent) ON TABLE muniment_public_trusted.erasing_embedding TO muniment_eraser;
+
+GRANT SELECT(kind) ON TABLE muniment_public_trusted.erasing_embedding TO muniment_eraser;
+
+GRANT SELECT(prior),UPDATE(prior) ON TABLE muniment_public_trusted.erasing_embedding TO muniment_eraser;
+
+GRANT UPDATE(embedder) ON TABLE muniment_public_trusted.erasing_embedding TO muniment_eraser;
+
+GRANT UPDATE(signs) ON TABLE muniment_public_trusted.erasing_embedding TO muniment_eraser;
+
+GRANT UPDATE(vector) ON TABLE muniment_public_trusted.erasing_embedding TO muniment_eraser;
+
+GRANT UPDATE(list) ON TABLE muniment_public_trusted.erasing_embedding TO muniment_eraser;
+
+GRANT SELECT(tenant) ON TABLE muniment_public_trusted.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(agent) ON TABLE muniment_public_trusted.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(kind) ON TABLE muniment_public_trusted.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(embedder) ON TABLE muniment_public_trusted.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(number) ON TABLE muniment_public_trusted.erasing_embedding_list TO muniment_eraser;
+
+GRANT UPDATE(signs) ON TABLE muniment_public_trusted.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(version),UPDATE(version) ON TABLE muniment_public_trusted.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_public_trusted.erasing_item TO muniment_eraser;
+
+GRANT UPDATE(fence) ON TABLE muniment_public_trusted.erasing_item TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_public_trusted.erasing_remote_embedding TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_public_trusted.erasing_revision TO muniment_eraser;
+
+GRANT INSERT ON TABLE muniment_public_trusted.erasing_stat TO muniment_eraser;
+
+GRANT INSERT ON TABLE muniment_public_trusted.erasing_storage TO muniment_eraser;
+
+GRANT SELECT ON TABLE muniment_public_trusted.link TO muniment_public_trusted;
+
+GRANT SELECT ON TABLE muniment_public_trusted.visible TO muniment_public_trusted;
+
+GRANT SELECT ON TABLE muniment_public_trusted.shared_visible TO muniment_public_trusted;
+
+GRANT SELECT ON TABLE muniment_public_trusted.shelf TO muniment_public_trusted;
+
+GRANT INSERT ON TABLE muniment_public_trusted.shelf TO muniment_control;
+
+GRANT UPDATE(fence) ON TABLE muniment_public_trusted.shelf TO muniment_public_trusted;
+
+GRANT SELECT ON TABLE muniment_public_trusted.storage_size TO muniment_public_trusted;
+
+GRANT SELECT ON TABLE muniment_public_trusted.storage_size TO muniment_control;
+
+GRANT SELECT ON TABLE muniment_public_trusted.visible_chunk TO muniment_public_trusted;
+
+GRANT SELECT ON TABLE muniment_public_trusted.visible_embedding_list TO muniment_public_trusted;
+
+GRANT SELECT ON TABLE muniment_public_trusted.visible_meaning TO muniment_public_trusted;
+
+GRANT SELECT ON TABLE muniment_public_trusted.visible_remote_embedding TO muniment_public_trusted;
+
+GRANT SELECT ON TABLE muniment_public_trusted.visible_revision TO muniment_public_trusted;
+
+GRANT SELECT ON TABLE muniment_public_trusted.visible_stat TO muniment_public_trusted;
 
 GRANT SELECT ON TABLE muniment_restricted.session TO muniment_restricted;
 
@@ -4886,6 +10386,28 @@ GRANT INSERT ON TABLE muniment_restricted.erasing_storage TO muniment_eraser;
 
 GRANT SELECT ON TABLE muniment_restricted.link TO muniment_restricted;
 
+GRANT SELECT,INSERT ON TABLE muniment_restricted_trusted.item TO muniment_restricted_trusted;
+
+GRANT SELECT ON TABLE muniment_restricted_trusted.item TO muniment_restricted;
+
+GRANT UPDATE(item_id) ON TABLE muniment_restricted_trusted.item TO muniment_restricted_trusted;
+
+GRANT UPDATE(revision) ON TABLE muniment_restricted_trusted.item TO muniment_restricted_trusted;
+
+GRANT UPDATE(change_id) ON TABLE muniment_restricted_trusted.item TO muniment_restricted_trusted;
+
+GRANT UPDATE(content) ON TABLE muniment_restricted_trusted.item TO muniment_restricted_trusted;
+
+GRANT UPDATE(tags) ON TABLE muniment_restricted_trusted.item TO muniment_restricted_trusted;
+
+GRANT UPDATE(create_time) ON TABLE muniment_restricted_trusted.item TO muniment_restricted_trusted;
+
+GRANT UPDATE(update_time) ON TABLE muniment_restricted_trusted.item TO muniment_restricted_trusted;
+
+GRANT UPDATE(expire_time) ON TABLE muniment_restricted_trusted.item TO muniment_restricted_trusted;
+
+GRANT UPDATE(delete_time) ON TABLE muniment_restricted_trusted.item TO muniment_restricted_trusted;
+
 GRANT SELECT ON TABLE muniment_restricted.visible TO muniment_restricted;
 
 GRANT SELECT ON TABLE muniment_restricted.shared_visible TO muniment_restricted;
@@ -4900,17 +10422,171 @@ GRANT SELECT ON TABLE muniment_restricted.storage_size TO muniment_restricted;
 
 GRANT SELECT ON TABLE muniment_restricted.storage_size TO muniment_control;
 
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_restricted_trusted.chunk TO muniment_restricted_trusted;
+
+GRANT SELECT ON TABLE muniment_restricted_trusted.chunk TO muniment_restricted;
+
 GRANT SELECT ON TABLE muniment_restricted.visible_chunk TO muniment_restricted;
+
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_restricted_trusted.embedding_list TO muniment_restricted_trusted;
+
+GRANT SELECT ON TABLE muniment_restricted_trusted.embedding_list TO muniment_restricted;
+
+GRANT UPDATE(signs) ON TABLE muniment_restricted_trusted.embedding_list TO muniment_restricted_trusted;
+
+GRANT UPDATE(version) ON TABLE muniment_restricted_trusted.embedding_list TO muniment_restricted_trusted;
+
+GRANT UPDATE(is_retired) ON TABLE muniment_restricted_trusted.embedding_list TO muniment_restricted_trusted;
 
 GRANT SELECT ON TABLE muniment_restricted.visible_embedding_list TO muniment_restricted;
 
+GRANT SELECT,INSERT ON TABLE muniment_restricted_trusted.meaning TO muniment_restricted_trusted;
+
+GRANT SELECT ON TABLE muniment_restricted_trusted.meaning TO muniment_restricted;
+
+GRANT UPDATE(prior) ON TABLE muniment_restricted_trusted.meaning TO muniment_restricted_trusted;
+
+GRANT UPDATE(embedder) ON TABLE muniment_restricted_trusted.meaning TO muniment_restricted_trusted;
+
+GRANT UPDATE(signs) ON TABLE muniment_restricted_trusted.meaning TO muniment_restricted_trusted;
+
+GRANT UPDATE(vector) ON TABLE muniment_restricted_trusted.meaning TO muniment_restricted_trusted;
+
+GRANT UPDATE(list) ON TABLE muniment_restricted_trusted.meaning TO muniment_restricted_trusted;
+
 GRANT SELECT ON TABLE muniment_restricted.visible_meaning TO muniment_restricted;
+
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_restricted_trusted.remote_embedding TO muniment_restricted_trusted;
+
+GRANT SELECT ON TABLE muniment_restricted_trusted.remote_embedding TO muniment_restricted;
+
+GRANT UPDATE(prior_name) ON TABLE muniment_restricted_trusted.remote_embedding TO muniment_restricted_trusted;
+
+GRANT UPDATE(signs) ON TABLE muniment_restricted_trusted.remote_embedding TO muniment_restricted_trusted;
+
+GRANT UPDATE(vector) ON TABLE muniment_restricted_trusted.remote_embedding TO muniment_restricted_trusted;
 
 GRANT SELECT ON TABLE muniment_restricted.visible_remote_embedding TO muniment_restricted;
 
+GRANT SELECT,INSERT ON TABLE muniment_restricted_trusted.revision TO muniment_restricted_trusted;
+
+GRANT SELECT ON TABLE muniment_restricted_trusted.revision TO muniment_restricted;
+
 GRANT SELECT ON TABLE muniment_restricted.visible_revision TO muniment_restricted;
 
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_restricted_trusted.stat TO muniment_restricted_trusted;
+
+GRANT SELECT ON TABLE muniment_restricted_trusted.stat TO muniment_restricted;
+
+GRANT SELECT(tenant) ON TABLE muniment_restricted_trusted.stat TO muniment_control;
+
+GRANT SELECT(agent) ON TABLE muniment_restricted_trusted.stat TO muniment_control;
+
+GRANT SELECT(chunks) ON TABLE muniment_restricted_trusted.stat TO muniment_control;
+
+GRANT SELECT(stems) ON TABLE muniment_restricted_trusted.stat TO muniment_control;
+
+GRANT SELECT(grams) ON TABLE muniment_restricted_trusted.stat TO muniment_control;
+
+GRANT UPDATE(fence) ON TABLE muniment_restricted_trusted.stat TO muniment_restricted_trusted;
+
 GRANT SELECT ON TABLE muniment_restricted.visible_stat TO muniment_restricted;
+
+GRANT SELECT ON TABLE muniment_restricted_trusted.session TO muniment_restricted_trusted;
+
+GRANT UPDATE(fence) ON TABLE muniment_restricted_trusted.session TO muniment_restricted_trusted;
+
+GRANT SELECT ON TABLE muniment_restricted_trusted.agent TO muniment_restricted_trusted;
+
+GRANT SELECT,DELETE ON TABLE muniment_restricted_trusted.deleted_item TO muniment_restricted_trusted;
+
+GRANT SELECT,DELETE ON TABLE muniment_restricted_trusted.erasable_chunk TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_restricted_trusted.erasable_item TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_restricted_trusted.erasable_revision TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_restricted_trusted.erasable_stat TO muniment_eraser;
+
+GRANT SELECT,INSERT,DELETE ON TABLE muniment_restricted_trusted.storage TO muniment_restricted_trusted;
+
+GRANT SELECT ON TABLE muniment_restricted_trusted.storage TO muniment_control;
+
+GRANT UPDATE(fence) ON TABLE muniment_restricted_trusted.storage TO muniment_restricted_trusted;
+
+GRANT SELECT,DELETE ON TABLE muniment_restricted_trusted.erasable_storage TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_restricted_trusted.erasing_chunk TO muniment_eraser;
+
+GRANT SELECT(tenant) ON TABLE muniment_restricted_trusted.erasing_embedding TO muniment_eraser;
+
+GRANT SELECT(agent) ON TABLE muniment_restricted_trusted.erasing_embedding TO muniment_eraser;
+
+GRANT SELECT(kind) ON TABLE muniment_restricted_trusted.erasing_embedding TO muniment_eraser;
+
+GRANT SELECT(prior),UPDATE(prior) ON TABLE muniment_restricted_trusted.erasing_embedding TO muniment_eraser;
+
+GRANT UPDATE(embedder) ON TABLE muniment_restricted_trusted.erasing_embedding TO muniment_eraser;
+
+GRANT UPDATE(signs) ON TABLE muniment_restricted_trusted.erasing_embedding TO muniment_eraser;
+
+GRANT UPDATE(vector) ON TABLE muniment_restricted_trusted.erasing_embedding TO muniment_eraser;
+
+GRANT UPDATE(list) ON TABLE muniment_restricted_trusted.erasing_embedding TO muniment_eraser;
+
+GRANT SELECT(tenant) ON TABLE muniment_restricted_trusted.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(agent) ON TABLE muniment_restricted_trusted.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(kind) ON TABLE muniment_restricted_trusted.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(embedder) ON TABLE muniment_restricted_trusted.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(number) ON TABLE muniment_restricted_trusted.erasing_embedding_list TO muniment_eraser;
+
+GRANT UPDATE(signs) ON TABLE muniment_restricted_trusted.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT(version),UPDATE(version) ON TABLE muniment_restricted_trusted.erasing_embedding_list TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_restricted_trusted.erasing_item TO muniment_eraser;
+
+GRANT UPDATE(fence) ON TABLE muniment_restricted_trusted.erasing_item TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_restricted_trusted.erasing_remote_embedding TO muniment_eraser;
+
+GRANT SELECT,DELETE ON TABLE muniment_restricted_trusted.erasing_revision TO muniment_eraser;
+
+GRANT INSERT ON TABLE muniment_restricted_trusted.erasing_stat TO muniment_eraser;
+
+GRANT INSERT ON TABLE muniment_restricted_trusted.erasing_storage TO muniment_eraser;
+
+GRANT SELECT ON TABLE muniment_restricted_trusted.link TO muniment_restricted_trusted;
+
+GRANT SELECT ON TABLE muniment_restricted_trusted.visible TO muniment_restricted_trusted;
+
+GRANT SELECT ON TABLE muniment_restricted_trusted.shared_visible TO muniment_restricted_trusted;
+
+GRANT SELECT ON TABLE muniment_restricted_trusted.shelf TO muniment_restricted_trusted;
+
+GRANT INSERT ON TABLE muniment_restricted_trusted.shelf TO muniment_control;
+
+GRANT UPDATE(fence) ON TABLE muniment_restricted_trusted.shelf TO muniment_restricted_trusted;
+
+GRANT SELECT ON TABLE muniment_restricted_trusted.storage_size TO muniment_restricted_trusted;
+
+GRANT SELECT ON TABLE muniment_restricted_trusted.storage_size TO muniment_control;
+
+GRANT SELECT ON TABLE muniment_restricted_trusted.visible_chunk TO muniment_restricted_trusted;
+
+GRANT SELECT ON TABLE muniment_restricted_trusted.visible_embedding_list TO muniment_restricted_trusted;
+
+GRANT SELECT ON TABLE muniment_restricted_trusted.visible_meaning TO muniment_restricted_trusted;
+
+GRANT SELECT ON TABLE muniment_restricted_trusted.visible_remote_embedding TO muniment_restricted_trusted;
+
+GRANT SELECT ON TABLE muniment_restricted_trusted.visible_revision TO muniment_restricted_trusted;
+
+GRANT SELECT ON TABLE muniment_restricted_trusted.visible_stat TO muniment_restricted_trusted;
 
 GRANT SELECT ON TABLE vault.migration TO muniment_control;
 

@@ -13,7 +13,8 @@ from muniment.v1.prompt_pb2 import (
     PromptSectionKind,
 )
 from muniment_server.domain.budgets import Tier
-from muniment_server.items.wire import joined, level_to_proto, newer_to_proto
+from muniment_server.domain.classification import join
+from muniment_server.items.wire import joined, label_to_proto, newer_to_proto
 from muniment_server.prompts.repository import Contents
 
 _TIERS = {Tier.MEMORY: PROMPT_SECTION_KIND_MEMORY, Tier.USER: PROMPT_SECTION_KIND_USER_PROFILE}
@@ -31,8 +32,8 @@ def tiers_wanted(sections: Sequence[PromptSectionKind.ValueType]) -> list[Tier]:
 
 def classification(contents: Contents) -> Classification.ValueType:
     """The highest level of all blocks and notes."""
-    notes = (note.classification for notes in contents.tiers.values() for note in notes)
-    return joined([*(block.level for block in contents.blocks), *notes])
+    notes = (note.label for notes in contents.tiers.values() for note in notes)
+    return joined([*(block.label for block in contents.blocks), *notes])
 
 
 def sections_to_proto(contents: Contents) -> Iterator[PromptSection]:
@@ -42,7 +43,7 @@ def sections_to_proto(contents: Contents) -> Iterator[PromptSection]:
             kind=PROMPT_SECTION_KIND_BLOCK,
             label=block.name,
             owner_agent_id=block.owner_agent_id or block.agent_id,
-            classification=level_to_proto(block.level),
+            **label_to_proto(block.label),
             newer_below=newer_to_proto(block.newer_below),
         )
     for tier, notes in contents.tiers.items():
@@ -51,6 +52,8 @@ def sections_to_proto(contents: Contents) -> Iterator[PromptSection]:
             yield PromptSection(
                 kind=_TIERS[tier],
                 note_ids=[note.note_id for note in notes],
-                classification=joined(note.classification for note in notes),
-                newer_below=newer_to_proto(max(newer, key=lambda one: (one.update_time, one.level), default=None)),
+                **label_to_proto(join(note.label for note in notes)),
+                newer_below=newer_to_proto(
+                    max(newer, key=lambda one: (one.update_time, one.label.value), default=None)
+                ),
             )

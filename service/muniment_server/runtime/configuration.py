@@ -16,9 +16,9 @@ from muniment_server.postgres import roles
 from muniment_server.telemetry.logs import LogFormat
 from muniment_server.transport.admission.pools import Limits
 
-_DEFAULT_CONNECTIONS = 80
+_DEFAULT_CONNECTIONS = 90
 """Fits into the 100 that Postgres accepts by default."""
-_FEWEST_PER_WORKER = 10
+_FEWEST_PER_WORKER = 14
 """For each worker: one connection for each role, and one more each for the eraser, the sealer, and the control role,
 which every call needs."""
 
@@ -172,7 +172,7 @@ class ServerConfig:
         agents have been deleted if there is a model at an address.
         """
         remote = len(self.remote.levels) + 1 if self.remote else 0
-        return 2 * len(roles.LEVELS) + remote + (self.metrics is not None) + self.identities
+        return 2 * len(roles.LABELS) + remote + (self.metrics is not None) + self.identities
 
     @property
     def limits(self) -> Limits:

@@ -16,7 +16,7 @@ from typing import Any
 import psycopg
 
 from muniment_server.background.census import Censuses
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
 from muniment_server.embedded_postgres.directory import SOCKET_PATH_BYTES
 from muniment_server.embedder.remote.configuration import reranker_socket
@@ -275,7 +275,7 @@ def _embedder(config: ServerConfig) -> Iterator[Embedder]:
         return
     with tempfile.TemporaryDirectory(prefix="muniment-") as folder:  # closed to other users
         path = str(Path(folder, "embedder"))
-        if len(os.fsencode(reranker_socket(path, Classification.PUBLIC))) > SOCKET_PATH_BYTES:
+        if len(os.fsencode(reranker_socket(path, Label.PUBLIC))) > SOCKET_PATH_BYTES:
             _LOG.error(
                 "search uses words alone: the path %s of the embedder's socket exceeds the limit of %d bytes: "
                 "restart with a shorter TMPDIR",

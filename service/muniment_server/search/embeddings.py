@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.domain.unicode import normalized
 
 Vector: TypeAlias = Sequence[int]
@@ -62,7 +62,7 @@ class RemoteVector:
     vector: Vector
 
 
-def no_embedder(_: str, __: Classification) -> None:
+def no_embedder(_: str, __: Label) -> None:
     """A query embedder for servers without an embedder."""
 
 

@@ -79,7 +79,7 @@ new AS (
  RETURNING new.agent, new.name, new.change_id, new.piece, new.language, new.stem_count, new.gram_count
 ),
 waiting AS (
-    INSERT INTO meaning (tenant, agent, kind, name, change_id, piece)
+    INSERT INTO meaning AS a (tenant, agent, kind, name, change_id, piece)
     SELECT %(tenant)s, new.agent, %(kind)s, new.name, new.change_id, new.piece
       FROM new
      WHERE %(kind)s <> 4
@@ -92,7 +92,7 @@ delta AS (
       FROM deleted
 ),
 counted AS (
-    INSERT INTO stat (tenant, agent, kind, language, change_id, chunks, stems, grams)
+    INSERT INTO stat AS own (tenant, agent, kind, language, change_id, chunks, stems, grams)
     SELECT %(tenant)s, session.agent, %(kind)s, delta.language, %(change_id)s, sum(delta.chunks), sum(delta.stems), sum(delta.grams)
       FROM session
            CROSS JOIN delta

@@ -45,11 +45,11 @@ stem AS MATERIALIZED (
      LIMIT %(most_stems)s
 ),
 sample AS MATERIALIZED ( -- by a hash of the text: the sample depends only on the visible rows, not on the plan
-    SELECT chunk.stems, chunk.grams, chunk.sample, chunk.name, chunk.level, chunk.piece
+    SELECT chunk.stems, chunk.grams, chunk.sample, chunk.name, chunk.label, chunk.piece
       FROM visible_chunk AS chunk
      WHERE chunk.kind = %(kind)s
        AND chunk.start >= 0 -- always true, and the condition of the index
-     ORDER BY chunk.sample, chunk.name, chunk.level, chunk.piece
+     ORDER BY chunk.sample, chunk.name, chunk.label, chunk.piece
      LIMIT %(max_sampled)s
 ),
 size AS MATERIALIZED (
@@ -60,7 +60,7 @@ size AS MATERIALIZED (
 gram_sample AS MATERIALIZED (
     SELECT sample.grams
       FROM sample
-     ORDER BY sample.sample, sample.name, sample.level, sample.piece
+     ORDER BY sample.sample, sample.name, sample.label, sample.piece
      LIMIT (SELECT CASE WHEN sampled < %(max_sampled)s THEN sampled ELSE greatest(%(few_sampled)s, chunks / 40) END FROM size)
 ),
 requested AS MATERIALIZED ( -- quoted, so that nothing in a stem is syntax
@@ -151,7 +151,7 @@ gram AS MATERIALIZED (
       FROM unnest(%(grams)s::text[], %(gram_weights)s::float8[]) AS gram (text, weight)
 ),
 scored AS MATERIALIZED ( -- the query's terms are looked up in the chunk, which has many more
-    SELECT seen.name, seen.level, seen.piece, seen.start, seen.size, seen.is_whole, seen.thread, seen.place, seen.turn_factor,
+    SELECT seen.name, seen.label, seen.piece, seen.start, seen.size, seen.is_whole, seen.thread, seen.place, seen.turn_factor,
            CASE WHEN seen.stems @@ '''@?'''::tsquery THEN 7 ELSE 4 END AS lent_after,
            by_stem.found, by_stem.score + (
                SELECT coalesce(sum((gram.weight / (1 + %(damping)s + seen.gram_count * %(gram_slope)s))::integer), 0)
@@ -174,20 +174,20 @@ scored AS MATERIALIZED ( -- the query's terms are looked up in the chunk, which 
             OR seen.grams @@ (SELECT posting.scope && %(wanted_grams)s::tsquery FROM posting))
 ),
 hit AS MATERIALIZED (
-    SELECT DISTINCT ON (scored.name, scored.level) scored.*
+    SELECT DISTINCT ON (scored.name, scored.label) scored.*
       FROM scored
-     ORDER BY scored.name, scored.level, scored.score DESC, scored.piece
+     ORDER BY scored.name, scored.label, scored.score DESC, scored.piece
 ),
 top AS MATERIALIZED ( -- shadowing is checked from the best match downward, until there are enough
     SELECT ranked.*
-      FROM (SELECT hit.* FROM hit ORDER BY hit.score DESC, hit.name, hit.level LIMIT ALL) AS ranked
+      FROM (SELECT hit.* FROM hit ORDER BY hit.score DESC, hit.name, hit.label LIMIT ALL) AS ranked
      WHERE 0 = (
                SELECT count(*)
                  FROM visible AS above
                 WHERE (above.kind, above.name) = (%(kind)s, ranked.name)
-                  AND above.level > ranked.level
+                  AND above.label > ranked.label
            )
-     ORDER BY ranked.score DESC, ranked.name, ranked.level
+     ORDER BY ranked.score DESC, ranked.name, ranked.label
      LIMIT greatest(%(limit)s::bigint, %(max_lenders)s)
 ),
 thread_chunk AS NOT MATERIALIZED ( -- the first chunks of passages in threads, after the shadow
@@ -198,7 +198,7 @@ thread_chunk AS NOT MATERIALIZED ( -- the first chunks of passages in threads, a
                SELECT count(*)
                  FROM visible AS above
                 WHERE (above.kind, above.name) = (%(kind)s, seen.name)
-                  AND above.level > seen.level
+                  AND above.label > seen.label
            )
 ),
 thread_hit AS ( -- the best short passages of a thread
@@ -210,12 +210,12 @@ thread_hit AS ( -- the best short passages of a thread
      LIMIT %(max_lenders)s
 ),
 thread_score AS MATERIALIZED (
-    SELECT neighbor.name, neighbor.level, neighbor.thread, neighbor.turn_factor,
+    SELECT neighbor.name, neighbor.label, neighbor.thread, neighbor.turn_factor,
            sum(thread_hit.score * neighbor.lent / 10) AS score
       FROM thread_hit
            CROSS JOIN LATERAL (
                (
-                   SELECT thread_chunk.name, thread_chunk.level, thread_chunk.thread, thread_chunk.turn_factor,
+                   SELECT thread_chunk.name, thread_chunk.label, thread_chunk.thread, thread_chunk.turn_factor,
                           thread_chunk.passes AND thread_chunk.is_whole AS is_eligible,
                           CASE row_number() OVER (ORDER BY thread_chunk.place) WHEN 1 THEN thread_hit.lent_after ELSE 2 END AS lent
                      FROM thread_chunk
@@ -226,7 +226,7 @@ thread_score AS MATERIALIZED (
                )
                 UNION ALL
                (
-                   SELECT thread_chunk.name, thread_chunk.level, thread_chunk.thread, thread_chunk.turn_factor,
+                   SELECT thread_chunk.name, thread_chunk.label, thread_chunk.thread, thread_chunk.turn_factor,
                           thread_chunk.passes AND thread_chunk.is_whole,
                           CASE row_number() OVER (ORDER BY thread_chunk.place DESC) WHEN 1 THEN 4 ELSE 2 END
                      FROM thread_chunk
@@ -237,7 +237,7 @@ thread_score AS MATERIALIZED (
                )
            ) AS neighbor
      WHERE neighbor.is_eligible
-     GROUP BY neighbor.name, neighbor.level, neighbor.thread, neighbor.turn_factor
+     GROUP BY neighbor.name, neighbor.label, neighbor.thread, neighbor.turn_factor
 ),
 lexical AS (
     SELECT name, hit.start, hit.size, hit.found, coalesce(hit.score, 0) + coalesce(thread_score.score, 0) AS score,
@@ -246,11 +246,11 @@ lexical AS (
       FROM (
                SELECT hit.*
                  FROM hit
-                WHERE (hit.name, hit.level) IN (SELECT top.name, top.level FROM top
+                WHERE (hit.name, hit.label) IN (SELECT top.name, top.label FROM top
                                                  UNION ALL
-                                                SELECT thread_score.name, thread_score.level FROM thread_score)
+                                                SELECT thread_score.name, thread_score.label FROM thread_score)
            ) AS hit
-           FULL JOIN thread_score USING (name, level)
+           FULL JOIN thread_score USING (name, label)
 ),
 weighed AS (
     SELECT name, lexical.start, lexical.size, lexical.found, coalesce(lexical.thread, semantic.thread) AS thread,
@@ -269,8 +269,8 @@ best AS (
      ORDER BY score DESC, weighed.name
      LIMIT %(limit)s
 )
-SELECT found.name, found.tier, found.content, found.tags, found.thread, found.author, found.event_time, found.level,
-       found.item_id, found.revision, found.create_time, found.update_time, found.expire_time, found.newest_level, found.newest_time,
+SELECT found.name, found.tier, found.content, found.tags, found.thread, found.author, found.event_time, found.label,
+       found.item_id, found.revision, found.create_time, found.update_time, found.expire_time, found.newest_label, found.newest_time,
        found.change_id, found.score, found.start, found.size, found.found AS stems, nullif((SELECT count(*) FROM top), 0) AS matches
   FROM session
        LEFT JOIN LATERAL (
@@ -279,11 +279,11 @@ SELECT found.name, found.tier, found.content, found.tags, found.thread, found.au
                       OVER (ORDER BY best.score DESC, best.name) AS bytes
              FROM best
                   JOIN LATERAL (
-                      SELECT visible.*, first_value(visible.level) OVER (ORDER BY visible.update_time DESC, visible.level DESC) AS newest_level,
-                             first_value(visible.update_time) OVER (ORDER BY visible.update_time DESC, visible.level DESC) AS newest_time
+                      SELECT visible.*, first_value(visible.label) OVER (ORDER BY visible.update_time DESC, visible.label DESC) AS newest_label,
+                             first_value(visible.update_time) OVER (ORDER BY visible.update_time DESC, visible.label DESC) AS newest_time
                         FROM visible
                        WHERE (visible.kind, visible.name) = (%(kind)s, best.name)
-                       ORDER BY visible.level DESC
+                       ORDER BY visible.label DESC
                        LIMIT 1
                   ) AS item ON TRUE
        ) AS found ON found.bytes <= %(page_bytes)s

@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 
 import psycopg
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.domain.ids import AgentNumber, TenantNumber
 from muniment_server.domain.items import ItemKind
 from muniment_server.monitor.queries import SESSION_QUERIES
@@ -31,7 +31,7 @@ _MAX_DEADLOCKS = 5
 class Reindexed:
     """How many items of one agent were indexed at one level."""
 
-    classification: Classification
+    classification: Label
     agent_id: str
     items: int
 
@@ -68,18 +68,18 @@ def reindex(
         _QUERIES["list_agents_to_reindex"], {"tenant_name": tenant, "agent_id": agent_id}
     ).fetchall()
     for agent in agents:
-        for level in Classification:
+        for level in Label:
             yield Reindexed(level, agent.agent_id, _reindex_retrying(connection, level, agent))
 
 
-def _reindex_retrying(connection: psycopg.Connection[Any], level: Classification, agent: _Agent) -> int:
+def _reindex_retrying(connection: psycopg.Connection[Any], level: Label, agent: _Agent) -> int:
     for _ in range(_MAX_DEADLOCKS):
         with suppress(psycopg.errors.DeadlockDetected):
             return _reindex_level(connection, level, agent)
     return _reindex_level(connection, level, agent)
 
 
-def _reindex_level(connection: psycopg.Connection[Any], level: Classification, agent: _Agent) -> int:
+def _reindex_level(connection: psycopg.Connection[Any], level: Label, agent: _Agent) -> int:
     with connection.transaction():
         lift_idle_timeout(connection)  # the grams of long texts take seconds
         connection.execute(_QUERIES["use_schema"], {"schema": level.role})
@@ -89,13 +89,15 @@ def _reindex_level(connection: psycopg.Connection[Any], level: Classification, a
 class _Rebuild:
     """Rebuilds the index of one agent at one level, in one transaction."""
 
-    def __init__(self, connection: psycopg.Connection[Any], level: Classification, agent: _Agent) -> None:
+    def __init__(self, connection: psycopg.Connection[Any], level: Label, agent: _Agent) -> None:
         self._connection = connection
         self._level = level
         self._identity = {"tenant": agent.tenant, "agent": agent.agent, "session_id": uuid4()}
 
     def run(self) -> int:
-        if not self._execute("open_reindexing", {"number": self._level}):  # the agent has been deleted
+        if not self._execute(
+            "open_reindexing", {"number": self._level.level, "trusted": self._level.is_trusted}
+        ):  # the agent has been deleted
             return 0
         self._execute("lock_all_items", {})
         models = [number for (number,) in self._connection.execute(_QUERIES["remote_models"], self._identity)]

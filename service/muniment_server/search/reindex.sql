@@ -25,13 +25,13 @@ WITH owner AS MATERIALIZED ( -- FOR SHARE: the mark of DeleteAgent waits
        FOR SHARE
 ),
 conversation AS (
-    INSERT INTO vault.conversation AS conversation (tenant, agent, conversation_id, ceiling, taint)
-    SELECT owner.tenant, owner.agent, %(session_id)s::uuid::text, %(number)s, %(number)s
+    INSERT INTO vault.conversation AS conversation (tenant, agent, conversation_id, ceiling, taint, trusted)
+    SELECT owner.tenant, owner.agent, %(session_id)s::uuid::text, %(number)s, %(number)s, %(trusted)s
       FROM owner
  RETURNING conversation.tenant, conversation.agent, conversation.conversation_id, conversation.ceiling
 )
-INSERT INTO vault.session AS opened (tenant, agent, session_id, conversation_id, ceiling, level, token_hash, expire_time)
-SELECT conversation.tenant, conversation.agent, %(session_id)s::uuid, conversation.conversation_id, conversation.ceiling, %(number)s,
+INSERT INTO vault.session AS opened (tenant, agent, session_id, conversation_id, ceiling, level, trusted, token_hash, expire_time)
+SELECT conversation.tenant, conversation.agent, %(session_id)s::uuid, conversation.conversation_id, conversation.ceiling, %(number)s, %(trusted)s,
        decode(md5(%(session_id)s::text), 'hex'), 'infinity'
   FROM conversation;
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Label
 
 MAX_RERANKED = 50
 """How many matches are reranked: the best ones."""
@@ -16,11 +16,11 @@ MAX_RERANKED = 50
 class LabeledText:
     """What a reranker reads of one match."""
 
-    level: Classification
+    level: Label
     text: str
 
 
-Reranking: TypeAlias = Callable[[str, Sequence[LabeledText], Classification], Sequence[int] | None]
+Reranking: TypeAlias = Callable[[str, Sequence[LabeledText], Label], Sequence[int] | None]
 """Orders the texts that a query of a session at a level found: their indexes, best first. None without an answer."""
 
 
@@ -32,11 +32,11 @@ class Reranker:
     """None without a reranker."""
     order: Reranking = lambda _query, _texts, _level: None
 
-    def matches_for(self, level: Classification, limit: int) -> int:
+    def matches_for(self, level: Label, limit: int) -> int:
         """How many matches a search of a session at *level* needs for *limit* results: all that are reranked."""
         return max(limit, MAX_RERANKED) if self._serves(level) else limit
 
-    def rerank(self, query: str, texts: Sequence[LabeledText], level: Classification) -> Sequence[int] | None:
+    def rerank(self, query: str, texts: Sequence[LabeledText], level: Label) -> Sequence[int] | None:
         """The order of the matches with these texts, by their indexes: of the first ones a new one, then all others.
 
         None if it stays: above the ceiling nothing is sent, neither the query nor a text.
@@ -49,8 +49,8 @@ class Reranker:
             return None
         return [*order, *range(len(best), len(texts))]
 
-    def _serves(self, level: Classification) -> bool:
-        return self.ceiling is not None and level.can_flow_to(self.ceiling)
+    def _serves(self, level: Label) -> bool:
+        return self.ceiling is not None and level.level.can_flow_to(self.ceiling)
 
 
 NO_RERANKER = Reranker()

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from uuid import UUID
 
 from muniment_server.domain.budgets import Tier
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.domain.items import ALL_ITEMS, PAGE_BYTES, Item, ItemFilter, ItemKind
 from muniment_server.domain.text import after_prefix
 from muniment_server.monitor.session_scope import Query, SessionScope
@@ -52,9 +52,9 @@ from muniment_server.search.reranking import NO_RERANKER, LabeledText, Reranker
 from muniment_server.search.snippets import snippet
 from muniment_server.search.tsquery import any_of, quoted
 
-QueryEmbedder: TypeAlias = Callable[[str, Classification], Vector | None]
+QueryEmbedder: TypeAlias = Callable[[str, Label], Vector | None]
 """Embeds a query of a session at a level. Lower levels are served first. None if there is no answer in time."""
-RemoteQueryEmbedder: TypeAlias = Callable[[str, Classification], RemoteVector | None]
+RemoteQueryEmbedder: TypeAlias = Callable[[str, Label], RemoteVector | None]
 """Embeds a query with a model at an address. None for a session above the ceiling, or without an answer in time."""
 
 _COMPARED_VECTORS, _FEW_COMPARED = 200, 50
@@ -360,7 +360,7 @@ def _labeled(row: _MatchRow, kind: ItemKind, semantic: _SemanticMatches) -> Labe
     """What a reranker reads of a match: its best chunk, after the key of a memory or the author of a passage."""
     header = row.name if kind is ItemKind.MEMORY else row.author
     text = _best_chunk(row, semantic)
-    return LabeledText(row.level, f"{header}: {text}" if header else text)
+    return LabeledText(row.label, f"{header}: {text}" if header else text)
 
 
 def _most_exact_first(

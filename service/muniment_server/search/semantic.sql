@@ -19,26 +19,26 @@ WITH list AS MATERIALIZED (
      WHERE (list.kind, list.embedder) = (%(kind)s, %(embedder)s)
 ),
 nearest AS MATERIALIZED (
-    SELECT each.kind, each.name, each.level, each.change_id, each.piece,
+    SELECT each.kind, each.name, each.label, each.change_id, each.piece,
            bit_count(each.signs # %(signs)s::varbit) AS distance
       FROM (
-               SELECT built_in.kind, built_in.name, built_in.level, built_in.change_id, built_in.piece,
+               SELECT built_in.kind, built_in.name, built_in.label, built_in.change_id, built_in.piece,
                       built_in.signs::varbit AS signs
                  FROM visible_meaning AS built_in
                 WHERE (built_in.kind, built_in.embedder) = (%(kind)s, %(embedder)s)
                   AND built_in.list IS NULL
                 UNION ALL
-               SELECT listed.kind, listed.name, listed.level, listed.change_id, listed.piece, listed.signs::varbit
+               SELECT listed.kind, listed.name, listed.label, listed.change_id, listed.piece, listed.signs::varbit
                  FROM visible_meaning AS listed
                 WHERE (listed.kind, listed.embedder) = (%(kind)s, %(embedder)s)
                   AND listed.list = ANY(ARRAY(SELECT list.number FROM list WHERE list.is_near))
                 UNION ALL
-               SELECT remote.kind, remote.name, remote.level, remote.change_id, remote.number, remote.signs
+               SELECT remote.kind, remote.name, remote.label, remote.change_id, remote.number, remote.signs
                  FROM visible_remote_embedding AS remote
                 WHERE (remote.kind, remote.model) = (%(kind)s, %(model)s)
                   AND remote.signs IS NOT NULL
            ) AS each
-     ORDER BY distance, each.name, each.level, each.piece
+     ORDER BY distance, each.name, each.label, each.piece
      LIMIT %(bound)s
 ),
 seen AS MATERIALIZED (
@@ -66,9 +66,9 @@ seen AS MATERIALIZED (
                SELECT count(*)
                  FROM visible AS above
                 WHERE (above.kind, above.name) = (chunk.kind, chunk.name)
-                  AND above.level > nearest.level
+                  AND above.label > nearest.label
            )
-     ORDER BY nearest.distance, nearest.name, nearest.level, nearest.piece
+     ORDER BY nearest.distance, nearest.name, nearest.label, nearest.piece
      LIMIT %(most)s
 ),
 similarity AS (

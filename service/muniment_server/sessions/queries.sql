@@ -5,8 +5,9 @@
 
 -- name: open_session
 -- Open a session. Its conversation is the one of that name with the highest ceiling that the key reaches, or a new one. A taint
--- above the conversation's raises it; without a taint, the session has the conversation's. No row: the key is invalid or does not
--- reach the taint, or it knows no such agent. session_id NULL: the taint is above a ceiling, or below the conversation's taint.
+-- above the conversation's raises it, and so does a session that is not trusted; without a taint, the session has the conversation's.
+-- No row: the key is invalid or does not reach the taint, or it knows no such agent. session_id NULL: the taint is above a ceiling, or
+-- the conversation's label cannot flow to the one that is asked for. A call that opens nothing raises nothing.
 WITH owner AS MATERIALIZED ( -- FOR SHARE: the mark of DeleteAgent waits
     SELECT agent.agent, agent.agent_id, agent.ceiling
       FROM vault.agent
@@ -34,26 +35,29 @@ reached AS MATERIALIZED (
 ),
 wanted AS MATERIALIZED ( -- no taint counts as PUBLIC, which raises nothing: a reset may change what is read here
     SELECT owner.agent, coalesce(reached.ceiling, least(owner.ceiling, %(ceiling)s::smallint)) AS ceiling,
-           coalesce(%(taint)s::smallint, 1::smallint) AS taint
+           coalesce(%(taint)s::smallint, 1::smallint) AS taint, %(trusted)s::boolean AS trusted
       FROM owner
            LEFT JOIN reached ON TRUE
 ),
-marked AS ( -- DO UPDATE returns the current taint, whatever the snapshot shows, and waits for writers below it
-    INSERT INTO vault.conversation AS marked (tenant, agent, conversation_id, ceiling, taint, create_time)
-    SELECT %(tenant)s, wanted.agent, %(conversation_id)s, wanted.ceiling, wanted.taint, vault.clock()
+marked AS ( -- DO UPDATE returns the current label, whatever the snapshot shows, and waits for writers below it
+    INSERT INTO vault.conversation AS marked (tenant, agent, conversation_id, ceiling, taint, trusted, create_time)
+    SELECT %(tenant)s, wanted.agent, %(conversation_id)s, wanted.ceiling, wanted.taint, wanted.trusted, vault.clock()
       FROM wanted
      WHERE wanted.ceiling >= wanted.taint
         ON CONFLICT (tenant, agent, conversation_id, ceiling) DO UPDATE
-       SET taint = greatest(marked.taint, excluded.taint)
- RETURNING marked.agent, marked.conversation_id, marked.ceiling, marked.taint
+       SET taint   = CASE WHEN excluded.trusted AND NOT marked.trusted THEN marked.taint
+                          ELSE greatest(marked.taint, excluded.taint) END,
+           trusted = marked.trusted AND (excluded.trusted OR coalesce(%(taint)s::smallint < marked.taint, FALSE))
+ RETURNING marked.agent, marked.conversation_id, marked.ceiling, marked.taint, marked.trusted
 ),
 opened AS (
-    INSERT INTO vault.session AS opened (tenant, agent, session_id, conversation_id, ceiling, level, token_hash, create_time,
-                                         expire_time)
-    SELECT %(tenant)s, marked.agent, %(session_id)s::uuid, marked.conversation_id, marked.ceiling, marked.taint, %(token_hash)s,
-           vault.clock(), vault.clock() + %(ttl)s
+    INSERT INTO vault.session AS opened (tenant, agent, session_id, conversation_id, ceiling, level, trusted, token_hash,
+                                         create_time, expire_time)
+    SELECT %(tenant)s, marked.agent, %(session_id)s::uuid, marked.conversation_id, marked.ceiling, marked.taint, marked.trusted,
+           %(token_hash)s, vault.clock(), vault.clock() + %(ttl)s
       FROM marked
      WHERE marked.taint = coalesce(%(taint)s::smallint, marked.taint)
+       AND marked.trusted = %(trusted)s
  RETURNING opened.session_id, opened.create_time, opened.expire_time
 ),
 logged AS (
@@ -65,7 +69,8 @@ logged AS (
       FROM marked
            LEFT JOIN opened ON TRUE
 )
-SELECT opened.session_id, owner.agent_id, marked.conversation_id, marked.taint, opened.create_time, opened.expire_time,
+SELECT opened.session_id, owner.agent_id, marked.conversation_id, (2 * marked.taint - marked.trusted::integer)::smallint AS taint,
+       opened.create_time, opened.expire_time,
        NULL::timestamptz AS close_time, wanted.ceiling, owner.ceiling AS agent_ceiling
   FROM owner
        CROSS JOIN wanted
@@ -75,8 +80,8 @@ SELECT opened.session_id, owner.agent_id, marked.conversation_id, marked.taint, 
 -- name: get_session
 -- Any session that a host has opened, up to the ceiling, including closed ones: those of UndeleteItem have the id of their
 -- conversation.
-SELECT session.session_id, agent.agent_id, session.conversation_id, conversation.taint, session.create_time, session.expire_time,
-       session.close_time, session.ceiling
+SELECT session.session_id, agent.agent_id, session.conversation_id, (2 * conversation.taint - conversation.trusted::integer)::smallint AS taint,
+       session.create_time, session.expire_time, session.close_time, session.ceiling
   FROM vault.session
        JOIN vault.conversation
             ON conversation.tenant = %(tenant)s
@@ -98,8 +103,8 @@ SELECT found.session_id, agent.agent_id, found.conversation_id, found.taint, fou
        found.ceiling
   FROM vault.agent
        LEFT JOIN LATERAL (
-           SELECT session.session_id, session.conversation_id, conversation.taint, session.create_time, session.expire_time,
-                  session.close_time, session.ceiling
+           SELECT session.session_id, session.conversation_id, (2 * conversation.taint - conversation.trusted::integer)::smallint AS taint,
+                  session.create_time, session.expire_time, session.close_time, session.ceiling
              FROM vault.session
                   JOIN vault.conversation
                        ON conversation.tenant = %(tenant)s
@@ -120,7 +125,8 @@ SELECT found.session_id, agent.agent_id, found.conversation_id, found.taint, fou
  ORDER BY found.create_time DESC, found.session_id DESC;
 
 -- name: raise_taint
--- Raise the conversation of an open session, unless that is above its ceiling. Waits for the writers before it.
+-- Raise the conversation of an open session to the least label that its own and the given one flow to, unless that is above its
+-- ceiling. Waits for the writers before it.
 -- No row: not open, or above the ceiling of the key.
 WITH found AS MATERIALIZED ( -- locks the session too, so that the session that a reset opens is not raised
     SELECT session.*
@@ -152,11 +158,12 @@ owner AS (
 ),
 raised AS (
     UPDATE vault.conversation AS raised
-       SET taint = %(taint)s
+       SET taint   = greatest(found.taint, %(taint)s::smallint),
+           trusted = found.trusted AND %(trusted)s
       FROM found
      WHERE raised.tenant = %(tenant)s
        AND (raised.agent, raised.conversation_id, raised.ceiling) = (found.agent, found.conversation_id, found.ceiling)
-       AND found.taint < %(taint)s
+       AND (found.taint < %(taint)s OR found.trusted AND NOT %(trusted)s)
        AND found.ceiling >= %(taint)s
  RETURNING raised.taint
 ),
@@ -166,7 +173,8 @@ logged AS (
       FROM found
            CROSS JOIN raised
 )
-SELECT found.session_id, owner.agent_id, found.conversation_id, greatest(found.taint, %(taint)s) AS taint,
+SELECT found.session_id, owner.agent_id, found.conversation_id,
+       (2 * greatest(found.taint, %(taint)s) - (found.trusted AND %(trusted)s)::integer)::smallint AS taint,
        found.create_time, found.expire_time, NULL::timestamptz AS close_time, found.ceiling, owner.ceiling AS agent_ceiling
   FROM found
        CROSS JOIN owner;
@@ -245,16 +253,17 @@ closed AS ( -- an expired session is closed after its expire_time, which tells i
 ),
 lowered AS (
     UPDATE vault.conversation AS lowered
-       SET taint = 1
+       SET taint   = 1,
+           trusted = %(trusted)s
       FROM found
      WHERE lowered.tenant = %(tenant)s
        AND (lowered.agent, lowered.conversation_id, lowered.ceiling) = (found.agent, found.conversation_id, found.ceiling)
 ),
 opened AS (
-    INSERT INTO vault.session AS opened (tenant, agent, session_id, conversation_id, ceiling, level, token_hash, create_time,
-                                         expire_time)
-    SELECT %(tenant)s, found.agent, %(new_session_id)s::uuid, found.conversation_id, found.ceiling, 1, %(token_hash)s, vault.clock(),
-           vault.clock() + (found.expire_time - found.create_time)
+    INSERT INTO vault.session AS opened (tenant, agent, session_id, conversation_id, ceiling, level, trusted, token_hash,
+                                         create_time, expire_time)
+    SELECT %(tenant)s, found.agent, %(new_session_id)s::uuid, found.conversation_id, found.ceiling, 1, %(trusted)s, %(token_hash)s,
+           vault.clock(), vault.clock() + (found.expire_time - found.create_time)
       FROM found
  RETURNING opened.agent, opened.session_id, opened.conversation_id, opened.ceiling, opened.create_time, opened.expire_time
 ),
@@ -271,7 +280,7 @@ logged AS (
                  FROM opened
            ) AS event
 )
-SELECT opened.session_id, agent.agent_id, opened.conversation_id, 1::smallint AS taint, opened.create_time, opened.expire_time,
+SELECT opened.session_id, agent.agent_id, opened.conversation_id, 2::smallint - %(trusted)s::integer AS taint, opened.create_time, opened.expire_time,
        NULL::timestamptz AS close_time, opened.ceiling
   FROM opened
        JOIN vault.agent

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from muniment_server.domain import tokens
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Integrity, Label
 from muniment_server.domain.errors import (
     AgentCeilingExceeded,
     AgentNotFound,
@@ -28,7 +28,7 @@ class _Row:
     session_id: SessionId | None
     agent_id: str
     conversation_id: str
-    taint: Classification
+    taint: Label
     create_time: datetime
     expire_time: datetime
     close_time: datetime | None
@@ -52,9 +52,17 @@ class _Closed:
 
 
 def open_session(
-    scope: HostScope, agent_id: str, *, taint: Classification | None, conversation_id: str, ttl: timedelta
+    scope: HostScope,
+    agent_id: str,
+    *,
+    taint: Classification | None,
+    integrity: Integrity,
+    conversation_id: str,
+    ttl: timedelta,
 ) -> tuple[Session, str]:
     """Open a session; return it with its token. *taint* None: that of the conversation, or PUBLIC if it is new.
+
+    UNTRUSTED taints the conversation; TRUSTED asks for one that is trusted.
 
     An empty *conversation_id* begins a new conversation. Raises CeilingExceeded, AgentNotFound, AgentCeilingExceeded,
     ConversationCeilingExceeded or ConversationTainted, which carries the taint.
@@ -67,6 +75,7 @@ def open_session(
         _Opened,
         agent_id=agent_id,
         taint=taint,
+        trusted=integrity is Integrity.TRUSTED,
         conversation_id=conversation_id or str(scope.new_uuid()),
         session_id=scope.new_uuid(),
         token_hash=tokens.digest(token),
@@ -130,21 +139,30 @@ def list_sessions(
     return page, len(rows) > limit
 
 
-def raise_taint(scope: HostScope, session_id: SessionId, *, taint: Classification, reason: str) -> Session:
-    """Raise the conversation of an open session.
+def raise_taint(
+    scope: HostScope, session_id: SessionId, *, taint: Classification, integrity: Integrity, reason: str
+) -> Session:
+    """Raise the conversation of an open session to *taint*, and to UNTRUSTED unless *integrity* is TRUSTED.
 
     Raises CeilingExceeded, SessionNotFound, AgentCeilingExceeded or ConversationCeilingExceeded.
     """
     scope.require_ceiling(taint, session_id=session_id)
-    raised = scope.change("raise_taint", _Raised, session_id=session_id, taint=taint, reason=reason or None)
+    raised = scope.change(
+        "raise_taint",
+        _Raised,
+        session_id=session_id,
+        taint=taint,
+        trusted=integrity is Integrity.TRUSTED,
+        reason=reason or None,
+    )
     if raised is None:
         raise SessionNotFound
     _require_ceilings(scope, taint, raised.ceiling, raised.agent_ceiling, session_id=session_id)
     return raised
 
 
-def reset(scope: HostScope, session_id: SessionId, *, reason: str) -> tuple[Session, str]:
-    """Close all sessions of the conversation, set it to PUBLIC, open a new one. Raises SessionNotFound.
+def reset(scope: HostScope, session_id: SessionId, *, integrity: Integrity, reason: str) -> tuple[Session, str]:
+    """Close all sessions of the conversation, set it to PUBLIC and *integrity*, open a new one. Raises SessionNotFound.
 
     The lock is a statement of its own: one that waits does not see the sessions opened meanwhile.
     """
@@ -156,6 +174,7 @@ def reset(scope: HostScope, session_id: SessionId, *, reason: str) -> tuple[Sess
             Session,
             session_id=session_id,
             new_session_id=scope.new_uuid(),
+            trusted=integrity is Integrity.TRUSTED,
             token_hash=tokens.digest(token),
             change_id=scope.new_uuid(),
             open_change_id=scope.new_uuid(),

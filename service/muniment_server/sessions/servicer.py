@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from muniment.v1 import session_pb2, session_service_pb2_grpc
 from muniment.v1 import session_service_pb2 as pb
+from muniment.v1 import session_service_pb2_grpc
 from muniment_server.domain import text
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Integrity
 from muniment_server.domain.errors import ConversationTainted, SessionNotFound
 from muniment_server.domain.principals import SessionIdentity
 from muniment_server.domain.session import DEFAULT_TTL, Session
 from muniment_server.items import paging
-from muniment_server.items.wire import duration_from_proto, level_to_proto
+from muniment_server.items.wire import duration_from_proto
 from muniment_server.monitor.call import CallContext
 from muniment_server.sessions import repository, wire
 
@@ -28,11 +28,12 @@ class SessionServicer(session_service_pb2_grpc.SessionServiceServicer):
                     scope,
                     request.agent_id,
                     taint=Classification(request.taint) if request.taint else None,
+                    integrity=Integrity(request.integrity),
                     conversation_id=request.conversation_id,
                     ttl=ttl,
                 )
             except ConversationTainted as error:
-                error.detail = session_pb2.ConversationTainted(taint=level_to_proto(error.taint))
+                error.detail = wire.tainted_to_proto(error.taint)
                 raise
         return pb.OpenSessionResponse(session=wire.session_to_proto(session), token=token)
 
@@ -61,6 +62,7 @@ class SessionServicer(session_service_pb2_grpc.SessionServiceServicer):
                 scope,
                 wire.session_id_from_proto(request.session_id),
                 taint=Classification(request.taint),
+                integrity=Integrity(request.integrity),
                 reason=reason,
             )
         return pb.RaiseTaintResponse(session=wire.session_to_proto(session))
@@ -68,7 +70,12 @@ class SessionServicer(session_service_pb2_grpc.SessionServiceServicer):
     def ResetSession(self, request: pb.ResetSessionRequest, context: CallContext) -> pb.ResetSessionResponse:
         reason = text.plain(request.reason, field="reason")
         with context.host_scope() as scope:
-            session, token = repository.reset(scope, wire.session_id_from_proto(request.session_id), reason=reason)
+            session, token = repository.reset(
+                scope,
+                wire.session_id_from_proto(request.session_id),
+                integrity=Integrity(request.integrity),
+                reason=reason,
+            )
         return pb.ResetSessionResponse(session=wire.session_to_proto(session), token=token)
 
     def CloseSession(self, request: pb.CloseSessionRequest, context: CallContext) -> pb.CloseSessionResponse:

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from muniment.v1 import version_pb2, version_service_pb2_grpc
 from muniment.v1 import version_service_pb2 as pb
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.domain.items import ItemKind
 from muniment_server.items import item_store, paging
 from muniment_server.items.rows import ItemVersion
-from muniment_server.items.wire import joined, level_to_proto, name_from_proto, time_to_proto
+from muniment_server.items.wire import joined, label_to_proto, name_from_proto, time_to_proto
 from muniment_server.monitor.call import CallContext
 
-_BEGINNING = [str(2**31 - 1)] * len(Classification)
+_BEGINNING = [str(2**31 - 1)] * len(Label)
 """The position before the first page: at each level, above every revision."""
 
 
@@ -39,22 +39,22 @@ class VersionServicer(version_service_pb2_grpc.VersionServiceServicer):
             raise item_store.NOT_FOUND[kind]
         return pb.ListVersionsResponse(
             versions=map(_version_to_proto, versions),
-            classification=joined(version.level for version in versions),
+            classification=joined(version.label for version in versions),
             next_page_token=pager.token(versions[-1].owner_agent_id, *_listed(after, versions)) if more else "",
         )
 
 
 def _listed(after: Sequence[str], page: Sequence[ItemVersion]) -> list[str]:
     """The last revision that was listed of each level, from the lowest: *after* and the *page* that follows it."""
-    last = {version.level: str(version.revision) for version in page}
-    return [last.get(level, before) for level, before in zip(Classification, after, strict=True)]
+    last = {version.label: str(version.revision) for version in page}
+    return [last.get(label, before) for label, before in zip(Label, after, strict=True)]
 
 
 def _version_to_proto(version: ItemVersion) -> version_pb2.ItemVersion:
     return version_pb2.ItemVersion(
         content=version.content,
         tags=version.tags,
-        classification=level_to_proto(version.level),
+        **label_to_proto(version.label),
         etag=paging.etag(version.version),
         update_time=time_to_proto(version.update_time),
         expire_time=time_to_proto(version.expire_time),

@@ -6,6 +6,7 @@ import pytest
 
 from muniment.v1.agent_pb2 import Agent
 from muniment_server.domain import text
+from muniment_server.domain.classification import Label
 from muniment_server.embedder.queue import START, embed_batch
 from tests.support.answers import LEVELS, PUBLIC, RESTRICTED, events, invalid, keys, pages, refusal
 from tests.support.concurrency import lock_rows
@@ -242,14 +243,14 @@ def test_deleting_an_agent_deletes_its_sessions(session, host):
 
 
 def fill(service):
-    """Something of `alice` in every table, at every level."""
-    for level in LEVELS:
-        session = service.session(level)
+    """Something of `alice` in every table, at every label."""
+    for label in Label:
+        session = service.session(label)
         session.save_memory(key="plan", content="one")
         session.save_memory(key="plan", content="two")
         session.save_memory(key="gone", content="one")
         session.delete_memory(key="gone")
-        with service.database.connect(level.role) as connection:
+        with service.database.connect(label.role) as connection:
             embed_batch(connection, quick, START, next_model=7)
 
 
@@ -284,7 +285,7 @@ def test_deleting_an_agent_erases_it_in_every_table_but_the_audit(service):
         "vault.block_link",
         "vault.shared_block",
         "vault.erasure",
-        *(f"{level.role}.embedding_list" for level in LEVELS),  # tests/calls/search/test_embedding_lists.py has some
+        *(f"{label.role}.embedding_list" for label in Label),  # search/test_embedding_lists.py has some
     }
 
 

@@ -15,9 +15,10 @@ import pytest
 
 from muniment_server.admin.connection import connect_operator
 from muniment_server.admin.inspection import broken_index
+from muniment_server.domain.classification import Classification, Integrity, Label
 from tests.calls.agents.test_quotas import quota_of
 from tests.rpcs import RPCS, World, filled, observe
-from tests.support.answers import INTERNAL, LEVELS
+from tests.support.answers import INTERNAL
 from tests.support.canaries import new_canary
 from tests.support.invariants import broken_invariants
 from tests.support.methods import POLICIES
@@ -66,19 +67,23 @@ class Agent:
         """Call *rpc* as who may."""
         return observe(self._host if POLICIES[rpc].for_hosts else self._session, rpc, request(self.world))
 
-    def shown(self) -> dict[tuple[int, str], int]:
-        """What the host is shown, by level."""
+    def shown(self) -> dict[tuple[Label, str], int]:
+        """What the host is shown, by label."""
         storage = self._host.get_agent(agent_id=self.world.word).storage
-        return {(one.classification, what): getattr(one, what) for one in storage for what in WHAT}
+        return {
+            (Label.of(Classification(one.classification), Integrity(one.integrity)), what): getattr(one, what)
+            for one in storage
+            for what in WHAT
+        }
 
-    def counted(self) -> dict[tuple[int, str], int]:
-        """The items and the bytes of their texts, by level."""
+    def counted(self) -> dict[tuple[Label, str], int]:
+        """The items and the bytes of their texts, by label."""
         with self._service.database.as_owner() as owner:
             counts = {
-                level: owner.execute(COUNTED.format(level.role).encode(), [self.world.word]).fetchone()
-                for level in LEVELS
+                label: owner.execute(COUNTED.format(label.role).encode(), [self.world.word]).fetchone()
+                for label in Label
             }
-        return {(level, what): getattr(count, what) for level, count in counts.items() for what in WHAT}
+        return {(label, what): getattr(count, what) for label, count in counts.items() for what in WHAT}
 
 
 def test_what_fits_exactly_is_written_and_what_does_not_changes_nothing(service: Service) -> None:
@@ -104,7 +109,7 @@ def test_what_fits_exactly_is_written_and_what_does_not_changes_nothing(service:
     assert written == stores - {"CreateAgent"}  # which stores nothing of an agent that there is
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("label", Label)
 @pytest.mark.parametrize(
     "remove",
     [
@@ -113,14 +118,14 @@ def test_what_fits_exactly_is_written_and_what_does_not_changes_nothing(service:
     ],
     ids=["DeletePassages", "EraseItems"],
 )
-def test_turns_that_are_embedded_with_each_other_are_removed_together(service, level, remove):
+def test_turns_that_are_embedded_with_each_other_are_removed_together(service, label, remove):
     """One step clears the embeddings that include a removed text, another one removes them with their chunks."""
-    session = service.session(level)
+    session = service.session(label)
     for text in ("one", "two", "three"):
         session.store_passage(content=text, thread="t", tags=["pii"])
     last = session.store_passage(content="of another thread").passage
     with service.database.as_owner() as owner:
-        owner.execute("SELECT set_config('search_path', %s, false)", [level.role])
+        owner.execute("SELECT set_config('search_path', %s, false)", [label.role])
         owner.execute(EMBED_AT_AN_ADDRESS)
         (included,) = owner.execute("SELECT count(prior_name) FROM remote_embedding").fetchone()
         remove(session, service.host())

@@ -12,14 +12,16 @@ import pytest
 from muniment_server.admin.connection import connect_operator
 from muniment_server.admin.inspection import broken_index, broken_ledgers
 from muniment_server.agents import erasing
+from muniment_server.domain.classification import Label
 from muniment_server.monitor.host_scope import HostScope
 from muniment_server.postgres import roles
 from muniment_server.transport.admission.shares import RUNNING
 from tests.calls.agents.test_both_orders import EMBED_AT_AN_ADDRESS
-from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, invalid, keys, refusal
+from tests.support.answers import CONFIDENTIAL, INTERNAL, PUBLIC, RESTRICTED, invalid, keys, refusal
 from tests.support.commands import wait_until
 from tests.support.concurrency import in_background, lock_rows, wait_until_blocked
 from tests.support.invariants import broken_invariants
+from tests.support.labels import untrusted
 from tests.support.services import Service, failure_of, shares_of
 
 _MEMORY, _NOTE, _BLOCK, _PASSAGE = 1, 2, 3, 4
@@ -80,19 +82,19 @@ def broken(service: Service) -> tuple[int, int, int]:
     return sum(ledgers.values()), sum(index.values()), len(miscounted)
 
 
-def one_agent_at_every_level(service) -> tuple[int, int]:
-    """The tenant and the number of an agent with items at every level."""
-    for level in LEVELS:
-        at(service, level).save_memory(key="plan", content="text")
+def one_agent_at_every_label(service) -> tuple[int, int]:
+    """The tenant and the number of an agent with items at every label."""
+    for label in Label:
+        at(service, label).save_memory(key="plan", content="text")
     at(service, PUBLIC).add_note(content="text")
     with service.database.as_owner() as owner:
         [(tenant, agent)] = owner.execute("SELECT tenant, agent FROM vault.agent").fetchall()
     return tenant, agent
 
 
-def test_a_name_is_erased_with_all_its_revisions_at_every_level(service):
-    for level in LEVELS:
-        session = at(service, level)
+def test_a_name_is_erased_with_all_its_revisions_at_every_label(service):
+    for label in Label:
+        session = at(service, label)
         session.save_memory(key="plan", content="whale one")
         session.delete_memory(key="plan")
         session.save_memory(key="plan", content="whale two")
@@ -104,14 +106,14 @@ def test_a_name_is_erased_with_all_its_revisions_at_every_level(service):
     assert keys(top.list_memories()) == ["other"]
     assert [result.memory.key for result in top.search_memories(query="whale").results] == ["other"]
     tables = ("item", "revision", "chunk", "meaning")
-    assert [rows(service, level, table) for level in LEVELS for table in tables] == [0] * 16
+    assert [rows(service, label, table) for label in Label for table in tables] == [0] * 32
     assert broken(service) == (0, 0, 0)
 
 
 @pytest.mark.parametrize("ceiling", [PUBLIC, CONFIDENTIAL])
 def test_nothing_above_the_ceiling_of_the_key_is_touched_and_the_answer_says_nothing_of_it(service, ceiling):
-    for level in LEVELS:
-        at(service, level).save_memory(key="plan", content="text", tags=["pii"])
+    for label in Label:
+        at(service, label).save_memory(key="plan", content="text", tags=["pii"])
     service.lower("alice", ceiling)
     host = service.host(ceiling=ceiling)
     answers = [
@@ -119,9 +121,9 @@ def test_nothing_above_the_ceiling_of_the_key_is_touched_and_the_answer_says_not
         for target in ({"tag": "pii"}, {"name": "plan"}, {"name": "plan"}, {"name": "never"})
     ]
 
-    above = [level for level in LEVELS if level > ceiling]
-    assert [versions(service, level) for level in LEVELS] == [[1] if level in above else [] for level in LEVELS]
-    assert [rows(service, level, "chunk") for level in LEVELS] == [int(level in above) for level in LEVELS]
+    above = [label for label in Label if label.level > ceiling]
+    assert [versions(service, label) for label in Label] == [[1] if label in above else [] for label in Label]
+    assert [rows(service, label, "chunk") for label in Label] == [int(label in above) for label in Label]
     assert [answer == answers[0] for answer in answers] == [True] * 4
     assert (answers[0].code.name, answers[0].response) == ("OK", b"")
 
@@ -326,7 +328,7 @@ def test_an_item_that_a_writer_has_locked_is_erased_after_the_write(service):
     erase = threading.Thread(
         target=lambda: service.host().erase_items(agent_id="alice", kind=_MEMORY, tag="pii"), daemon=True
     )
-    with service.database.connect(roles.LEVELS[0]) as writer, writer.transaction():
+    with service.database.connect(untrusted(PUBLIC).role) as writer, writer.transaction():
         writer.execute("UPDATE item SET content = 'new', revision = 2 WHERE name = 'plan'")
         writer.execute(
             "INSERT INTO revision SELECT tenant, agent, item_id, 2, change_id, kind, name, 'new', '{}', update_time"
@@ -392,29 +394,29 @@ def test_an_item_that_is_being_renamed_is_locked_before_it_is_erased(service, mo
 
 def test_the_eraser_sees_a_live_agent_by_an_erasure_only_and_only_up_to_its_ceiling(service):
     """The database's own guard, whatever the server asks for."""
-    tenant, agent = one_agent_at_every_level(service)
-    views = [f"{level}.erasing_{name}" for level in roles.LEVELS for name in ("item", "revision", "chunk")]
+    tenant, agent = one_agent_at_every_label(service)
+    views = [f"{level}.erasing_{name}" for level in roles.LABELS for name in ("item", "revision", "chunk")]
 
     def seen() -> list[int]:
         with service.database.connect(roles.ERASER) as eraser:
             return [eraser.execute(f"SELECT count(*) FROM {view}".encode()).fetchone()[0] for view in views]
 
-    assert seen() == [0] * 12
+    assert seen() == [0] * 24
     with service.database.as_owner() as owner:
         owner.execute("INSERT INTO vault.erasure VALUES (%s, %s, %s, 1, 2)", [tenant, agent, uuid.uuid4()])
-    assert seen() == [1] * 6 + [0] * 6
+    assert seen() == [1] * 12 + [0] * 12
 
 
 @pytest.mark.plain_postgres(
     "ADR 14: on a cluster, the eraser changes tables, since Citus changes no rows through views"
 )
 def test_the_eraser_changes_what_its_views_show_and_nothing_else(service):
-    tenant, agent = one_agent_at_every_level(service)
+    tenant, agent = one_agent_at_every_label(service)
 
     def refused() -> list[str]:
         found = []
         with service.database.connect(roles.ERASER) as eraser:
-            for level in roles.LEVELS:
+            for level in roles.LABELS:
                 stat = f"INSERT INTO {level}.erasing_stat VALUES (%s, %s, 1, 'english', %s, -1, -1, -1)"
                 try:
                     eraser.execute(stat.encode(), [tenant, agent, uuid.uuid4()])
@@ -422,10 +424,10 @@ def test_the_eraser_changes_what_its_views_show_and_nothing_else(service):
                     found.append(level)
         return found
 
-    assert refused() == list(roles.LEVELS)
+    assert refused() == list(roles.LABELS)
     with service.database.as_owner() as owner:
         owner.execute("INSERT INTO vault.erasure VALUES (%s, %s, %s, 1, 2)", [tenant, agent, uuid.uuid4()])
-    assert refused() == list(roles.LEVELS[2:])
+    assert refused() == list(roles.LABELS[4:])
     with service.database.connect(roles.ERASER) as eraser:
         for statement in (
             "SELECT FROM vault.erasure",
@@ -446,7 +448,7 @@ def test_an_erasure_ends_with_its_call(service):
 
 def test_an_erasure_ends_with_a_call_that_is_canceled(service):
     at(service, PUBLIC).save_memory(key="plan", content="text")
-    with service.database.connect(roles.LEVELS[0]) as writer, writer.transaction():
+    with service.database.connect(untrusted(PUBLIC).role) as writer, writer.transaction():
         lock_rows(writer, "item", "name = 'plan'")
         canceled = failure_of(service.host().erase_items, agent_id="alice", kind=_MEMORY, name="plan", timeout=1)
 
@@ -465,7 +467,7 @@ def test_a_host_key_that_is_cut_off_erases_no_further_batch(service, cut_off):
         target=lambda: refusals.append(refusal(host.erase_items, agent_id="alice", kind=_MEMORY, name="plan")),
         daemon=True,
     )
-    with service.database.connect(roles.LEVELS[0]) as writer, writer.transaction():
+    with service.database.connect(untrusted(PUBLIC).role) as writer, writer.transaction():
         lock_rows(writer, "item", "name = 'plan'")
         erase.start()
         wait_until_blocked(service)

@@ -15,14 +15,16 @@ from muniment_server.admin.history import revisions_of
 from muniment_server.admin.inspection import broken_index, broken_ledgers, erasing
 from muniment_server.background import eraser
 from muniment_server.background.eraser import Eraser, _Interrupted
+from muniment_server.domain.classification import Label
 from muniment_server.domain.items import ItemKind
 from muniment_server.postgres import roles
 from muniment_server.postgres.pool import SINGLE, RoleConnection
 from muniment_server.postgres.pool import Database as RoleDatabase
-from tests.support.answers import LEVELS, PUBLIC, RESTRICTED, keys, refusal
+from tests.support.answers import PUBLIC, RESTRICTED, keys, refusal
 from tests.support.commands import wait_until
 from tests.support.databases import Database
 from tests.support.erasing import erase_all
+from tests.support.labels import untrusted
 
 _CANARY = "whale"
 _TABLES = """
@@ -34,13 +36,13 @@ SELECT format('%I.%I', table_schema, table_name)
 
 
 def fill(service, agent_id="alice"):
-    """A canary of the agent in every table that holds content, at every level."""
-    for level in LEVELS:
-        session = service.session(level, agent_id=agent_id, conversation_id=f"{_CANARY}{level.value}")
+    """A canary of the agent in every table that holds content, at every label."""
+    for label in Label:
+        session = service.session(label, agent_id=agent_id, conversation_id=f"{_CANARY}{label.value}")
         for number in range(4):
             session.save_memory(key=f"{_CANARY}{number % 2}", content=f"{_CANARY} {number}", tags=[_CANARY])
             session.store_passage(content=f"{_CANARY} {number}", thread=_CANARY)
-        session.add_note(content=f"{_CANARY} {level.name}")
+        session.add_note(content=f"{_CANARY} {label.name}")
         session.update_block(label=_CANARY, content=_CANARY)
 
 
@@ -319,7 +321,7 @@ def test_the_eraser_waits_for_no_session_and_no_session_for_it(service):
     service.host().delete_agent(agent_id="alice")
     with as_eraser(service.database) as connection, connection.transaction():
         [(tenant, agent)] = connection.execute(eraser._QUERIES["deleted_agents"], {"most": 2}).fetchall()
-        connection.execute(eraser._QUERIES["prepare_batch"], {"schema": PUBLIC.role})
+        connection.execute(eraser._QUERIES["prepare_batch"], {"schema": untrusted(PUBLIC).role})
         batch = {"tenant": tenant, "agent": agent, "most": eraser._BATCH_ROWS}
         assert connection.execute(eraser._QUERIES["erase_items"], batch).rowcount > 0
 
@@ -332,7 +334,7 @@ def test_the_eraser_cannot_touch_a_row_of_an_agent_that_is_not_deleted(service):
     fill(service)
     with service.database.connect(roles.ERASER) as connection:
         views = ["agent", "session", "conversation"]
-        for level in roles.LEVELS:
+        for level in roles.LABELS:
             views += [f"{level}.erasable_{name}" for name in ("item", "revision", "chunk", "stat")]
         assert [connection.execute(f"DELETE FROM {view}".encode()).rowcount for view in views] == [0] * len(views)
         for table in ("vault.agent", "vault.session", "muniment_public.item", "muniment_public.chunk"):

@@ -14,6 +14,7 @@ from google.rpc import error_details_pb2
 from muniment_server.admin.connection import connect_operator
 from muniment_server.admin.inspection import broken_storage
 from muniment_server.admin.purge import Purgeable, remove_versions
+from muniment_server.domain.classification import Integrity, Label
 from muniment_server.items import item_store, quotas
 from muniment_server.monitor.session_scope import Query, SessionScope
 from muniment_server.search.reindex import reindex
@@ -41,7 +42,8 @@ def quota_of(outcome: Outcome) -> str:
 
 
 def storage(host: Caller) -> dict[int, Any]:
-    return {one.classification: one for one in host.get_agent(agent_id="alice").storage}
+    """What is stored untrusted, by level."""
+    return {one.classification: one for one in host.get_agent(agent_id="alice").storage if not one.integrity}
 
 
 NEW: dict[str, dict[str, Any]] = {
@@ -53,11 +55,11 @@ NEW: dict[str, dict[str, Any]] = {
 """How an item of each kind is made."""
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("label", Label)
 @pytest.mark.parametrize("rpc", NEW)
-def test_no_more_items_are_made_at_a_level_than_its_limit(at, host, level, rpc):
-    session = at(level)
-    first = BLOCKS if level is PUBLIC else 0
+def test_no_more_items_are_made_at_a_label_than_its_limit(at, host, label, rpc):
+    session = at(label)
+    first = BLOCKS if label is Label.PUBLIC else 0
     limit(host, max_items=first + 1)
     session.save_memory(key="old", content="x")
 
@@ -324,6 +326,23 @@ def test_the_host_sees_the_levels_up_to_the_ceiling_of_the_agent(host):
     assert [one.classification for one in host.get_agent(agent_id="low").storage] == [PUBLIC, INTERNAL]
 
 
+def test_the_host_sees_what_is_stored_trusted_apart_where_there_is_something(at, host, session):
+    at(PUBLIC)
+    limit(host, max_items=5)
+    for number in range(4):
+        at(Label.INTERNAL_TRUSTED).save_memory(key=str(number), content="x")
+    at(INTERNAL).save_memory(key="plan", content="x")
+
+    found = host.get_agent(agent_id="alice").storage
+    assert [(one.classification, one.integrity, one.items, one.nearly_full) for one in found] == [
+        (PUBLIC, Integrity.UNTRUSTED, BLOCKS, False),
+        (INTERNAL, Integrity.TRUSTED, 4, True),
+        (INTERNAL, Integrity.UNTRUSTED, 1, False),
+        (CONFIDENTIAL, Integrity.UNTRUSTED, 0, False),
+        (RESTRICTED, Integrity.UNTRUSTED, 0, False),
+    ]
+
+
 def test_an_agent_far_from_its_limits_is_not_summed_up_for_each_write(at, host, monkeypatch):
     session, asked = at(RESTRICTED), []
     look_up = SessionScope.look_up
@@ -368,30 +387,33 @@ def test_reindex_counts_again_what_is_stored(service: Service):
     session = service.session(RESTRICTED)
     session.save_memory(key="plan", content="whale")
     session.store_passage(content="whale")
-    counted = storage(service.host())
+    service.session(Label.INTERNAL_TRUSTED).save_memory(key="plan", content="whale")
+    counted = service.host().get_agent(agent_id="alice").storage
     with service.database.as_owner() as owner:
         owner.execute("UPDATE muniment_public.storage SET items = items + 1")
         owner.execute("DELETE FROM muniment_restricted.storage")
+        owner.execute("DELETE FROM muniment_internal_trusted.storage")
 
     with connect_operator(service.database.admin) as operator:
-        assert [*broken_storage(operator).values()] == [1, 0, 0, 1]
+        broken = {Label.PUBLIC, Label.INTERNAL_TRUSTED, Label.RESTRICTED}
+        assert broken_storage(operator) == {label: int(label in broken) for label in Label}
         list(reindex(operator.connection))
         assert not any(broken_storage(operator).values())
-    assert storage(service.host()) == counted
+    assert service.host().get_agent(agent_id="alice").storage == counted
 
 
 def test_after_everything_that_changes_what_is_stored_it_is_counted_right(service: Service, clock: Clock, monkeypatch):
     """Saves, the same again, expiry, deletions, sharing, folding, a purge."""
     monkeypatch.setattr(item_store, "_FOLD_ONCE_IN", 2)
     soon = datetime.now(UTC) + timedelta(minutes=1)
-    host, names = service.host(), {level: str(uuid.uuid4()) for level in LEVELS}
-    for level in LEVELS:
-        session = service.session(level)
+    host, names = service.host(), {label: str(uuid.uuid4()) for label in Label}
+    for label in Label:
+        session = service.session(label)
         for content in ("a", "b", "b"):
             session.save_memory(key="plan", content=content)
             session.save_memory(key="brief", content=content, expire_time=soon)
             session.update_block(label="plan", content=content)
-            session.import_passages({"content": "x", "passage_id": names[level], "expire_time": soon})
+            session.import_passages({"content": "x", "passage_id": names[label], "expire_time": soon})
             session.store_passage(content=content)
         session.add_note(content="x")
         session.delete_memory(key="plan")
@@ -399,16 +421,16 @@ def test_after_everything_that_changes_what_is_stored_it_is_counted_right(servic
     host.create_shared_block(owner_agent_id="alice", label="shared", content="text")
     assert broken_invariants(service.database) == []
     clock.advance(hours=1)
-    for level in LEVELS:
-        session = service.session(level)
+    for label in Label:
+        session = service.session(label)
         session.save_memory(key="brief", content="new")
-        session.import_passages({"content": "new", "passage_id": names[level]})
+        session.import_passages({"content": "new", "passage_id": names[label]})
     assert broken_invariants(service.database) == []
 
     with connect_operator(service.database.admin) as operator:
         purged = [*remove_versions(operator, Purgeable(), before=datetime.now(UTC) + timedelta(days=1))]
 
-    assert all(level.items and level.revisions for level in purged)
+    assert [(each.items > 0, each.revisions > 0) for each in purged] == [(True, True)] * 8
     assert [what for what in broken_invariants(service.database) if "miscounted" in what] == []
 
 

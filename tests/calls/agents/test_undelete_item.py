@@ -15,12 +15,14 @@ import pytest
 from muniment_server.admin.connection import connect_operator
 from muniment_server.admin.inspection import broken_index, broken_ledgers
 from muniment_server.admin.purge import Purgeable, remove_versions
+from muniment_server.domain.classification import Label
 from muniment_server.items import undeleting as items
 from muniment_server.monitor.session_scope import SessionScope
-from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, invalid, keys, refusal
+from tests.support.answers import CONFIDENTIAL, INTERNAL, PUBLIC, RESTRICTED, invalid, keys, refusal
 from tests.support.concurrency import in_background, lock_rows, wait_until_blocked
 from tests.support.erasing import erase_all
 from tests.support.invariants import broken_invariants
+from tests.support.labels import untrusted
 from tests.support.services import Service, reason_of
 
 _MEMORY, _NOTE, _BLOCK, _PASSAGE = 1, 2, 3, 4
@@ -32,12 +34,18 @@ def at(service: Service, level):
     return service.session(level, conversation_id=f"c{level}")
 
 
-def undelete(service: Service, level=PUBLIC, **fields):
-    return service.host().undelete_item(**{**PLAN, "classification": level, **fields})
+def label_of(taint) -> dict[str, int]:
+    """The fields of a request that name a label, or the untrusted one of a level."""
+    label = taint if isinstance(taint, Label) else untrusted(taint)
+    return {"classification": label.level, "integrity": label.integrity}
 
 
-def refused(service: Service, level=PUBLIC, host=None, **fields):
-    return refusal((host or service.host()).undelete_item, **{**PLAN, "classification": level, **fields})
+def undelete(service: Service, taint=PUBLIC, **fields):
+    return service.host().undelete_item(**{**PLAN, **label_of(taint), **fields})
+
+
+def refused(service: Service, taint=PUBLIC, host=None, **fields):
+    return refusal((host or service.host()).undelete_item, **{**PLAN, **label_of(taint), **fields})
 
 
 def delete_memory(session, key: str = "plan", **fields) -> None:
@@ -72,40 +80,45 @@ def broken(service: Service) -> list[object]:
     return [*(one for one in found if any(one.values())), *broken_invariants(service.database)]
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_a_memory_comes_back_at_its_level_as_a_new_revision(service, level):
-    session = at(service, level)
+@pytest.mark.parametrize("label", Label)
+def test_a_memory_comes_back_at_its_label_as_a_new_revision(service, label):
+    session = at(service, label)
     session.save_memory(key="plan", content="one")
     before = session.save_memory(key="plan", content="the whale", tags=["pii"]).memory
     session.delete_memory(key="plan")
 
-    assert undelete(service, level).SerializeToString() == b""
+    assert undelete(service, label).SerializeToString() == b""
 
     back = session.get_memory(key="plan").memory
-    assert (back.content, back.tags, back.classification) == ("the whale", ["pii"], level)
+    assert (back.content, back.tags) == ("the whale", ["pii"])
+    assert (back.classification, back.integrity) == (label.level, label.integrity)
     assert (back.create_time, back.etag != before.etag) == (before.create_time, True)
-    assert ledger(service, level) == [(1, "one"), (2, "the whale"), (3, "the whale")]
+    assert ledger(service, label) == [(1, "one"), (2, "the whale"), (3, "the whale")]
     assert keys(session.list_memories(tag="pii")) == ["plan"]
     assert [result.memory.key for result in session.search_memories(query="whale").results] == ["plan"]
     assert broken(service) == []
 
 
-def test_no_other_level_sees_it_or_changes(service):
-    for level in LEVELS:
-        at(service, level).save_memory(key="plan", content=f"text of {level}")
-    at(service, CONFIDENTIAL).delete_memory(key="plan")
-    undelete(service, CONFIDENTIAL)
+@pytest.mark.parametrize("deleted", [Label.CONFIDENTIAL, Label.CONFIDENTIAL_TRUSTED])
+def test_no_other_label_sees_it_or_changes(service, deleted):
+    for label in Label:
+        at(service, label).save_memory(key="plan", content=f"text of {label}")
+    at(service, deleted).delete_memory(key="plan")
+    undelete(service, deleted)
 
-    seen = [at(service, level).get_memory(key="plan").memory for level in LEVELS]
-    assert [memory.classification for memory in seen] == list(LEVELS)
-    assert [memory.content for memory in seen] == [f"text of {level}" for level in LEVELS]
+    seen = [at(service, label).get_memory(key="plan").memory for label in Label]
+    assert [(memory.classification, memory.integrity) for memory in seen] == [
+        (label.level, label.integrity) for label in Label
+    ]
+    assert [memory.content for memory in seen] == [f"text of {label}" for label in Label]
 
 
-def test_it_does_not_come_back_from_another_level(service):
-    delete_memory(at(service, CONFIDENTIAL))
+@pytest.mark.parametrize("deleted", [Label.CONFIDENTIAL, Label.CONFIDENTIAL_TRUSTED])
+def test_it_does_not_come_back_from_another_label(service, deleted):
+    delete_memory(at(service, deleted))
 
-    assert [refused(service, level) for level in LEVELS if level != CONFIDENTIAL] == [GONE] * 3
-    assert [keys(at(service, level).list_memories()) for level in LEVELS] == [[]] * 4
+    assert [refused(service, label) for label in Label if label is not deleted] == [GONE] * 7
+    assert [keys(at(service, label).list_memories()) for label in Label] == [[]] * 8
 
 
 def test_a_note_comes_back_to_its_tier(service):
@@ -380,7 +393,7 @@ def test_of_two_undeletes_at_once_one_wins(service):
 @contextmanager
 def under_way(service: Service, level=PUBLIC):
     """An undelete that has read the deleted item, and waits for the write lock. Its outcome is in the list."""
-    with service.database.connect(level.role) as other, other.transaction():
+    with service.database.connect(untrusted(level).role) as other, other.transaction():
         lock_rows(other, "shelf", strength="NO KEY UPDATE")
         thread, outcomes = in_background(service.host().observe, rpc="UndeleteItem", **PLAN, classification=level)
         wait_until_blocked(service)
@@ -413,7 +426,7 @@ def test_an_item_whose_save_is_not_committed_yet_is_waited_for(service):
     """Without an error of the database: its log would quote the name."""
     session = at(service, PUBLIC)
     delete_memory(session)
-    with service.database.connect(PUBLIC.role) as writer, writer.transaction():
+    with service.database.connect(untrusted(PUBLIC).role) as writer, writer.transaction():
         writer.execute(
             "INSERT INTO item (tenant, agent, kind, name, item_id, change_id, content, create_time, update_time)"
             " SELECT tenant, agent, kind, name, gen_random_uuid(), change_id, 'new', now(), now()"
@@ -485,13 +498,13 @@ def test_a_frozen_key_brings_nothing_back(service):
 
 
 @pytest.mark.plain_postgres("ADR 14: on a cluster, a level can delete live items of its own level")
-@pytest.mark.parametrize("level", LEVELS)
-def test_the_role_of_a_level_may_move_deleted_items_only(service, level):
+@pytest.mark.parametrize("label", Label)
+def test_the_role_of_a_label_may_move_deleted_items_only(service, label):
     """The database's own guard, whatever the server asks for."""
-    session = at(service, level)
+    session = at(service, label)
     session.save_memory(key="live", content="text")
     delete_memory(session)
-    with service.database.connect(level.role) as role:
+    with service.database.connect(label.role) as role:
         assert role.execute("DELETE FROM deleted_item RETURNING name").fetchall() == [("plan",)]
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             role.execute("DELETE FROM item")

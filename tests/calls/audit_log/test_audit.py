@@ -370,5 +370,5 @@ def test_no_column_of_the_audit_holds_what_was_remembered(service):
     assert {name for (name,) in columns} == {
         "tenant", "agent", "level", "event_id", "time", "written_by", "session_id", "host_key_id", "method", "outcome",
         "kind", "item_id", "revision", "result_count", "reason",
-        "by_host",  # of the auditor's view
+        "by_host", "chain",  # of the auditor's view
     }  # fmt: skip

@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.answers import LEVELS, PAIRS, PUBLIC, RESTRICTED, UP, events, invalid, refusal
 from tests.support.concurrency import in_background, locked, wait_until_blocked
+from tests.support.labels import untrusted
 from tests.support.services import failure_of
 
 GONE = "NOT_FOUND BLOCK_NOT_FOUND"
@@ -277,7 +278,7 @@ def test_every_edit_is_in_the_ledger(shared, tenant, at, plan):
     with shared.database.as_owner() as owner:
         kept = [
             owner.execute(
-                f"SELECT revision, content FROM {level.role}.revision JOIN vault.tenant USING (tenant)"
+                f"SELECT revision, content FROM {untrusted(level).role}.revision JOIN vault.tenant USING (tenant)"
                 " WHERE tenant.name = %s AND revision.name = 'plan' ORDER BY revision".encode(),
                 [tenant],
             ).fetchall()

@@ -20,6 +20,7 @@ from tests.support.answers import (
     pages,
     refusal,
 )
+from tests.support.labels import untrusted
 from tests.support.services import failure_of
 
 GONE = "NOT_FOUND BLOCK_NOT_FOUND"
@@ -42,7 +43,7 @@ def raw(shared, tenant):
     def rows(level):
         with shared.database.as_owner() as owner:
             return owner.execute(
-                f"SELECT item.xmin::text, item.xmax::text, item.* FROM {level.role}.item"
+                f"SELECT item.xmin::text, item.xmax::text, item.* FROM {untrusted(level).role}.item"
                 " JOIN vault.tenant USING (tenant) WHERE tenant.name = %s AND kind = 3"
                 " ORDER BY item.name, item.create_time".encode(),
                 [tenant],

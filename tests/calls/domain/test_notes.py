@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from muniment_server.domain import errors
 from muniment_server.domain.budgets import DEFAULT_MEMORY_SETTINGS, BudgetEntry, Tier, Usage
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Label
 from muniment_server.domain.ids import ItemId
 from muniment_server.domain.items import Version
 from muniment_server.domain.notes import (
@@ -26,8 +26,9 @@ from muniment_server.domain.notes import (
     UpdateNote,
     plan_edits,
 )
+from tests.support.labels import untrusted
 
-PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
+PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = map(untrusted, Classification)
 MEMORY, USER = Tier
 BEGUN = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -38,7 +39,7 @@ def note(note_id, content, level=PUBLIC, tier=MEMORY, minute=0):
         note_id=note_id,
         tier=tier,
         content=content,
-        classification=level,
+        label=level,
         version=Version(ItemId(uuid5(NAMESPACE_OID, f"{note_id} {level}")), 1),
         create_time=BEGUN + timedelta(minutes=minute),
         update_time=BEGUN,
@@ -327,8 +328,8 @@ def test_a_refusal_shows_the_notes_as_they_are_with_their_levels():
         plan_edits(note_set(*versions, taint=INTERNAL, memory_char_limit=48), MEMORY, [UpdateNote("own", "longer")])
 
     assert refused.value.entries == (
-        BudgetEntry("low", 41, "\U0001f600" * 40, own_level=False, classification=PUBLIC),
-        BudgetEntry("own", 4, "seen", own_level=True, classification=INTERNAL),
+        BudgetEntry("low", 41, "\U0001f600" * 40, own_level=False, label=PUBLIC),
+        BudgetEntry("own", 4, "seen", own_level=True, label=INTERNAL),
     )
 
 
@@ -343,14 +344,14 @@ class Refused(Exception):
 
 
 class Model:
-    """Notes as (id, level) -> (tier, text), with everything looked up by going through all of them."""
+    """Notes as (id, label) -> (tier, text), with everything looked up by going through all of them."""
 
     def __init__(self, world, taint, enabled, limit):
         self.world, self.taint, self.enabled, self.limit = dict(world), taint, enabled, limit
 
     def seen(self, note_id):
         levels = [level for name, level in self.world if name == note_id]
-        return max(levels) if levels else None
+        return max(levels, key=lambda label: label.value, default=None)
 
     def texts(self, tier):
         return [
@@ -406,7 +407,7 @@ class Model:
 
 IDS = st.sampled_from("abcd")
 TEXTS = st.sampled_from(["x", "yy", "\U0001f600", "e\u0301", "zzzzzzz", "x" * 12])
-WORLDS = st.dictionaries(st.tuples(IDS, st.sampled_from(Classification)), st.tuples(st.sampled_from(Tier), TEXTS))
+WORLDS = st.dictionaries(st.tuples(IDS, st.sampled_from(Label)), st.tuples(st.sampled_from(Tier), TEXTS))
 EDITS = st.lists(
     st.one_of(
         st.builds(AddNote, IDS | st.sampled_from("efgh"), TEXTS),
@@ -429,7 +430,7 @@ def outcome_of(call, *arguments):
 @settings(max_examples=800, deadline=None, derandomize=True)
 @given(
     world=WORLDS,
-    taint=st.sampled_from(Classification),
+    taint=st.sampled_from(Label),
     tier=st.sampled_from(Tier),
     edits=EDITS,
     limit=st.integers(0, 40),
@@ -445,7 +446,7 @@ def outcome_of(call, *arguments):
 )
 def test_the_plan_is_that_of_the_model(world, taint, tier, edits, limit, enabled):
     """The same refusal, or steps that make the same notes of the same usage."""
-    visible = {where: what for where, what in world.items() if where[1] <= taint}
+    visible = {where: what for where, what in world.items() if where[1].can_flow_to(taint)}
     model = Model(visible, taint, enabled, limit)
     found = note_set(
         *(note(name, text, level, of) for (name, level), (of, text) in visible.items()),

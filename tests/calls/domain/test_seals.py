@@ -9,14 +9,13 @@ from uuid import UUID
 
 import pytest
 
-from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import AgentNumber, TenantNumber
 from muniment_server.domain.seals import Seal, SealableEvent, seal_events
 
 TIME = datetime(2026, 11, 25, tzinfo=UTC)
 EVENT = SealableEvent(
     tenant=TenantNumber(1),
-    level=Classification.CONFIDENTIAL,
+    chain=3,
     by_host=False,
     event_id=UUID(int=1),
     time=TIME,
@@ -32,7 +31,7 @@ EVENT = SealableEvent(
     reason="read the payroll",
 )
 OTHER: dict[str, Any] = {
-    "tenant": 9, "level": Classification.PUBLIC, "by_host": True, "event_id": UUID(int=9),
+    "tenant": 9, "chain": 1, "level": 1, "by_host": True, "event_id": UUID(int=9),
     "time": TIME + timedelta(microseconds=1), "agent": 9, "session_id": UUID(int=9), "host_key_id": UUID(int=9),
     "method": "GetMemory", "outcome": "NOT_FOUND", "kind": 2, "item_id": UUID(int=9), "revision": 9,
     "result_count": 9, "reason": "another",

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Label
 from muniment_server.domain.ids import AgentNumber, RandomIds, SessionId, TenantNumber
 from muniment_server.domain.items import PAGE_BYTES
 from muniment_server.domain.principals import SessionIdentity
@@ -16,6 +16,7 @@ from muniment_server.monitor.interceptors import (
     Authorize,
     EgressFilter,
     MapErrors,
+    StateIntegrity,
     Validate,
 )
 from muniment_server.monitor.retry import RetryOnTaintChange
@@ -33,7 +34,8 @@ from muniment_server.transport.full_disk import RefuseWhenFull
 from muniment_server.transport.server import Server
 
 ORDER = [
-    MapErrors, CountCalls, Gate, Authenticate, RetryOnTaintChange, Authorize, Validate, EgressFilter, RefuseWhenFull
+    MapErrors, CountCalls, Gate, Authenticate, RetryOnTaintChange, Authorize, Validate, EgressFilter, StateIntegrity,
+    RefuseWhenFull,
 ]  # fmt: skip
 
 
@@ -76,7 +78,7 @@ def test_every_method_of_the_contract_is_known_to_the_dispatcher(dispatcher):
 
 def test_calls_that_may_take_long_run_on_threads_of_their_own(dispatcher):
     """A search or a rendering must not hold every thread. No other call may hold those of searches."""
-    public = Classification.PUBLIC
+    public = Label.PUBLIC
     pools, session = (
         Pools.of(Limits()),
         SessionIdentity(TenantNumber(1), SessionId(UUID(int=1)), public, AgentNumber(0), 1),

@@ -7,11 +7,11 @@ import json
 
 import pytest
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.domain.errors import InvalidPageToken, TaintChanged
 from muniment_server.monitor.paging import Pager
 
-PAGER = Pager(b"hash of a token", "ListMemories", ("tag",), Classification.INTERNAL)
+PAGER = Pager(b"hash of a token", "ListMemories", ("tag",), Label.INTERNAL)
 
 
 def flipped(token: str) -> list[str]:
@@ -50,11 +50,11 @@ def test_c31_a_page_token_in_another_spelling_is_refused():
 @pytest.mark.parametrize(
     "other",
     [
-        Pager(b"hash of another", "ListMemories", ("tag",), Classification.INTERNAL),
-        Pager(b"hash of a token", "ListNotes", ("tag",), Classification.INTERNAL),
-        Pager(b"hash of a token", "ListMemories", (None,), Classification.INTERNAL),
-        Pager(b"hash of a token", "ListMemories", ("tag", None), Classification.INTERNAL),
-        Pager(b"hash of a token", "ListMemories", (), Classification.INTERNAL),
+        Pager(b"hash of another", "ListMemories", ("tag",), Label.INTERNAL),
+        Pager(b"hash of a token", "ListNotes", ("tag",), Label.INTERNAL),
+        Pager(b"hash of a token", "ListMemories", (None,), Label.INTERNAL),
+        Pager(b"hash of a token", "ListMemories", ("tag", None), Label.INTERNAL),
+        Pager(b"hash of a token", "ListMemories", (), Label.INTERNAL),
     ],
     ids=["credential", "method", "filter", "more filters", "fewer filters"],
 )
@@ -63,9 +63,9 @@ def test_c31_a_page_token_of_another_call_is_refused(other):
         PAGER.last(other.token("plan"))
 
 
-@pytest.mark.parametrize("level", [level for level in Classification if level is not Classification.INTERNAL])
-def test_a_page_token_of_another_taint_says_so(level):
-    other = Pager(b"hash of a token", "ListMemories", ("tag",), level)
+@pytest.mark.parametrize("label", [label for label in Label if label is not Label.INTERNAL])
+def test_a_page_token_of_another_taint_says_so(label):
+    other = Pager(b"hash of a token", "ListMemories", ("tag",), label)
 
     with pytest.raises(TaintChanged):
         PAGER.last(other.token("plan"))
@@ -85,4 +85,4 @@ def test_method_and_filters_cannot_pose_as_each_other(method, filters):
 def test_a_page_token_shows_no_more_than_the_last_key():
     raw = base64.urlsafe_b64decode(PAGER.token("plan") + "==")
 
-    assert json.loads(raw[16:]) == [Classification.INTERNAL, "plan"]
+    assert json.loads(raw[16:]) == [Label.INTERNAL.chain, "plan"]

@@ -24,6 +24,7 @@ from muniment_server.postgres import roles
 from muniment_server.postgres.queries import flattened, load, read
 from tests.support.databases import cloned
 from tests.support.each import for_each
+from tests.support.labels import untrusted
 from tests.support.named_queries import filled, literals_of
 from tests.support.parsed import STAND_INS, faults, parsed, standing_in
 from tests.support.services import Caller, Service, serving
@@ -127,7 +128,7 @@ COUNTS = {
 @pytest.fixture(scope="module")
 def stand_ins(postgres: EmbeddedPostgres) -> Iterator[psycopg.Connection[Any]]:
     """Tables in the place of what sessions may name."""
-    with standing_in(postgres, RELATIONS, PUBLIC.role) as connection:
+    with standing_in(postgres, RELATIONS, untrusted(PUBLIC).role) as connection:
         connection.execute("CREATE FUNCTION vault.peek(int, int, text) RETURNS text LANGUAGE sql RETURN 'x'")
         yield connection
 
@@ -244,7 +245,7 @@ def _answer(service: Service, session: Caller, text: str) -> list[Any]:
     """The rows that a query finds for *session* on the connection of PUBLIC."""
     own = {"tenant": f"{session.token.split('_')[2]}::bigint", "session_id": f"'{session.session_id}'::uuid"}
     literals = {**literals_of(text), **own}
-    with service.database.connect(PUBLIC.role) as connection, connection.transaction(force_rollback=True):
+    with service.database.connect(untrusted(PUBLIC).role) as connection, connection.transaction(force_rollback=True):
         cursor = connection.execute(filled(text, literals).encode())
         return cursor.fetchall() if cursor.description else []
 

@@ -9,6 +9,7 @@ import grpc
 import pytest
 
 from muniment.v1 import classification_pb2, note_pb2
+from muniment_server.domain.classification import Label
 from muniment_server.domain.prompt import RULER
 from tests.support.answers import (
     CONFIDENTIAL,
@@ -419,10 +420,10 @@ def test_a_whole_status_stays_under_4_kib(at, limit):
     assert sum(len(name) + len(value) for name, value in outcome.trailers) < 4096
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("label", Label)
 @pytest.mark.parametrize("rpc", ["AddNote", "UpdateNote", "EditNotes"])
-def test_a_refusal_changes_nothing_but_writes_one_audit_row(service, level, rpc):
-    session = service.session(level)
+def test_a_refusal_changes_nothing_but_writes_one_audit_row(service, label, rpc):
+    session = service.session(label)
     service.host().update_agent(agent_id="alice", memory_settings={"memory_char_limit": 10})
     session.add_note(content="12345", note_id=A)
     requests: dict[str, dict[str, Any]] = {
@@ -434,7 +435,7 @@ def test_a_refusal_changes_nothing_but_writes_one_audit_row(service, level, rpc)
     def kept():
         with service.database.as_owner() as owner:
             return [
-                owner.execute(f"SELECT * FROM {level.role}.{table} WHERE kind = 2").fetchall()
+                owner.execute(f"SELECT * FROM {label.role}.{table} WHERE kind = 2").fetchall()
                 for table in ("item", "revision")
             ]
 
@@ -443,8 +444,8 @@ def test_a_refusal_changes_nothing_but_writes_one_audit_row(service, level, rpc)
     assert refusal(session.call, rpc=rpc, **requests[rpc]) == OVER
     assert kept() == before
     (row,) = [event for event in events(service.host()) if event not in log]
-    assert (row.method, row.outcome, row.classification, row.session_id, row.agent_id) == (
-        rpc, "BUDGET_EXCEEDED", level, session.session_id, "alice"
+    assert (row.method, row.outcome, row.classification, row.integrity, row.session_id, row.agent_id) == (
+        rpc, "BUDGET_EXCEEDED", label.level, label.integrity, session.session_id, "alice"
     )  # fmt: skip
 
 

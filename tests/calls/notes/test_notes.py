@@ -18,6 +18,7 @@ from tests.support.answers import (
     invalid,
     refusal,
 )
+from tests.support.labels import untrusted
 from tests.support.services import failure_of
 
 MEMORY, USER = 1, 2
@@ -65,7 +66,10 @@ def test_what_is_added_after_a_raise_is_in_the_table_of_the_new_level(service, l
 
     with service.database.as_owner() as owner:
         found = {
-            each: [content for (content,) in owner.execute(f"SELECT content FROM {each.role}.item WHERE kind = 2")]
+            each: [
+                content
+                for (content,) in owner.execute(f"SELECT content FROM {untrusted(each).role}.item WHERE kind = 2")
+            ]
             for each in (PUBLIC, level)
         }
     assert found == ({PUBLIC: ["before"]} | {level: ["after"]} if level > PUBLIC else {PUBLIC: ["before", "after"]})

@@ -9,7 +9,7 @@ import pytest
 
 from muniment_server.domain import prompt
 from muniment_server.domain.budgets import DEFAULT_MEMORY_SETTINGS, Tier
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Label
 from muniment_server.domain.ids import ItemId
 from muniment_server.domain.items import PAGE_BYTES, Version
 from muniment_server.domain.notes import Note, NoteSet
@@ -18,6 +18,7 @@ from muniment_server.items.rows import ListedBlock
 from muniment_server.prompts import rendering, repository, servicer
 from tests.support import prompt_parser
 from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, UP, events, invalid
+from tests.support.labels import untrusted
 from tests.support.prompt_attacks import ATTACKS
 from tests.support.prompt_parser import ParsedPrompt, ParsedTier
 from tests.support.services import Caller
@@ -626,23 +627,25 @@ def test_no_prompt_is_larger_than_a_response():
             "𒀀" * 64,
             f"{number:05}" + "𒀀" * 59,
             "",
-            level,
+            untrusted(level),
             ItemId(uuid.UUID(int=number)),
             1,
             now,
             now,
-            PUBLIC,
+            Label.PUBLIC,
             now,
             0,
         )
         for number in range(10_000)
     ]
     many = [
-        Note(str(uuid.UUID(int=n)), Tier.MEMORY, "🂡", level, Version(ItemId(uuid.UUID(int=n)), 2), now, now)
+        Note(str(uuid.UUID(int=n)), Tier.MEMORY, "🂡", untrusted(level), Version(ItemId(uuid.UUID(int=n)), 2), now, now)
         for n in range(10**5)
     ]
     parts = repository.PromptParts(
-        repository.Contents(rows, {Tier.MEMORY: many}), NoteSet(level, DEFAULT_MEMORY_SETTINGS, many), more=True
+        repository.Contents(rows, {Tier.MEMORY: many}),
+        NoteSet(untrusted(level), DEFAULT_MEMORY_SETTINGS, many),
+        more=True,
     )
 
     response = servicer.response_of(parts, omit_usage=False)

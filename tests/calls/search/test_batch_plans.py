@@ -20,6 +20,7 @@ from muniment_server.embedder.queue import CHUNKS_AT_ONCE, FIRST, ChunkPosition,
 from muniment_server.postgres import queries
 from muniment_server.postgres.pool import RoleConnection
 from tests.support.databases import Database, cloned
+from tests.support.labels import untrusted
 from tests.support.named_queries import LITERALS, numbered, parameters
 from tests.support.plans import rows
 
@@ -120,7 +121,7 @@ def test_without_either_end_a_batch_reads_the_other_chunks_of_an_agent(
 
 def read(database: Database, text: str, after: ChunkPosition) -> tuple[int, int]:
     """How many chunks, and how many embeddings by models at an address, a batch reads that begins after *after*."""
-    with database.connect(PUBLIC.role) as connection:
+    with database.connect(untrusted(PUBLIC).role) as connection:
         batch = next_batch(connection, after)
     assert batch is not None
     found = plan(database, text, {**batch.parameters, "model": MODEL})
@@ -130,7 +131,7 @@ def read(database: Database, text: str, after: ChunkPosition) -> tuple[int, int]
 def plan(database: Database, text: str, given: Mapping[str, object]) -> Any:
     """How a statement ran. It is undone."""
     literals = {**LITERALS, **{name: _literal(value) for name, value in given.items()}}
-    with RoleConnection.connect(database.conninfo(PUBLIC.role), autocommit=True) as connection:
+    with RoleConnection.connect(database.conninfo(untrusted(PUBLIC).role), autocommit=True) as connection:
         connection.apply_settings()
         connection.execute(b"PREPARE it AS " + numbered(text))
         arguments = ", ".join(literals[name] for name in parameters(text))

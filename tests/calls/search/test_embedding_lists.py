@@ -17,7 +17,7 @@ import pytest
 from muniment_server.admin.connection import Operator, connect_operator
 from muniment_server.admin.purge import purgeable, remove_versions
 from muniment_server.agents import erasing
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Label
 from muniment_server.domain.errors import Conflict
 from muniment_server.domain.items import ItemKind
 from muniment_server.embedder import lists as embedding_lists
@@ -40,6 +40,7 @@ from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRI
 from tests.support.databases import Database
 from tests.support.embedders import Quick, embed_all, quick
 from tests.support.erasing import erase_all
+from tests.support.labels import untrusted
 from tests.support.services import Service, serving
 
 SIZES = ListSizes(least=20, size=5, growth=4)
@@ -77,18 +78,21 @@ class World:
         """Make and complete the lists."""
         with closing(RoleDatabase(self.database.conninfo, pool_sizes=SINGLE)) as roles:
             for level in levels or tuple(Classification):
-                maintain_lists(roles, level, StopSignal(), SIZES)
+                maintain_lists(roles, untrusted(level), StopSignal(), SIZES)
 
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
         with self.database.as_owner() as owner:
             return [tuple(row) for row in owner.execute(statement.encode()).fetchall()]
 
     def lists(self, level: Classification = PUBLIC, columns: str = "number") -> list[tuple[Any, ...]]:
-        return self.rows(f"SELECT {columns} FROM {level.role}.embedding_list ORDER BY agent, number")
+        return self.rows(f"SELECT {columns} FROM {untrusted(level).role}.embedding_list ORDER BY agent, number")
 
     def unlisted(self, level: Classification = PUBLIC) -> list[str]:
         return [
-            name for (name,) in self.rows(f"SELECT name FROM {level.role}.meaning WHERE list IS NULL ORDER BY name")
+            name
+            for (name,) in self.rows(
+                f"SELECT name FROM {untrusted(level).role}.meaning WHERE list IS NULL ORDER BY name"
+            )
         ]
 
     def found(self, level: Classification, query: str, **fields: Any) -> list[str]:
@@ -313,7 +317,7 @@ def test_two_embedders_make_the_lists_of_an_agent_once(world):
         sizes = SIZES
         (owner,) = world.rows("SELECT DISTINCT tenant, agent, kind::int FROM muniment_public.meaning")
         keepers = [
-            embedding_lists._AgentLists(roles, PUBLIC, embedding_lists._Owner(*owner), sizes, StopSignal())
+            embedding_lists._AgentLists(roles, Label.PUBLIC, embedding_lists._Owner(*owner), sizes, StopSignal())
             for _ in range(2)
         ]
         read = [keeper._lists() for keeper in keepers]
@@ -369,10 +373,10 @@ def test_a_level_that_fails_stops_no_other(world, monkeypatch, caplog):
     """What the error says may quote a text: it is not logged."""
     compute, text = embedding_lists.maintain_lists, "my secret"
 
-    def fail_below(database, level, *arguments):
-        if level is PUBLIC:
+    def fail_below(database, label, *arguments):
+        if label is Label.PUBLIC:
             raise psycopg.DataError(text)
-        compute(database, level, *arguments)
+        compute(database, label, *arguments)
 
     monkeypatch.setattr(embedding_lists, "_POLL_SECONDS", 0.01)
     monkeypatch.setattr(embedding_lists, "maintain_lists", fail_below)
@@ -613,7 +617,7 @@ def lists_that_are_made_during_a_purge_keep_nothing_of_it(world):
     world.fill(PUBLIC)
     world.embed()
     world.at(PUBLIC).delete_memory(key="dog-x1")
-    one = Operator.one
+    one, purged = Operator.one, []
     with (
         lists_made_during(world) as make,
         pytest.MonkeyPatch.context() as patched,
@@ -623,7 +627,9 @@ def lists_that_are_made_during_a_purge_keep_nothing_of_it(world):
         def purge_and_make(self, query, *arguments, **parameters):
             found = one(self, query, *arguments, **parameters)
             if query == "purge":
-                make()
+                purged.append(found)
+                if len(purged) == Label.PUBLIC.value:  # labels are purged in the order of their numbers
+                    make()
             return found
 
         what = purgeable(operator, tenant="acme", agent_id="alice", kind=None, name=None)

@@ -8,6 +8,7 @@ from contextlib import closing
 
 import pytest
 
+from muniment_server.domain.classification import Label
 from muniment_server.domain.errors import Unavailable
 from muniment_server.embedder import main as embedder
 from muniment_server.embedder.main import EmbeddingSchedule, embed_queued_chunks
@@ -18,7 +19,7 @@ from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.process.stop_signal import StopSignal
 from muniment_server.telemetry import embedder_metrics as metrics
 from muniment_server.telemetry.repeats import Repeats, log_and_count, sum_up
-from tests.support.answers import INTERNAL, LEVELS, PUBLIC
+from tests.support.answers import INTERNAL, PUBLIC
 from tests.support.databases import Database
 from tests.support.embedders import quick
 from tests.support.failures import embeddings_refused
@@ -39,21 +40,21 @@ def embed(database: Database) -> Iterator[Callable[[], None]]:
         yield lambda: embed_queued_chunks(schedule, Disk(None), StopSignal())
 
 
-def embedded(database: Database, level=PUBLIC) -> list[str]:
+def embedded(database: Database, label=Label.PUBLIC) -> list[str]:
     with database.as_owner() as owner:
-        found = owner.execute(f"SELECT name FROM {level.role}.meaning WHERE embedder IS NOT NULL ORDER BY name")
+        found = owner.execute(f"SELECT name FROM {label.role}.meaning WHERE embedder IS NOT NULL ORDER BY name")
         return [name for (name,) in found]
 
 
 @pytest.mark.parametrize("sqlstate", ["55P03", "40P01", "57014", "25006", "22012"])
 def test_a_failed_statement_pauses_its_own_level_alone(service, database, embed, sqlstate):
     """A lock timeout, a deadlock, a statement timeout, a failover, and an error that nothing foresees."""
-    for level in LEVELS:
-        service.session(level).save_memory(key="plan", content=f"{level.name}")
+    for label in Label:
+        service.session(label).save_memory(key="plan", content=f"{label.name}")
     with embeddings_refused(database, sqlstate, level=INTERNAL):
         embed()
 
-    assert [level.name for level in LEVELS if not embedded(database, level)] == ["INTERNAL"]
+    assert [label for label in Label if not embedded(database, label)] == [Label.INTERNAL]
 
 
 def test_a_chunk_for_which_the_model_fails_twice_does_not_hold_up_the_others(service, database, caplog):
@@ -119,7 +120,7 @@ def test_a_server_that_is_away_is_not_asked_once_for_each_level():
     schedule.embed_next_batch()
     schedule.embed_next_batch()
 
-    assert (away.attempts, stopping.attempts, failing.attempts) == (1, 1, len(LEVELS))
+    assert (away.attempts, stopping.attempts, failing.attempts) == (1, 1, len(Label))
 
 
 def test_an_only_server_that_is_away_is_asked_again_at_once():

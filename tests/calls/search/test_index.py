@@ -11,7 +11,7 @@ import pytest
 from muniment_server.admin.connection import connect_operator
 from muniment_server.admin.inspection import broken_index
 from muniment_server.admin.purge import Purgeable, remove_versions
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Label
 from muniment_server.postgres import migrate, pool
 from muniment_server.postgres.pool import operator_conninfo
 from muniment_server.runtime import schema
@@ -86,7 +86,7 @@ def test_long_texts_are_indexed_again_in_small_statements(service, monkeypatch):
     with connect_operator(service.database.admin) as operator:
         done = list(reindex(operator.connection))
 
-    assert [each.items for each in done if each.classification is PUBLIC] == [5]
+    assert [each.items for each in done if each.classification is Label.PUBLIC] == [5]
     assert sizes == [2, 2, 1]
     assert broken(service.database) == 0
 
@@ -98,13 +98,13 @@ def test_an_agent_that_is_deleted_meanwhile_has_nothing_to_index(service):
 
     with connect_operator(service.database.admin) as operator:
         reindexed = reindex(operator.connection)
-        first = next(reindexed)
+        first = next(each for each in reindexed if each.classification is Label.PUBLIC)
         (other,) = agents - {first.agent_id}
         service.host().delete_agent(agent_id=other)
         rest = list(reindexed)
 
-    assert first == Reindexed(PUBLIC, first.agent_id, 1)
-    assert [each.items for each in rest if each.agent_id == other] == [0] * 4
+    assert first == Reindexed(Label.PUBLIC, first.agent_id, 1)
+    assert [each.items for each in rest if each.agent_id == other] == [0] * 8
 
 
 def test_purge_removes_expired_items_from_the_index(database):

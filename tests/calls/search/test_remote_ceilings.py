@@ -5,12 +5,13 @@ A test through all of them notices only when the last one is missing, too.
 
 from __future__ import annotations
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Label
 from muniment_server.embedder.remote.configuration import remote_socket, reranker_socket
 from muniment_server.embedder.remote.reranking_service import reranking
 from muniment_server.embedder.socket import remote_query_embedder, serve_queries
 from muniment_server.search.reranking import LabeledText, Reranker
 from tests.support.answers import CONFIDENTIAL, INTERNAL, PUBLIC
+from tests.support.labels import untrusted
 from tests.support.reranking_server import reranking_server
 
 
@@ -23,8 +24,11 @@ def test_a_worker_gives_no_query_above_the_ceiling_to_the_embedder(tmp_path):
         return [1, 2, 3]
 
     ask = remote_query_embedder(path, "stub", PUBLIC)
-    with serve_queries(remote_socket(path, PUBLIC), embed), serve_queries(remote_socket(path, INTERNAL), embed):
-        below, above = ask("low", PUBLIC), ask("high", INTERNAL)
+    with (
+        serve_queries(remote_socket(path, Label.PUBLIC), embed),
+        serve_queries(remote_socket(path, Label.INTERNAL), embed),
+    ):
+        below, above = ask("low", Label.PUBLIC), ask("high", Label.INTERNAL)
 
     assert below is not None
     assert above is None
@@ -39,8 +43,8 @@ class Orders:
         self.reranker = Reranker(INTERNAL, self._order)
 
     def rerank(self, session: Classification, *levels: Classification):
-        texts = [LabeledText(level, level.name) for level in levels]
-        return self.reranker.rerank("query", texts, session)
+        texts = [LabeledText(untrusted(level), level.name) for level in levels]
+        return self.reranker.rerank("query", texts, untrusted(session))
 
     def _order(self, _query, texts, _level):
         self.asked.append([one.text for one in texts])
@@ -69,4 +73,5 @@ def test_rerankings_are_served_at_no_socket_above_the_ceiling(tmp_path):
     with reranking_server() as server, reranking(server.config(INTERNAL), server.reranker(INTERNAL), path):
         served = {str(socket) for socket in tmp_path.iterdir()}
 
-    assert served == {reranker_socket(path, level) for level in (PUBLIC, INTERNAL)}
+    below = (Label.PUBLIC_TRUSTED, Label.PUBLIC, Label.INTERNAL_TRUSTED, Label.INTERNAL)
+    assert served == {reranker_socket(path, label) for label in below}

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Label
 from muniment_server.embedder.remote import client as remote_client
 from muniment_server.embedder.remote import model as remote_model
 from muniment_server.embedder.remote.client import AboveCeilingError, ProbeFailedError, RemoteModelError
@@ -29,6 +29,7 @@ from muniment_server.embedder.remote.model import RemoteModel
 from muniment_server.search.embeddings import model_number
 from tests.support.answers import CONFIDENTIAL, INTERNAL, PUBLIC, RESTRICTED
 from tests.support.embedding_server import answer_well, answer_with, embedding, embedding_server
+from tests.support.labels import untrusted
 from tests.support.model_server import answer_body
 
 _SECRET = "the launch code"
@@ -55,7 +56,7 @@ def similarity(one, other):
 
 def test_texts_are_sent_in_the_form_of_the_interface(server):
     model = server.model()
-    model.embed_chunks(["one", "two"], level=PUBLIC)
+    model.embed_chunks(["one", "two"], level=Label.PUBLIC)
     path, headers, body = server.requests[-1]
 
     assert path == "/v1/embeddings"
@@ -74,7 +75,7 @@ def test_the_key_is_sent_as_a_bearer_token(server, tmp_path):
 
 def test_a_model_at_a_unix_socket_is_asked(tmp_path):
     with embedding_server(tmp_path / "s") as server:
-        assert len(server.model().embed_query("text", RESTRICTED, 5)) == 384
+        assert len(server.model().embed_query("text", untrusted(RESTRICTED), 5)) == 384
     assert server.texts == ["text"]
 
 
@@ -82,10 +83,10 @@ def test_a_model_at_a_unix_socket_is_asked(tmp_path):
 def test_a_text_above_the_ceiling_is_not_sent(server, ceiling, above):
     model = server.model(ceiling)
     with pytest.raises(AboveCeilingError):
-        model.embed_chunks([_SECRET], level=above)
+        model.embed_chunks([_SECRET], level=untrusted(above))
     with pytest.raises(AboveCeilingError):
-        model.embed_query(_SECRET, above, 5)
-    model.embed_chunks(["low"], level=ceiling)
+        model.embed_query(_SECRET, untrusted(above), 5)
+    model.embed_chunks(["low"], level=untrusted(ceiling))
 
     assert server.texts == ["low"]
 
@@ -111,7 +112,7 @@ def test_nothing_is_embedded_before_the_model_is_known(server):
     model = server.new_model()
 
     assert model.number is None
-    assert "not answered yet" in failure(lambda: model.embed_query("text", PUBLIC, 5))
+    assert "not answered yet" in failure(lambda: model.embed_query("text", Label.PUBLIC, 5))
     assert server.requests == []
 
 
@@ -125,7 +126,7 @@ def test_a_connection_is_used_again(server):
     server.answer = answer
     model = server.model()
     for _ in range(3):
-        model.embed_query("text", PUBLIC, 5)
+        model.embed_query("text", Label.PUBLIC, 5)
 
     assert len(ports) == 1
 
@@ -137,10 +138,10 @@ def test_a_connection_that_was_closed_meanwhile_is_replaced(server):
 
     server.answer = answer
     model = server.model()
-    first = model.embed_query("text", PUBLIC, 5)
+    first = model.embed_query("text", Label.PUBLIC, 5)
     time.sleep(0.3)  # until the connection is closed
 
-    assert first == model.embed_query("text", PUBLIC, 5)
+    assert first == model.embed_query("text", Label.PUBLIC, 5)
 
 
 @pytest.mark.parametrize("what", ["another level", "after a while"])
@@ -154,10 +155,10 @@ def test_a_connection_is_not_used_by_another_level_or_after_a_while(server, monk
 
     model = server.model()
     server.answer = answer
-    model.embed_query("text", PUBLIC, 5)
+    model.embed_query("text", Label.PUBLIC, 5)
     if what == "after a while":
         monkeypatch.setattr(remote_client, "_MAX_IDLE_SECONDS", 0.0)
-    model.embed_query("text", RESTRICTED if what == "another level" else PUBLIC, 5)
+    model.embed_query("text", Label.RESTRICTED if what == "another level" else Label.PUBLIC, 5)
 
     assert len(set(ports)) == 2
 
@@ -177,7 +178,7 @@ def test_no_text_is_sent_again_because_the_server_closed_the_connection(server, 
         handler.close_connection = True
 
     server.answer = answer
-    text = failure(lambda: model.embed_query(_SECRET, PUBLIC, 5))
+    text = failure(lambda: model.embed_query(_SECRET, Label.PUBLIC, 5))
 
     assert "closed the connection" in text
     assert server.texts == [_SECRET]
@@ -188,7 +189,7 @@ def test_no_text_is_sent_again_because_the_server_closed_the_connection(server, 
 
 def test_vectors_are_integers_of_one_length_and_say_what_is_alike(server):
     model = server.model()
-    cat, feline, ship = model.embed_chunks(["a cat", "a feline", "a ship"], level=PUBLIC)
+    cat, feline, ship = model.embed_chunks(["a cat", "a feline", "a ship"], level=Label.PUBLIC)
 
     assert all(type(one) is int for one in cat)
     assert 990_000 < similarity(cat, cat) < 1_010_000
@@ -203,7 +204,7 @@ def test_the_dimensions_are_those_of_the_answer(server, dimensions):
     )
     model = server.model()
 
-    assert len(model.embed_query("text", PUBLIC, 5)) == dimensions
+    assert len(model.embed_query("text", Label.PUBLIC, 5)) == dimensions
     assert model.number == model_number("stub", dimensions)
 
 
@@ -211,7 +212,7 @@ def test_the_first_dimensions_are_kept_if_so_many_are_wanted(server):
     """They are scaled to the length of all vectors, and the model has another number than with all its dimensions."""
     model = RemoteModel(RemoteConfig(server.url, "stub", PUBLIC, dimensions=64))
     model.calibrate()
-    short, whole = model.embed_query("a cat", PUBLIC, 5), server.model().embed_query("a cat", PUBLIC, 5)
+    short, whole = model.embed_query("a cat", Label.PUBLIC, 5), server.model().embed_query("a cat", Label.PUBLIC, 5)
     model.close()
 
     assert len(short) == 64
@@ -245,7 +246,7 @@ def test_what_all_texts_have_in_common_is_subtracted(server):
     server.answer = lambda handler, texts: answer_with(
         handler, [[5000.0 + one for one in embedding(text)] for text in texts]
     )
-    cat, ship = server.model().embed_chunks(["a cat", "some ship"], level=PUBLIC)
+    cat, ship = server.model().embed_chunks(["a cat", "some ship"], level=Label.PUBLIC)
 
     assert similarity(cat, ship) < 500_000
 
@@ -257,7 +258,7 @@ def test_a_server_that_answers_for_others_refuses_a_text_by_its_status(server, s
         answer_well(handler, texts) if set(texts) & set(SENTENCES) else answer_body(handler, b"", status)
     )
     with pytest.raises(RemoteModelError) as failed:
-        model.embed_chunks(["a cat"], level=PUBLIC)
+        model.embed_chunks(["a cat"], level=Label.PUBLIC)
 
     assert failed.value.may_be_the_text
     assert not isinstance(failed.value, ProbeFailedError)
@@ -266,9 +267,9 @@ def test_a_server_that_answers_for_others_refuses_a_text_by_its_status(server, s
 def test_an_empty_text_is_not_sent_and_gets_zeros(server):
     model = server.model()
     before = len(server.requests)
-    assert [any(vector) for vector in model.embed_chunks(["", ""], level=PUBLIC)] == [False, False]
+    assert [any(vector) for vector in model.embed_chunks(["", ""], level=Label.PUBLIC)] == [False, False]
     assert len(server.requests) == before
-    assert [any(vector) for vector in model.embed_chunks(["", "a cat", ""], level=PUBLIC)] == [
+    assert [any(vector) for vector in model.embed_chunks(["", "a cat", ""], level=Label.PUBLIC)] == [
         False,
         True,
         False,
@@ -290,7 +291,7 @@ def test_a_refused_chunk_is_not_to_blame_if_the_probe_fails_and_there_is_one_pro
 
     server.answer = answer
     with pytest.raises(ProbeFailedError) as failed:
-        model.embed_chunks(["a cat"], level=PUBLIC)
+        model.embed_chunks(["a cat"], level=Label.PUBLIC)
 
     assert not failed.value.may_be_the_text
     assert len(probes) == 1
@@ -305,7 +306,7 @@ def test_a_busy_server_refuses_no_text_by_its_status(server, status):
     )
 
     with pytest.raises(RemoteModelError, match=f"HTTP {status}") as failed:
-        model.embed_chunks(["a cat"], level=PUBLIC)
+        model.embed_chunks(["a cat"], level=Label.PUBLIC)
 
     assert not failed.value.may_be_the_text
 
@@ -400,13 +401,13 @@ def test_a_hostile_answer_is_an_error_and_nothing_else(server, kind):
     model = server.model()
     server.answer = lambda handler, texts: answers(handler, texts, kind)
     before = time.monotonic()
-    text = failure(lambda: model.embed_query(_SECRET, PUBLIC, 5))
+    text = failure(lambda: model.embed_query(_SECRET, Label.PUBLIC, 5))
     server.answer = answer_well
 
     assert _HOSTILE[kind] in text
     assert "secret" not in text
     assert time.monotonic() - before < 10
-    assert len(model.embed_query("text", PUBLIC, 5)) == 384
+    assert len(model.embed_query("text", Label.PUBLIC, 5)) == 384
 
 
 @pytest.mark.parametrize("kind", ["NaN", "other dimensions", "a redirect", "another status"])
@@ -414,7 +415,7 @@ def test_no_chunk_is_skipped_by_a_server_that_answers_for_no_text(server, kind):
     model = server.model()
     server.answer = lambda handler, texts: answers(handler, texts, kind)
 
-    assert _HOSTILE[kind] in failure(lambda: model.embed_chunks(["one", "two", "three"], level=PUBLIC))
+    assert _HOSTILE[kind] in failure(lambda: model.embed_chunks(["one", "two", "three"], level=Label.PUBLIC))
     assert len(server.texts) < 10
 
 
@@ -433,7 +434,7 @@ def test_a_redirect_is_not_followed(server):
     with embedding_server() as other:
         model = server.model()
         server.answer = lambda handler, _: answer_body(handler, b"", 307, Location=f"{other.url}/embeddings")
-        failure(lambda: model.embed_query(_SECRET, PUBLIC, 5))
+        failure(lambda: model.embed_query(_SECRET, Label.PUBLIC, 5))
 
         assert other.requests == []
 
@@ -450,7 +451,7 @@ def test_an_endless_body_is_read_to_a_limit_only(server):
 
     model = server.model()
     server.answer = endless
-    text = failure(lambda: model.embed_query("text", PUBLIC, 5))
+    text = failure(lambda: model.embed_query("text", Label.PUBLIC, 5))
 
     assert "longer than" in text
     assert sent < 16 * 1024 * 1024  # what fits into the buffers of the connection
@@ -471,7 +472,7 @@ def test_an_answer_that_drips_is_cut_off(server, part):
     model = server.model()
     server.answer = drip
     before = time.monotonic()
-    text = failure(lambda: model.embed_query("text", PUBLIC, 0.5))
+    text = failure(lambda: model.embed_query("text", Label.PUBLIC, 0.5))
 
     assert "did not answer within 0.5 s" in text
     assert time.monotonic() - before < 8
@@ -489,7 +490,7 @@ def test_an_answer_that_drips_is_cut_off_however_long_it_took_to_connect(server,
     model.close()
     sent = len(server.requests)
     monkeypatch.setattr(socket, "create_connection", connect_late)
-    text = failure(lambda: model.embed_query(_SECRET, PUBLIC, 0.2))
+    text = failure(lambda: model.embed_query(_SECRET, Label.PUBLIC, 0.2))
 
     assert "did not answer within 0.2 s" in text
     assert len(server.requests) == sent
@@ -501,14 +502,14 @@ def test_a_vector_too_short_to_have_a_direction_becomes_zeros(server):
     model = server.model()
     server.answer = lambda handler, texts: answer_with(handler, [[1e-320, 0.0]] * len(texts))
 
-    assert model.embed_query("text", PUBLIC, 5) == [0, 0]
+    assert model.embed_query("text", Label.PUBLIC, 5) == [0, 0]
 
 
 def test_a_server_that_is_silent_is_not_waited_for(server):
     model, ended = server.model(), threading.Event()
     server.answer = lambda *_: ended.wait(10)
     before = time.monotonic()
-    text = failure(lambda: model.embed_query("text", PUBLIC, 0.3))
+    text = failure(lambda: model.embed_query("text", Label.PUBLIC, 0.3))
     ended.set()
 
     assert "did not answer within 0.3 s" in text
@@ -565,7 +566,7 @@ def test_the_server_says_when_to_try_again(server, status, headers, seconds):
     model = server.model()
     server.answer = lambda handler, _: answer_body(handler, b"", status, **headers)
     with pytest.raises(RemoteModelError) as caught:
-        model.embed_query("text", PUBLIC, 5)
+        model.embed_query("text", Label.PUBLIC, 5)
 
     assert (caught.value.retry_after, caught.value.may_be_the_text) == (seconds, status == 400)
 
@@ -575,7 +576,7 @@ def test_nothing_of_what_is_sent_or_received_is_logged(server, caplog):
     model = server.model()
     for kind in _HOSTILE:
         server.answer = lambda handler, texts, kind=kind: answers(handler, texts, kind)
-        failure(lambda: model.embed_query(_SECRET, PUBLIC, 5))
+        failure(lambda: model.embed_query(_SECRET, Label.PUBLIC, 5))
 
     assert _SECRET not in caplog.text
     assert "secrets" not in caplog.text

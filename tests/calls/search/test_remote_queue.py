@@ -21,6 +21,7 @@ from tests.support.answers import PUBLIC, in_future
 from tests.support.clock import Clock, StoppedClock
 from tests.support.concurrency import lock_rows
 from tests.support.embedders import quick
+from tests.support.labels import untrusted
 from tests.support.searches import passages
 from tests.support.services import serving
 
@@ -83,7 +84,7 @@ class Queue:
             return [vector for (vector,) in owner.execute("SELECT vector FROM muniment_public.remote_embedding")]
 
     def embed(self) -> int | None:
-        with self._database.connect(PUBLIC.role) as connection:
+        with self._database.connect(untrusted(PUBLIC).role) as connection:
             return self._queue.embed_batch(connection, self._answer, MODEL)
 
     def embed_all(self) -> None:

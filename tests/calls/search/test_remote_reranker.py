@@ -19,6 +19,7 @@ from muniment_server.embedder.remote.configuration import (
 )
 from muniment_server.search.reranking import LabeledText
 from tests.support.answers import CONFIDENTIAL, INTERNAL, PUBLIC, RESTRICTED
+from tests.support.labels import untrusted
 from tests.support.model_server import answer_body
 from tests.support.reranking_server import answer_scores, rerank_well, reranking_server
 
@@ -32,11 +33,11 @@ def server():
 
 
 def texts(*found, level=PUBLIC):
-    return [LabeledText(level, text) for text in found]
+    return [LabeledText(untrusted(level), text) for text in found]
 
 
 def order(reranker, *found, query="query", level=PUBLIC, seconds=5.0):
-    return list(reranker.order(query, texts(*found), level, seconds))
+    return list(reranker.order(query, texts(*found), untrusted(level), seconds))
 
 
 def failure(act):
@@ -80,10 +81,10 @@ def test_a_reranker_at_a_unix_socket_is_asked(tmp_path):
 def test_neither_a_query_nor_a_text_above_the_ceiling_is_sent(server, ceiling, above):
     reranker = server.reranker(ceiling)
     with pytest.raises(AboveCeilingError):
-        reranker.order(_SECRET, texts("low", "lower"), above, 5)
+        reranker.order(_SECRET, texts("low", "lower"), untrusted(above), 5)
     with pytest.raises(AboveCeilingError):
-        reranker.order("low", [*texts("low"), LabeledText(above, _SECRET)], ceiling, 5)
-    reranker.order("low", texts("low"), ceiling, 5)
+        reranker.order("low", [*texts("low"), LabeledText(untrusted(above), _SECRET)], untrusted(ceiling), 5)
+    reranker.order("low", texts("low"), untrusted(ceiling), 5)
 
     assert server.asked == [("low", ["low"])]
 

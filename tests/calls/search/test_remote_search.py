@@ -19,7 +19,7 @@ import pytest
 from muniment_server.admin.checks import _check_ledgers
 from muniment_server.admin.connection import connect_operator
 from muniment_server.admin.inspection import remote_chunks
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Label
 from muniment_server.embedder import queue as embedding_queue
 from muniment_server.embedder import socket as embedder_socket
 from muniment_server.embedder.main import EmbeddingSchedule, embed_queued_chunks
@@ -58,6 +58,7 @@ from tests.support.concurrency import lock_rows
 from tests.support.embedders import quick
 from tests.support.embedding_server import EmbeddingServer, answer_well, answer_with, embedding_server
 from tests.support.erasing import erase_all
+from tests.support.labels import untrusted
 from tests.support.model_server import answer_body
 from tests.support.model_worlds import ModelWorld
 from tests.support.searches import passages
@@ -87,7 +88,7 @@ class World(ModelWorld[EmbeddingServer]):
                 tuple(row)
                 for level in LEVELS
                 for row in owner.execute(
-                    f"SELECT {columns} FROM {level.role}.remote_embedding {condition}".encode()
+                    f"SELECT {columns} FROM {untrusted(level).role}.remote_embedding {condition}".encode()
                 ).fetchall()
             ]
 
@@ -113,7 +114,7 @@ def world_of(database, folder, server, ceiling, *, ready: bool = True) -> Iterat
         schedule = EmbeddingSchedule(
             Databases.of_one(roles),
             quick,
-            next_model=lambda level: model.number if level.can_flow_to(ceiling) else None,
+            next_model=lambda label: model.number if label.level.can_flow_to(ceiling) else None,
         )
         stack.enter_context(RemoteEmbedding(config, model, Databases.of_one(remote_roles), Disk(None)).running(path))
         embed_remotely = remote_query_embedder(path, config.model, ceiling)
@@ -335,7 +336,7 @@ def test_what_is_missing_is_embedded_while_more_and_more_is_written(database, se
 
     queues = [RemoteQueue(lambda *_: True, is_missing=is_missing) for is_missing in (False, True)]
     monkeypatch.setattr(embedding, "_embed_batch", embed_batch)
-    embedding._embed_queued(roles, PUBLIC, queues, stop, until=math.inf)
+    embedding._embed_queued(roles, Label.PUBLIC, queues, stop, until=math.inf)
     roles.close()
 
     assert parts == [*queues, *queues]
@@ -491,7 +492,7 @@ def test_when_the_ceiling_is_lowered_sessions_above_it_send_nothing(database, tm
 
 def test_missing_chunks_are_queued_once_and_those_that_wait_are_not(world):
     fill(world)
-    with world.service.database.connect(PUBLIC.role) as connection:
+    with world.service.database.connect(untrusted(PUBLIC).role) as connection:
         for model in (MODEL, 7, 7):
             last = queue_missing(connection, FIRST, model=model)
             assert last is not None
@@ -503,7 +504,7 @@ def test_missing_chunks_are_queued_once_and_those_that_wait_are_not(world):
 def test_a_chunk_that_the_built_in_model_has_yet_to_embed_is_not_missing(world):
     """It is queued once that model has. As a missing one, it would keep its agent from the model at the address."""
     world.at(PUBLIC).save_memory(key="cat", content="a cat")
-    with world.service.database.connect(PUBLIC.role) as connection:
+    with world.service.database.connect(untrusted(PUBLIC).role) as connection:
         queue_missing(connection, FIRST, model=7)
 
     assert world.rows() == []
@@ -515,7 +516,7 @@ def test_a_chunk_that_cannot_be_queued_for_the_next_model_stays_queued_for_the_f
     failing = {**embedding_queue._QUERIES, "queue_kept": "SELECT 1 / 0"}
     monkeypatch.setattr(embedding_queue, "_QUERIES", failing)
     with (
-        world.service.database.connect(PUBLIC.role) as connection,
+        world.service.database.connect(untrusted(PUBLIC).role) as connection,
         pytest.raises(psycopg.errors.DivisionByZero),
     ):
         embed_batch(connection, quick, START, next_model=7)
@@ -532,7 +533,7 @@ def test_a_batch_looks_at_the_chunks_after_the_one_before(world, monkeypatch):
     world.embed()
     monkeypatch.setattr(embedding_queue, "CHUNKS_AT_ONCE", 2)
     queued = []
-    with world.service.database.connect(PUBLIC.role) as connection:
+    with world.service.database.connect(untrusted(PUBLIC).role) as connection:
         last = queue_missing(connection, FIRST, model=7)
         while last is not None:
             queued.append(len(world.rows("WHERE model = 7")))
@@ -583,7 +584,10 @@ def test_a_vector_whose_text_is_deleted_while_it_is_made_is_not_stored(world):
     wait_until(lambda: not world.rows("WHERE signs IS NULL"))
     with world.service.database.as_owner() as owner:
         owner.execute("UPDATE muniment_public.remote_embedding SET signs = NULL, vector = NULL, model = 7")
-    with world.service.database.connect(PUBLIC.role) as connection, world.service.database.as_owner() as owner:
+    with (
+        world.service.database.connect(untrusted(PUBLIC).role) as connection,
+        world.service.database.as_owner() as owner,
+    ):
         batch = read_remote_batch(connection, START, most=16, model=7, is_missing=False)
         with world.service.database.as_owner() as deleting, deleting.transaction():
             deleting.execute("UPDATE muniment_public.item SET delete_time = now() WHERE name = %s", [first])
@@ -912,7 +916,7 @@ def test_a_reindexed_agent_is_searched_with_the_built_in_model_until_all_is_embe
 def test_what_a_reindex_rebuilds_is_queued_for_each_model_that_had_it(world):
     """The model that servers use, and the one that they will use next."""
     fill(world)
-    with world.service.database.connect(PUBLIC.role) as connection:
+    with world.service.database.connect(untrusted(PUBLIC).role) as connection:
         queue_missing(connection, FIRST, model=7)
     with connect_operator(world.service.database.admin) as operator:
         list(reindex(operator.connection))
@@ -929,7 +933,7 @@ def test_a_rebuild_queues_only_the_chunks_that_it_has_made(world):
     """Others may be deleted while it runs."""
     fill(world)
     with world.service.database.as_owner() as owner, owner.transaction():
-        owner.execute(REINDEXING["use_schema"], {"schema": PUBLIC.role})
+        owner.execute(REINDEXING["use_schema"], {"schema": untrusted(PUBLIC).role})
         tenant, agent, change = owner.execute(
             "SELECT tenant, agent, change_id FROM item WHERE name = 'cat-PUBLIC'"
         ).fetchone()
@@ -954,7 +958,7 @@ def test_doctor_tells_of_what_is_queued(world):
 
 # Guards, broken.
 
-_ALL_LEVELS = setting(RemoteConfig, "levels", property(lambda _: tuple(Classification)))
+_ALL_LEVELS = setting(RemoteConfig, "levels", property(lambda _: tuple(Label)))
 _NO_CEILING = setting(Classification, "can_flow_to", lambda *_: True)
 _ANY_MODEL = (
     edit(ITEMS, "search_embeddings", "(remote.kind, remote.model) = (%(kind)s, %(model)s)", "remote.kind = %(kind)s"),

@@ -7,8 +7,8 @@ import ssl
 
 import pytest
 
+from muniment_server.domain.classification import Label
 from muniment_server.embedder.remote.client import RemoteModelError
-from tests.support.answers import PUBLIC
 from tests.support.certificates import make
 from tests.support.embedding_server import embedding_server
 
@@ -43,7 +43,7 @@ def serving_as(certificates, monkeypatch):
 
 def test_a_server_with_a_certificate_for_its_host_by_a_trusted_authority_is_asked(serving_as):
     with serving_as("this") as server:
-        server.model().embed_query("text", PUBLIC, 5)
+        server.model().embed_query("text", Label.PUBLIC, 5)
 
         assert server.texts == ["text"]
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import grpc
 import pytest
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Label
 from muniment_server.embedder import socket as embedder_socket
 from muniment_server.embedder.remote import reranking_service as remote_reranking
 from muniment_server.embedder.remote.configuration import RerankerConfig
@@ -393,9 +393,9 @@ def test_what_is_under_way_at_a_level_is_bounded(world, monkeypatch):
 # Guards, broken.
 
 _LABELED = search._labeled
-_ALL_LEVELS = setting(RerankerConfig, "levels", property(lambda _: tuple(Classification)))
+_ALL_LEVELS = setting(RerankerConfig, "levels", property(lambda _: tuple(Label)))
 _SENDS_ALL = setting(Classification, "can_flow_to", lambda *_: True)
-_ALL_PUBLIC = setting(search, "_labeled", lambda *found: LabeledText(PUBLIC, _LABELED(*found).text))
+_ALL_PUBLIC = setting(search, "_labeled", lambda *found: LabeledText(Label.PUBLIC, _LABELED(*found).text))
 _ONE_SOCKET = setting(embedder_socket, "reranker_socket", lambda path, _: f"{path}.r1")
 _BROKEN: Mapping[str, tuple[Callable[[World], None], tuple[Patch, ...]]] = {
     "there is no ceiling for sessions": (no_text_above_the_ceiling_is_ever_sent, (_ALL_LEVELS, _SENDS_ALL)),

@@ -26,6 +26,7 @@ from muniment_server.search.embeddings import no_embedder
 from muniment_server.search.reindex import reindex
 from muniment_server.search.search import Searcher
 from tests.support.databases import Database, cloned
+from tests.support.labels import untrusted
 from tests.support.named_queries import LITERALS, numbered, parameters
 from tests.support.plans import buffers
 from tests.support.services import new_host_key
@@ -95,14 +96,14 @@ def test_a_search_among_many_items_reads_only_a_part_of_them(loaded, level):
         ).fetchall()
     with closing(
         ExplainedConnection.connect(
-            loaded.conninfo(level.role),
+            loaded.conninfo(untrusted(level).role),
             autocommit=True,
             row_factory=namedtuple_row,
         )
     ) as connection:
         connection.apply_settings()
         connection.plans = []
-        identity = SessionIdentity(session.tenant, session.session_id, level, AgentNumber(0), 1)
+        identity = SessionIdentity(session.tenant, session.session_id, untrusted(level), AgentNumber(0), 1)
         scope = SessionScope(
             connection, identity, RandomIds(), method="SearchMemories", flow=Flow.READ, audit_reads=False
         )
@@ -136,7 +137,7 @@ def _plan(database: Database, query: str) -> list[str]:
     """How a query is planned if the tables are much larger: by indexes that give their rows in order."""
     text = SESSION_QUERIES[query]
     given = ", ".join(LITERALS.get(name, "NULL") for name in parameters(text))
-    with database.connect(Classification.PUBLIC.role) as connection:
+    with database.connect(untrusted(Classification.PUBLIC).role) as connection:
         for setting in ("enable_seqscan", "enable_bitmapscan"):
             connection.execute(f"SET {setting} = off".encode())
         connection.execute(b"SET plan_cache_mode = force_generic_plan")
@@ -148,5 +149,5 @@ def _index(database: Database) -> set[str]:
     with database.as_owner() as owner:
         rows: list[Any] = []
         for level in Classification:
-            rows += owner.execute(f"SELECT md5(chunk::text) FROM {level.role}.chunk".encode()).fetchall()
+            rows += owner.execute(f"SELECT md5(chunk::text) FROM {untrusted(level).role}.chunk".encode()).fetchall()
     return {digest for (digest,) in rows}

@@ -15,6 +15,7 @@ from muniment_server.domain.tokens import TokenKind
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.pool import RoleConnection
 from tests.support.answers import CONFIDENTIAL, INTERNAL, PUBLIC, refusal
+from tests.support.labels import untrusted
 from tests.support.methods import FOR_HOSTS, FOR_SESSIONS, METHODS
 from tests.support.services import Caller, Service, failure_of, new_host_key, reason_of
 
@@ -281,6 +282,6 @@ def test_tokens_of_many_tenants_are_looked_up_together(service: Service, monkeyp
 
     holders = [found[token] for text in texts if (token := tokens.parse(text))]
     assert [getattr(holder, "taint", None) or getattr(holder, "ceiling", None) for holder in holders] == [
-        PUBLIC, INTERNAL, CONFIDENTIAL,
+        untrusted(PUBLIC), untrusted(INTERNAL), CONFIDENTIAL,
     ]  # fmt: skip
     assert len(found) == 3 + len(guesses)

@@ -29,6 +29,7 @@ from tests.support.answers import LEVELS, PUBLIC, RESTRICTED, in_future, invalid
 from tests.support.canaries import new_canary, postgres_log, use_everything
 from tests.support.concurrency import in_background, locked, together, wait_until_blocked
 from tests.support.databases import cloned, unpinned_postgres
+from tests.support.labels import untrusted
 from tests.support.methods import POLICIES
 from tests.support.services import serving
 
@@ -44,9 +45,11 @@ ERRORS = {
 }
 """What callers may make the database log: their own delay, and that of others. Nothing about what they sent."""
 LOCK_ALL = "LOCK TABLE vault.agent, {} IN ACCESS EXCLUSIVE MODE".format(
-    ", ".join(f"{level.role}.{table}" for level in LEVELS for table in ("item", "shelf"))
+    ", ".join(f"{untrusted(level).role}.{table}" for level in LEVELS for table in ("item", "shelf"))
 )
-LOCK_INDEX = "LOCK TABLE {} IN ACCESS EXCLUSIVE MODE".format(", ".join(f"{level.role}.chunk" for level in LEVELS))
+LOCK_INDEX = "LOCK TABLE {} IN ACCESS EXCLUSIVE MODE".format(
+    ", ".join(f"{untrusted(level).role}.chunk" for level in LEVELS)
+)
 
 REFUSE_ROWS = (
     """

@@ -9,11 +9,12 @@ import psycopg
 import pytest
 from google.rpc import error_details_pb2
 
+from muniment_server.domain.classification import Label
 from muniment_server.domain.errors import Conflict
 from muniment_server.items import item_store
 from muniment_server.postgres import pool
 from muniment_server.transport.admission.pools import Limits
-from tests.support.answers import CONFIDENTIAL, LEVELS, PUBLIC, detail, fields_of, in_future, invalid, refusal
+from tests.support.answers import CONFIDENTIAL, PUBLIC, detail, fields_of, in_future, invalid, refusal
 from tests.support.commands import wait_until
 from tests.support.concurrency import in_background, locked, wait_until_blocked
 from tests.support.log_lines import text_of
@@ -159,11 +160,11 @@ def test_calls_succeed_once_the_database_is_back(service, away):
     assert session.get_memory(key="plan").memory.content == "text"
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_c50_a_fault_shows_an_incident_only(service, level, caplog):
-    session = service.session(level)
+@pytest.mark.parametrize("label", Label)
+def test_c50_a_fault_shows_an_incident_only(service, label, caplog):
+    session = service.session(label)
     with service.database.as_owner() as owner:
-        owner.execute(f"REVOKE SELECT ON {level.role}.item FROM {level.role}".encode())
+        owner.execute(f"REVOKE SELECT ON {label.role}.item FROM {label.role}".encode())
 
     outcome = failure_of(session.list_memories)
     info = detail(outcome, error_details_pb2.ErrorInfo)

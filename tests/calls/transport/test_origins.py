@@ -27,6 +27,7 @@ from tests.support.answers import (
 )
 from tests.support.concurrency import together
 from tests.support.invariants import broken_invariants
+from tests.support.labels import untrusted
 from tests.support.methods import FOR_HOSTS, FOR_SESSIONS
 from tests.support.services import Caller, failure_of, reason_of, serving
 
@@ -52,7 +53,10 @@ def test_what_is_saved_after_a_raise_is_in_the_table_of_the_new_level(service, l
 
     with service.database.as_owner() as owner:
         found = {
-            level: [name for (name,) in owner.execute(f"SELECT name FROM {level.role}.item WHERE kind = 1".encode())]
+            level: [
+                name
+                for (name,) in owner.execute(f"SELECT name FROM {untrusted(level).role}.item WHERE kind = 1".encode())
+            ]
             for level in (low, high)
         }
     assert found == {low: ["before"], high: ["after"]}

@@ -23,7 +23,17 @@ VALUES = {
     "timedelta | None": timedelta(hours=1),
     "int": 1,
 }
-TYPES = ("Classification", "ItemKind", "Tier", "PromptSectionKind", "datetime", "NewMemory", "NewPassage", "AddNote")
+TYPES = (
+    "Classification",
+    "Integrity",
+    "ItemKind",
+    "Tier",
+    "PromptSectionKind",
+    "datetime",
+    "NewMemory",
+    "NewPassage",
+    "AddNote",
+)
 
 
 class Other:

@@ -17,7 +17,7 @@ from muniment_server.admin.connection import connect_operator
 from muniment_server.admin.export_checking import Checked, Export
 from muniment_server.admin.exporting import FORMATS, Cursor, as_syslog, new_records, require_known
 from muniment_server.admin.sealing import Checkpoint
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Label
 from tests.operations.admin.test_audit_seals import LATER, Log, log, sealed
 from tests.operations.tools.wheels import read_wheel
 from tests.support.answers import CONFIDENTIAL, LEVELS, PUBLIC, RESTRICTED
@@ -49,7 +49,7 @@ def test_an_export_is_whole(log):
     found = check(export(log), log.checkpoints())
 
     assert [(one.classification, one.problems, one.unsealed, one.removed) for one in found] == [
-        (level, [], 0, 0) for level in LEVELS
+        (label, [], 0, 0) for label in Label
     ]
     assert [(one.first, one.last, one.events) for one in found] == [
         (1, one.seal_number, one.event_count) for one in log.checkpoints()
@@ -68,8 +68,8 @@ def test_each_form_can_be_checked_in_any_order_and_with_repeated_lines(log, form
 def test_nothing_above_the_ceiling_of_the_destination_is_exported(log):
     lines = export(log, PUBLIC)
 
-    assert {json.loads(line)["level"] for line in lines} == {"PUBLIC"}
-    assert problems(lines, log.checkpoints()[:1]) == []
+    assert {json.loads(line)["level"] for line in lines} == {"PUBLIC_TRUSTED", "PUBLIC"}
+    assert problems(lines, log.checkpoints()[:2]) == []
 
 
 def test_nothing_of_what_is_stored_is_exported(log):
@@ -91,7 +91,7 @@ def test_an_export_goes_on_after_its_cursor(log):
     after = export(log, cursor=cursor)
 
     assert problems([*before, *after], log.checkpoints()) == []
-    (last,) = (one for one in sent if one.classification is CONFIDENTIAL)
+    (last,) = (one for one in sent if one.classification is Label.CONFIDENTIAL)
     (found,) = check(after, [last])
     assert (found.first, found.problems) == (last.seal_number + 1, [])
     assert check(after, [replace(last, head_hash="00" * 32)])[0].problems != []
@@ -104,7 +104,7 @@ def test_the_cursor_is_that_of_what_was_taken(log):
     with connect_operator(log.database.admin) as operator:
         for records in new_records(operator, "acme", RESTRICTED, cursor):
             seal = records[-1]
-            last = cursor[Classification[seal["level"]]]
+            last = cursor[Label[seal["level"]]]
             assert (last.seal_number, last.head_hash) == (seal["number"], seal["hash"])
     assert [*cursor.values()] == log.checkpoints()
 
@@ -192,7 +192,7 @@ def test_a_gap_between_seals_is_found(log):
 def test_events_after_the_last_seal_prove_nothing_and_are_counted(log):
     found = {one.classification: one for one in check(forged(9)(export(log)))}
 
-    assert (found[CONFIDENTIAL].unsealed, found[CONFIDENTIAL].problems) == (1, [])
+    assert (found[Label.CONFIDENTIAL].unsealed, found[Label.CONFIDENTIAL].problems) == (1, [])
 
 
 def test_what_a_purge_has_removed_is_proved_by_a_sealed_event_alone(log):

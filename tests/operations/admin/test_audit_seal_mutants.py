@@ -35,7 +35,7 @@ _SEALS, _SEALER, _SEALING = "domain/seals.py", "background/sealer.py", "admin/se
 
 MUTANTS = {
     "an event's hash leaves out its level": Mutant(
-        _SEALS, "self.tenant, int(self.level), self.by_host, str(", "self.tenant, self.by_host, str("
+        _SEALS, "self.tenant, self.chain, self.by_host, str(", "self.tenant, self.by_host, str("
     ),
     "an event's hash leaves out its reason": Mutant(
         _SEALS, "self.revision, self.result_count, self.reason,", "self.revision, self.result_count,"

@@ -16,14 +16,14 @@ from muniment_server.admin.audit import audit_checkpoints, checkpoint_of, remove
 from muniment_server.admin.connection import connect_operator
 from muniment_server.admin.sealing import Checkpoint, Verified
 from muniment_server.background.sealer import BEGINNING, Position, Raced, Sealer, last_seals, seal_tenant, tenants
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Label
 from muniment_server.domain.errors import Unavailable
 from muniment_server.postgres import roles
 from muniment_server.postgres.epochs import EpochGuard
 from muniment_server.postgres.placement import ONLY, PlacedDatabase
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
-from tests.support.answers import CONFIDENTIAL, LEVELS, PUBLIC
+from tests.support.answers import CONFIDENTIAL, PUBLIC
 from tests.support.clock import Clock
 from tests.support.databases import Database, cloned
 from tests.support.services import Service, serving
@@ -41,7 +41,7 @@ class Log:
     def database(self) -> Database:
         return self.service.database
 
-    def write(self, *, level: Classification = CONFIDENTIAL, keys: Sequence[str] = ("a", "b", "c")) -> None:
+    def write(self, *, level: Classification | Label = CONFIDENTIAL, keys: Sequence[str] = ("a", "b", "c")) -> None:
         """Write memories, each with an event, which a read follows where reads are recorded."""
         session = self.service.session(level)
         for key in keys:
@@ -80,12 +80,12 @@ class Log:
 
 @pytest.fixture(scope="module")
 def sealed(postgres) -> Iterator[Database]:
-    """A sealed log: two seals of sessions and hosts at most levels."""
+    """A sealed log: two seals of sessions and hosts at most levels, and of sessions of each trusted label."""
     with cloned(postgres) as database:
         with serving(database) as service:
             log = Log(service)
-            for level in LEVELS:
-                log.write(level=level)
+            for label in Label:
+                log.write(level=label)
             log.seal()
             log.write(keys=("d", "e"))
             log.seal()
@@ -102,14 +102,16 @@ def log(postgres, sealed) -> Iterator[Log]:
 def test_what_was_sealed_is_verified(log):
     found = log.verify(log.checkpoints())
 
-    assert [(one.classification, one.problems, one.notes) for one in found] == [(level, [], []) for level in LEVELS]
+    assert [(one.classification, one.problems, one.notes) for one in found] == [(label, [], []) for label in Label]
     assert sum(one.unsealed for one in found) == 0
-    assert [one.events for one in found] == [one.event_count for one in log.checkpoints()]
+    counted = {one.classification: one.event_count for one in log.checkpoints()}
+    assert {one.classification: one.events for one in found} == counted
+    assert all(counted.values())
 
 
 def test_every_event_is_sealed_once(log):
     with log.database.as_owner() as owner:
-        events = owner.execute("SELECT by_host, event_id, level FROM muniment_auditor.audit ORDER BY 1, 2").fetchall()
+        events = owner.execute("SELECT by_host, event_id, chain FROM muniment_auditor.audit ORDER BY 1, 2").fetchall()
         sealed = owner.execute(
             "SELECT by_host, event_id, level FROM muniment_auditor.sealed_event ORDER BY 1, 2"
         ).fetchall()
@@ -119,11 +121,18 @@ def test_every_event_is_sealed_once(log):
 
 
 def test_a_host_gets_the_checkpoint_that_an_operator_gets(log):
-    seen = [log.service.host().get_audit_checkpoint(classification=level).checkpoint for level in LEVELS]
+    host = log.service.host()
+    seen = {
+        label: host.get_audit_checkpoint(classification=label.level, integrity=label.integrity).checkpoint
+        for label in Label
+    }
 
-    assert [(one.classification, one.seal_number, one.event_count, one.head_hash) for one in seen] == [
-        (one.classification, one.seal_number, one.event_count, one.head_hash) for one in log.checkpoints()
-    ]
+    assert {label: (one.classification, one.integrity) for label, one in seen.items()} == {
+        label: (label.level, label.integrity) for label in Label
+    }
+    assert {label: (one.seal_number, one.event_count, one.head_hash) for label, one in seen.items()} == {
+        one.classification: (one.seal_number, one.event_count, one.head_hash) for one in log.checkpoints()
+    }
 
 
 def test_a_level_without_events_has_an_empty_checkpoint(database):
@@ -163,6 +172,7 @@ INSERT INTO muniment_public.{0} ({2}) SELECT {3} FROM moved
 ITEM = "tenant, agent, kind, name, item_id, revision, change_id, tier, content, tags, create_time, update_time"
 SOME_EVENT = "(SELECT min(event_id::text)::uuid FROM muniment_public.audit)"
 EVENT = "tenant, agent, event_id, time, session_id, method, outcome, kind, item_id, revision, result_count"
+_TRUSTED = "_confidential_trusted."
 TAMPERED = {
     "a field of an event": [
         f"UPDATE muniment_confidential.audit SET outcome = 'WRITE_LEVEL_MISMATCH' WHERE event_id = {CONFIDENTIAL_EVENT}"
@@ -189,6 +199,13 @@ TAMPERED = {
     "an item moved to another level": [MOVE.format("item", "name = 'd'", ITEM, ITEM)],
     "an item moved to another level with the event of another": [
         MOVE.format("item", "name = 'd'", ITEM, ITEM.replace("change_id", SOME_EVENT))
+    ],
+    "an event of an untrusted session moved to those of trusted ones": [
+        MOVE.format("audit", f"event_id = {CONFIDENTIAL_EVENT}", EVENT, EVENT).replace("_public.", _TRUSTED)
+    ],
+    "an item that is said to be trusted": [MOVE.format("item", "name = 'd'", ITEM, ITEM).replace("_public.", _TRUSTED)],
+    "an item that is said to be trusted with the event of another": [
+        MOVE.format("item", "name = 'd'", ITEM, ITEM.replace("change_id", SOME_EVENT)).replace("_public.", _TRUSTED)
     ],
     "an item without an event": [
         f"INSERT INTO muniment_public.item ({ITEM}) SELECT tenant, agent, kind, 'x', gen_random_uuid(), 1, "
@@ -291,7 +308,7 @@ def test_one_id_at_two_levels_stops_no_sealer_and_is_found(log):
     log.seal()
 
     assert [(found.classification, found.unsealed, len(found.problems)) for found in log.verify()] == [
-        (level, int(level == PUBLIC), int(level == PUBLIC)) for level in LEVELS
+        (label, int(label is Label.PUBLIC), int(label is Label.PUBLIC)) for label in Label
     ]
 
 
@@ -383,7 +400,7 @@ def test_many_events_of_one_transaction_are_sealed_in_batches(log):
     log.seal()
 
     assert log.problems() == []
-    assert log.verify()[2].events > 12000
+    assert {one.classification for one in log.verify() if one.events > 12000} == {Label.CONFIDENTIAL}
     with log.database.as_owner() as owner:
         (largest,) = owner.execute(
             "SELECT max(count) FROM (SELECT count(*) FROM muniment_auditor.sealed_event GROUP BY level, number) AS one"
@@ -455,13 +472,13 @@ def test_purged_events_are_gone_and_the_rest_is_verified(log):
 
     found = log.verify(kept)
     assert removed == sum(one.removed for one in found) > 10
-    assert [one.problems for one in found] == [[]] * 4
+    assert [one.problems for one in found] == [[]] * 8
     assert all("were removed" in one.notes[0] for one in found)
     with log.database.as_owner() as owner:
         left = owner.execute("SELECT DISTINCT method FROM muniment_confidential.audit").fetchall()
         hosts = owner.execute("SELECT count(*) FROM muniment_control.audit WHERE method = 'OpenSession'").fetchone()
     assert sorted(left) == [("GetMemory",), ("SaveMemory",)]
-    assert hosts == (6,)
+    assert hosts == (10,)
 
 
 def test_a_purge_removes_nothing_that_is_not_sealed_or_too_new(log):
@@ -490,7 +507,7 @@ def test_a_purge_that_says_more_than_it_was_is_found(log):
     log.seal()
     log.tamper(
         "UPDATE muniment_control.audit SET reason = regexp_replace(reason, 'up to [0-9]+', 'up to 1') "
-        "WHERE method = 'audit purge' AND reason LIKE 'seals of CONFIDENTIAL%'"
+        "WHERE method = 'audit purge' AND reason LIKE 'seals of CONFIDENTIAL up%'"
     )
 
     assert log.problems()
@@ -501,7 +518,7 @@ def test_a_purge_that_names_another_hash_is_found(log):
     log.tamper(
         "UPDATE muniment_control.audit "
         "SET reason = regexp_replace(reason, 'hash [0-9a-f]+', 'hash ' || repeat('0', 64)) "
-        "WHERE method = 'audit purge' AND reason LIKE 'seals of CONFIDENTIAL%'"
+        "WHERE method = 'audit purge' AND reason LIKE 'seals of CONFIDENTIAL up%'"
     )
 
     assert ["the purge of" in problem for problem in log.problems()] == [True]
@@ -630,7 +647,7 @@ def test_a_purge_keeps_what_was_sealed_while_the_clock_was_behind(log):
     ids=["the command's", "protobuf's", "a number"],
 )
 def test_a_kept_checkpoint_is_read_as_hosts_and_operators_have_it(line):
-    assert checkpoint_of(line, "acme") == Checkpoint(CONFIDENTIAL, 2, 5, "ab")
+    assert checkpoint_of(line, "acme") == Checkpoint(Label.CONFIDENTIAL, 2, 5, "ab")
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 
 import muniment
 from muniment import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.postgres import roles
 from muniment_server.runtime.configuration import ConfigError, DatabaseConfig, ServerConfig
 from tests.support.commands import SYSTEM_POSTGRES, Server, line_of, run, run_process
@@ -24,26 +25,27 @@ def test_a_server_keeps_to_the_connections_it_may_open(workers: int, threads: in
     """And each worker has one for each role, however many there are."""
     config = ServerConfig(DATABASE, workers=workers, threads=threads)
 
-    assert config.connections <= max(80, 10 * workers + 8)
+    assert config.connections <= max(90, 14 * workers + 16)
     assert set(config.worker_connections) == set(roles.SERVING)
     assert min(config.worker_connections.values()) >= 1
     assert config.worker_connections[roles.ERASER] == 2, "calls that erase do not stop the erasing of deleted agents"
     assert config.worker_connections[roles.AUDITOR] >= 2, "the sealer does not stop hosts from listing audit events"
-    levels = {config.worker_connections[role] for role in roles.LEVELS}
-    assert len(levels) == 1, "each level has the same part"
+    parts = {config.worker_connections[role] for role in roles.LABELS if role not in roles.OF_TRUSTED}
+    assert len(parts) == 1, "each untrusted label has the same part"
+    assert {config.worker_connections[role] for role in roles.OF_TRUSTED} == {1}
 
 
 def test_with_enough_connections_each_thread_has_its_own() -> None:
     config = ServerConfig(DATABASE, workers=2, max_connections=200)
 
     assert config.worker_connections == config.limits.connections(1000)
-    assert config.worker_connections[roles.LEVELS[0]] == 7
+    assert config.worker_connections[Label.PUBLIC.role] == 7
 
 
 def test_too_few_connections_are_refused() -> None:
-    with pytest.raises(ConfigError, match="4 workers need at least 48 connections: raise --max-connections"):
-        ServerConfig(DATABASE, workers=4, max_connections=47)
-    assert ServerConfig(DATABASE, workers=4, max_connections=48).connections <= 48
+    with pytest.raises(ConfigError, match="4 workers need at least 72 connections: raise --max-connections"):
+        ServerConfig(DATABASE, workers=4, max_connections=71)
+    assert ServerConfig(DATABASE, workers=4, max_connections=72).connections <= 72
 
 
 @pytest.mark.skipif(not SYSTEM_POSTGRES, reason="NO SYSTEM POSTGRES in /usr/lib/postgresql: not tested")
@@ -52,7 +54,7 @@ def test_two_servers_that_may_exhaust_the_database_are_warned_of(
 ) -> None:
     """And the first serves many calls at once with the fewest connections."""
     options = ("--database-url", url, "--passfile", str(passfile), "--workers", "1")
-    small = serving(*options, "--max-connections", "28")
+    small = serving(*options, "--max-connections", "30")
     assert "together" not in small.errors.read_text()
     as_admin = {"MUNIMENT_DATABASE_URL": admin_url(url)}
     key = line_of(

@@ -19,7 +19,7 @@ from muniment_server.admin.inspection import broken_ledgers
 from muniment_server.admin.purge import Purgeable, purgeable, remove_sessions, remove_versions
 from muniment_server.admin.sessions import close_sessions
 from muniment_server.domain import tokens
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Label
 from muniment_server.domain.ids import RandomIds
 from muniment_server.domain.items import ItemKind
 from tests.proof.races.mutants import spoiled
@@ -128,11 +128,11 @@ def test_the_age_of_a_version_is_counted_from_when_it_was_overwritten(database):
 
 
 def test_only_what_is_named_is_purged(database):
-    levels = (Classification.PUBLIC, Classification.RESTRICTED)
+    labels = (Label.PUBLIC, Label.INTERNAL_TRUSTED, Label.RESTRICTED)
     with serving(database) as service:
         for agent_id in ("alice", "bob"):
-            for level in levels:
-                session = service.session(level, agent_id=agent_id)
+            for label in labels:
+                session = service.session(label, agent_id=agent_id)
                 for key in ("plan", "other"):
                     session.save_memory(key=key, content="one")
                     session.save_memory(key=key, content="two")
@@ -141,8 +141,8 @@ def test_only_what_is_named_is_purged(database):
 
     def left() -> Counter[tuple[str, int, str]]:
         query = """SELECT agent_id, kind, name
-                     FROM (SELECT * FROM muniment_public.revision UNION ALL SELECT * FROM muniment_restricted.revision)
-                          AS revision
+                     FROM (SELECT * FROM muniment_public.revision UNION ALL SELECT * FROM muniment_restricted.revision
+                            UNION ALL SELECT * FROM muniment_internal_trusted.revision) AS revision
                           JOIN vault.agent USING (tenant, agent)"""
         with database.as_owner() as owner:
             return Counter(owner.execute(query).fetchall())
@@ -151,9 +151,10 @@ def test_only_what_is_named_is_purged(database):
     named = ("alice", ItemKind.MEMORY, "plan")
     with connect_operator(database.admin) as operator:
         what = purgeable(operator, tenant="acme", agent_id="alice", kind=ItemKind.MEMORY, name="plan")
-        purged = [
-            each.revisions for each in remove_versions(operator, what, before=datetime.now(UTC) + timedelta(hours=1))
-        ]
+        purged = {
+            each.classification: each.revisions
+            for each in remove_versions(operator, what, before=datetime.now(UTC) + timedelta(hours=1))
+        }
         with pytest.raises(NoSuchAgent):
             purgeable(operator, tenant="acme", agent_id="nobody", kind=None, name=None)
         with pytest.raises(NoSuchTenant):
@@ -163,8 +164,8 @@ def test_only_what_is_named_is_purged(database):
         with pytest.raises(click.UsageError, match="--agent needs --tenant"):
             close_sessions(operator, "tenant close-sessions", agent_id="alice")
 
-        assert purged == [1, 0, 0, 1]
-        assert before - left() == Counter({named: 2})
+        assert purged == {label: int(label in labels) for label in Label}
+        assert before - left() == Counter({named: 3})
         rest = purgeable(operator, tenant="acme", agent_id=None, kind=ItemKind.BLOCK, name=None)
         list(remove_versions(operator, rest, before=datetime.now(UTC) + timedelta(hours=1)))
         assert {kind for _, kind, _ in before - left()} == {ItemKind.MEMORY, ItemKind.BLOCK}

@@ -21,6 +21,7 @@ from muniment_server.search.embeddings import model_number
 from tests.support.commands import COMMAND, environment_in, objects, run, wait_until
 from tests.support.embedders import Quick, embed_all, quick
 from tests.support.embedding_server import answer_well, embedding_server
+from tests.support.labels import untrusted
 from tests.support.model_server import answer_body
 from tests.support.services import serving as serving_in_process
 
@@ -88,7 +89,8 @@ def built_in_embeddings(admin):
 
 
 def counted(admin, level, table="remote_embedding", condition="signs IS NOT NULL"):
-    return admin.execute(f"SELECT count(*) FROM {level.role}.{table} WHERE {condition}".encode()).fetchone()[0]
+    query = f"SELECT count(*) FROM {untrusted(level).role}.{table} WHERE {condition}"
+    return admin.execute(query.encode()).fetchone()[0]
 
 
 def command_of(model, *more, name="stub", ceiling="internal"):
@@ -164,7 +166,7 @@ def test_other_embeddings_are_removed_on_request_only(served, model, folder):
 
     def models():
         return [
-            {row[0] for row in admin.execute(f"SELECT model FROM {level.role}.remote_embedding".encode())}
+            {row[0] for row in admin.execute(f"SELECT model FROM {untrusted(level).role}.remote_embedding".encode())}
             for level in Classification
         ]
 

@@ -23,6 +23,7 @@ from muniment_server.runtime import databases
 from tests.operations.citus.cluster import Cluster, folder_of_nodes, missing, running
 from tests.support.commands import run_process
 from tests.support.external_postgres import admin_url, migrate
+from tests.support.labels import untrusted
 from tests.support.named_queries import EMBEDDER, ERASER, Named, filled, literals_of, named
 
 pytestmark = [
@@ -324,7 +325,7 @@ def test_a_level_reads_nothing_above_it_on_any_node_or_shard(
     relations = _relations(cluster)
     seen = set()
     for port in (cluster.coordinator, *cluster.workers):
-        with login(cluster, passfile, level.role, port) as connection:
+        with login(cluster, passfile, untrusted(level).role, port) as connection:
             connection.execute("SET citus.override_table_visibility = off")
             for relation in relations[port]:
                 seen |= set(_levels_seen(connection, relation))
@@ -338,10 +339,10 @@ def test_a_level_reads_nothing_above_it_on_any_node_or_shard(
 def test_a_level_has_no_right_on_tables_of_items_above_it(
     cluster: Cluster, passfile: Path, migrated: str, level: Classification
 ) -> None:
-    above = [other.role for other in Classification if other > level]
+    above = [untrusted(other).role for other in Classification if other > level]
     checked = 0
     for port, relations in _relations(cluster).items():
-        with login(cluster, passfile, level.role, port) as connection:
+        with login(cluster, passfile, untrusted(level).role, port) as connection:
             connection.execute("SET citus.override_table_visibility = off")
             for relation in (each for each in relations if each.split(".")[0] in above):
                 with pytest.raises(psycopg.errors.InsufficientPrivilege):
@@ -416,7 +417,7 @@ def test_the_right_to_lock_rows_that_lower_levels_read_leaves_nothing_in_them(
     cluster: Cluster, passfile: Path, migrated: str, table: str, changed: int
 ) -> None:
     update = f"UPDATE vault.{table} SET fence = %s WHERE tenant = 1".encode()
-    with login(cluster, passfile, roles.LEVELS[-1]) as connection:
+    with login(cluster, passfile, "muniment_restricted") as connection:
         assert connection.execute(update, [0]).rowcount == changed
         with pytest.raises(psycopg.errors.CheckViolation):
             connection.execute(update, [7])

@@ -12,7 +12,7 @@ import grpc
 import psycopg
 import pytest
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Label
 from muniment_server.domain.ids import RandomIds, TenantNumber
 from muniment_server.embedded_postgres import EmbeddedPostgres
 from muniment_server.monitor.scopes import Scopes
@@ -29,6 +29,7 @@ from tests.operations.citus.clones import ClusterPostgres
 from tests.support.command_fixtures import folder, root_folder, serving
 from tests.support.commands import Done, run
 from tests.support.databases import Database, cloned, running_postgres
+from tests.support.labels import untrusted
 from tests.support.services import Caller, set_gate
 
 __all__ = ["folder", "root_folder", "serving"]
@@ -160,7 +161,8 @@ def serving_from(servers: Servers, placement: Placement) -> Iterator[Serving]:
         connections.close()
 
 
-def session_of(host: Caller, level: Classification, agent_id: str = "alice") -> Caller:
-    """A new session of an agent at *level*."""
-    opened = host.open_session(agent_id=agent_id, taint=int(level))
+def session_of(host: Caller, taint: Classification | Label, agent_id: str = "alice") -> Caller:
+    """A new session of an agent, untrusted unless *taint* is a label that is trusted."""
+    label = taint if isinstance(taint, Label) else untrusted(taint)
+    opened = host.open_session(agent_id=agent_id, taint=int(label.level), integrity=int(label.integrity))
     return Caller(host.channel, opened.token, opened.session.session_id, opened.session.conversation_id)

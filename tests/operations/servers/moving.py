@@ -20,7 +20,7 @@ from muniment_server.admin import moving
 from muniment_server.admin.moving import Move, Step
 from muniment_server.background.sealer import Sealer
 from muniment_server.domain import tokens
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Label
 from muniment_server.embedder.lists import ListSizes, maintain_lists
 from muniment_server.postgres.placement import ONLY, PlacedDatabase
 from muniment_server.postgres.pool import SINGLE
@@ -29,6 +29,7 @@ from muniment_server.process.stop_signal import StopSignal
 from tests.operations.servers.conftest import Servers, session_of
 from tests.proof.noninterference.mutants.scheme import Patch, edit, setting
 from tests.support.embedders import Quick, embed_all
+from tests.support.labels import untrusted
 from tests.support.services import Caller
 
 PUBLIC, RESTRICTED = Classification.PUBLIC, Classification.RESTRICTED
@@ -71,12 +72,12 @@ def filled(channel: grpc.Channel, key: str) -> Caller:
     host = Caller(channel, key)
     for agent in ("alice", "bob"):
         host.create_agent(agent_id=agent)
-    for level in Classification:
-        session = session_of(host, level)
-        session.save_memory(key="plan", content=f"the plan at {level.name}")
-        session.save_memory(key="plan", content=f"the newer plan at {level.name}")
+    for label in Label:
+        session = session_of(host, label)
+        session.save_memory(key="plan", content=f"the plan at {label.name}")
+        session.save_memory(key="plan", content=f"the newer plan at {label.name}")
         session.add_note(content="a note")
-        session.store_passage(content=f"a passage about ships at {level.name}")
+        session.store_passage(content=f"a passage about ships at {label.name}")
         session.save_memory(key="gone", content="deleted")
         session.delete_memory(key="gone")
     host.create_shared_block(owner_agent_id="alice", label="rules", content="be kind")
@@ -85,13 +86,13 @@ def filled(channel: grpc.Channel, key: str) -> Caller:
 
 
 def everything_moves_and_hosts_go_on_with_new_keys(servers: Servers, served: Serve) -> None:
-    """The other tenants stay, and so does what the tenant's sessions see, at each level."""
+    """The other tenants stay, and so does what the tenant's sessions see, with each label."""
     key, others = servers.key("acme", "a"), servers.key("other", "a")
     tenant = number_of(key)
     channel = served({})
     host, other = filled(channel, key), Caller(channel, others)
     other.create_agent(agent_id="alice")
-    before = {level: _seen(session_of(host, level)) for level in Classification}
+    before = {label: _seen(session_of(host, label)) for label in Label}
     rows = rows_of(servers, "a", tenant)
     other_rows = rows_of(servers, "a", number_of(others))
 
@@ -107,7 +108,7 @@ def everything_moves_and_hosts_go_on_with_new_keys(servers: Servers, served: Ser
     assert rows_of(servers, "a", number_of(others)) == other_rows
     session_of(other, PUBLIC).save_memory(key="still", content="here")
     moved = Caller(served({tenant: "b"}), servers.key("acme", "b"))
-    assert {level: _seen(session_of(moved, level)) for level in Classification} == before
+    assert {label: _seen(session_of(moved, label)) for label in Label} == before
     assert "complete" in _doctor(servers)
 
 
@@ -152,7 +153,7 @@ def embeddings_move_with_their_lists(servers: Servers, served: Serve) -> None:
 def _keep_lists(servers: Servers, server: str) -> None:
     with closing(RoleDatabase(servers.databases[server].conninfo, pool_sizes=SINGLE)) as pools:
         for level in (PUBLIC, RESTRICTED):
-            maintain_lists(pools, level, StopSignal(), ListSizes(least=20, size=4))
+            maintain_lists(pools, untrusted(level), StopSignal(), ListSizes(least=20, size=4))
 
 
 def _listed(servers: Servers, server: str) -> list[list[Any]]:
@@ -160,8 +161,8 @@ def _listed(servers: Servers, server: str) -> list[list[Any]]:
     with servers.databases[server].as_owner() as owner:
         return [
             owner.execute(
-                f"SELECT meaning.name, list.number, list.signs::text FROM {level.role}.meaning"
-                f"  JOIN {level.role}.embedding_list AS list"
+                f"SELECT meaning.name, list.number, list.signs::text FROM {untrusted(level).role}.meaning"
+                f"  JOIN {untrusted(level).role}.embedding_list AS list"
                 "    ON (list.tenant, list.agent, list.kind, list.embedder, list.number)"
                 "       = (meaning.tenant, meaning.agent, meaning.kind, meaning.embedder, meaning.list)"
                 " WHERE list.signs IS NOT NULL"
@@ -380,8 +381,8 @@ def a_move_that_is_killed_ends_when_it_is_run_again(servers: Servers, serve: Ser
         _rename(servers, tenant, f"acme-{step}")
 
 
-STEPS = range(106)
-"""The steps of a move: the closing, a copy and a comparison of each of 51 tables, the two commits, the activation."""
+STEPS = range(186)
+"""The steps of a move: the closing, a copy and a comparison of each of 91 tables, the two commits, the activation."""
 
 
 def _run_killed(servers: Servers, number: int) -> int:

@@ -11,7 +11,7 @@ from unittest.mock import Mock
 import grpc
 import pytest
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Label
 from muniment_server.domain.ids import TenantNumber
 from muniment_server.embedder import queue_metrics
 from muniment_server.embedder.main import EmbeddingSchedule, embed_queued_chunks
@@ -32,6 +32,7 @@ from tests.support.commands import wait_until
 from tests.support.embedders import quick
 from tests.support.embedding_server import embedding_server
 from tests.support.failures import embeddings_refused
+from tests.support.labels import untrusted
 from tests.support.services import Caller
 
 PUBLIC, RESTRICTED = Classification.PUBLIC, Classification.RESTRICTED
@@ -94,7 +95,7 @@ def waiting(servers: Servers) -> list[str]:
     for name, database in servers.databases.items():
         with database.as_owner() as owner:
             for level in (PUBLIC, RESTRICTED):
-                if owner.execute(f"SELECT FROM {level.role}.meaning WHERE embedder IS NULL").rowcount:
+                if owner.execute(f"SELECT FROM {untrusted(level).role}.meaning WHERE embedder IS NULL").rowcount:
                     found.append(f"{level.name} at {name}")
     return found
 
@@ -152,7 +153,7 @@ def test_what_is_missing_at_a_server_that_was_away_at_the_start_is_found_when_it
         databases = Databases(servers.placement({tenant_of_b(servers): "b"}), {"a": a, "b": b})
         embedding = RemoteEmbedding(server.config(PUBLIC), server.new_model(), databases, Disk(None))
         stack.enter_context(embedding.running(str(socket)))
-        wait_until(Path(remote_socket(str(socket), PUBLIC)).exists, "queries are served")
+        wait_until(Path(remote_socket(str(socket), Label.PUBLIC)).exists, "queries are served")
         admin.execute("ALTER ROLE muniment_public LOGIN")
         wait_until(lambda: len(server.texts) == 2, "the chunks of both are sent")
 
@@ -184,7 +185,7 @@ def measure(servers: Servers) -> Iterator[Callable[[dict[str, tuple[int, int]]],
     """Measure the queue of PUBLIC at two servers, and at one that is away."""
     with pools_with_one_away(servers) as pools:
         databases = Databases(servers.placement({}), pools)
-        yield lambda lengths: measure_level(databases, PUBLIC, 7, lengths)
+        yield lambda lengths: measure_level(databases, Label.PUBLIC, 7, lengths)
 
 
 def measured(name: str) -> float:

@@ -10,13 +10,14 @@ from typing import Any
 import grpc
 import pytest
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Label
 from muniment_server.domain.ids import ItemId
 from muniment_server.domain.items import Version
 from muniment_server.items import paging
 from muniment_server.monitor.policy import Flow
 from tests.rpcs import RPCS, World, filled, observe
 from tests.support.invariants import broken_invariants
+from tests.support.labels import untrusted
 from tests.support.methods import POLICIES, takes_etag
 from tests.support.services import Caller, Outcome, Service
 
@@ -35,7 +36,7 @@ SELECT (SELECT array_agg(agent::text ORDER BY agent::text) FROM vault.agent) AS 
 """
 
 _STALE = paging.etag(Version(ItemId(uuid.UUID(int=1)), 1))
-At = Callable[[Classification], Caller]
+At = Callable[[Classification | Label], Caller]
 
 
 @contextmanager
@@ -81,30 +82,32 @@ def _not_internal(outcomes: list[tuple[str, Outcome]]) -> dict[str, Outcome]:
     return {rpc: outcome for rpc, outcome in outcomes if outcome.code is not grpc.StatusCode.INTERNAL}
 
 
-@pytest.mark.parametrize("level", Classification)
-def test_a_write_without_its_audit_row_has_no_effect(level: Classification, service: Service, at: At) -> None:
+@pytest.mark.parametrize("label", Label)
+def test_a_write_without_its_audit_row_has_no_effect(label: Label, service: Service, at: At) -> None:
     """With it, each has one: see tests/test_rpcs.py."""
-    session, writes = at(level), _of_items(Flow.WRITE)
+    session, writes = at(label), _of_items(Flow.WRITE)
     _WORLD.fill(session, "kept")
-    before = _state(service, _EVERYTHING.replace("{level}", level.role))
-    with _no_audit(service, level.role):
+    before = _state(service, _EVERYTHING.replace("{level}", label.role))
+    with _no_audit(service, label.role):
         calls = [*writes, *_NEW, *_stale(writes), *_REFUSED]
         outcomes = [(rpc, observe(session, rpc, fields)) for rpc, fields in calls]
 
     assert _not_internal(outcomes) == {}
-    assert _state(service, _EVERYTHING.replace("{level}", level.role)) == before
+    assert _state(service, _EVERYTHING.replace("{level}", label.role)) == before
     assert broken_invariants(service.database) == []
     for rpc, fields in (*writes, *_NEW):  # each would have had its effect
         if not rpc.startswith("Delete") and "delete" not in repr(fields):
             assert observe(session, rpc, fields).code is grpc.StatusCode.OK, rpc
 
 
-@pytest.mark.parametrize("level", [CONFIDENTIAL, RESTRICTED])
-def test_an_audited_read_without_its_row_is_not_answered(level: Classification, service: Service, at: At) -> None:
+@pytest.mark.parametrize(
+    "label", [Label.CONFIDENTIAL_TRUSTED, Label.CONFIDENTIAL, Label.RESTRICTED_TRUSTED, Label.RESTRICTED]
+)
+def test_an_audited_read_without_its_row_is_not_answered(label: Label, service: Service, at: At) -> None:
     """Every answer to a read of items has a text of one."""
-    session, reads = at(level), _of_items(Flow.READ)
+    session, reads = at(label), _of_items(Flow.READ)
     _WORLD.fill(session, "what alice has hidden")
-    with _no_audit(service, level.role):
+    with _no_audit(service, label.role):
         outcomes = [(rpc, observe(session, rpc, fields)) for rpc, fields in reads]
 
     assert _not_internal(outcomes) == {}
@@ -115,7 +118,7 @@ def test_an_audited_read_without_its_row_is_not_answered(level: Classification, 
 
 
 def test_other_levels_are_unaffected(service: Service, at: At) -> None:
-    with _no_audit(service, CONFIDENTIAL.role):
+    with _no_audit(service, untrusted(CONFIDENTIAL).role):
         for level in (PUBLIC, INTERNAL, RESTRICTED):
             at(level).save_memory(key="plan", content=level.name)
             assert at(level).get_memory(key="plan").memory.content == level.name
@@ -125,29 +128,33 @@ def test_an_act_of_a_host_without_its_audit_row_has_no_effect(service: Service, 
     session, world = filled(host, INTERNAL, word="plan")
     acts = {rpc: row.request(world) for rpc, row in RPCS.items() if row.changes and POLICIES[rpc].for_hosts}
     declared = {"owner_agent_id": world.word, "label": "personality"}  # a block that there is
-    before = _state(service, _HOSTS), _state(service, _EVERYTHING.replace("{level}", PUBLIC.role))
+    before = _state(service, _HOSTS), _state(service, _EVERYTHING.replace("{level}", untrusted(PUBLIC).role))
     with _no_audit(service, "muniment_control"):
         outcomes = [(rpc, observe(host, rpc, fields)) for rpc, fields in acts.items()]
         outcomes.append(("CreateSharedBlock", host.observe("CreateSharedBlock", **declared)))
         outcomes.append(("CloseSession", session.observe("CloseSession")))
 
     assert _not_internal(outcomes) == {}
-    assert (_state(service, _HOSTS), _state(service, _EVERYTHING.replace("{level}", PUBLIC.role))) == before
+    assert (_state(service, _HOSTS), _state(service, _EVERYTHING.replace("{level}", untrusted(PUBLIC).role))) == before
     session.save_memory(key="plan", content="still here")
 
 
-@pytest.mark.parametrize("level", Classification)
-def test_an_undelete_without_its_audit_row_has_no_effect(
-    level: Classification, service: Service, at: At, host: Caller
-) -> None:
-    session = at(level)
+@pytest.mark.parametrize("label", Label)
+def test_an_undelete_without_its_audit_row_has_no_effect(label: Label, service: Service, at: At, host: Caller) -> None:
+    session = at(label)
     session.save_memory(key="gone", content="text")
     session.delete_memory(key="gone")
-    before = _state(service, _EVERYTHING.replace("{level}", level.role))
-    fields = {"agent_id": "alice", "kind": 1, "name": "gone", "classification": level}
-    with _no_audit(service, level.role):
+    before = _state(service, _EVERYTHING.replace("{level}", label.role))
+    fields = {
+        "agent_id": "alice",
+        "kind": 1,
+        "name": "gone",
+        "classification": label.level,
+        "integrity": label.integrity,
+    }
+    with _no_audit(service, label.role):
         code = host.observe("UndeleteItem", **fields).code
 
     assert code is grpc.StatusCode.INTERNAL
-    assert _state(service, _EVERYTHING.replace("{level}", level.role)) == before
+    assert _state(service, _EVERYTHING.replace("{level}", label.role)) == before
     assert host.observe("UndeleteItem", **fields).code is grpc.StatusCode.OK

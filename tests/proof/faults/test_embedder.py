@@ -14,7 +14,7 @@ import pytest
 
 import muniment
 from muniment import Classification
-from muniment_server.domain.classification import Classification as Level
+from muniment_server.domain.classification import Label
 from muniment_server.domain.errors import StorageFull
 from muniment_server.embedder import socket as embedder_socket
 from muniment_server.embedder.e5.model import Model
@@ -114,7 +114,7 @@ def test_queries_of_a_level_are_computed_one_at_a_time_and_few_wait(tmp_path, pa
     path, slow = str(tmp_path / "s"), Slow()
     with serve_built_in(path, slow.embed), ThreadPoolExecutor(32) as pool:
         ask = query_embedder(path)
-        high = [pool.submit(ask, f"high {number}", Level.RESTRICTED) for number in range(20)]
+        high = [pool.submit(ask, f"high {number}", Label.RESTRICTED) for number in range(20)]
         wait_until(lambda: sum(each.done() for each in high) == 20 - 9, "those without a place are turned away")
         computed = list(slow.computed)
         slow.go_on.set()
@@ -132,10 +132,10 @@ def test_no_level_waits_for_the_queries_of_another(tmp_path, patient, monkeypatc
 
     with serve_built_in(path, embed), ThreadPoolExecutor(1) as pool:
         ask = query_embedder(path)
-        high = pool.submit(ask, "high", Level.RESTRICTED)
+        high = pool.submit(ask, "high", Label.RESTRICTED)
         assert slow.begun.wait(60)
         monkeypatch.setattr(embedder_socket, "_TIMEOUT_SECONDS", 20.0)  # less than what is slow takes
-        low = ask("low", Level.PUBLIC)
+        low = ask("low", Label.PUBLIC)
         slow.go_on.set()
 
         assert high.result() is not None
@@ -146,10 +146,10 @@ def test_a_query_for_which_no_one_waits_any_more_is_not_computed(tmp_path, patie
     path, slow = str(tmp_path / "s"), Slow()
     with serve_built_in(path, slow.embed), ThreadPoolExecutor(2) as pool:
         ask = query_embedder(path)
-        busy = pool.submit(ask, "busy", Level.PUBLIC)
+        busy = pool.submit(ask, "busy", Label.PUBLIC)
         assert slow.begun.wait(60)
         monkeypatch.setattr(embedder_socket, "_TIMEOUT_SECONDS", 0.4)
-        late = ask("late", Level.PUBLIC)
+        late = ask("late", Label.PUBLIC)
         slow.go_on.set()
 
         assert busy.result() is not None
@@ -162,7 +162,7 @@ def test_a_query_with_too_little_time_for_an_answer_is_not_computed(tmp_path, pa
     path, slow = str(tmp_path / "s"), Slow()
     slow.go_on.set()
     with serve_built_in(path, slow.embed):
-        assert query_embedder(path)("q", Level.PUBLIC) is None
+        assert query_embedder(path)("q", Label.PUBLIC) is None
     assert slow.computed == []
 
 
@@ -177,15 +177,15 @@ def test_what_an_embedder_of_another_version_answers_is_no_embedding(tmp_path, p
         return answer
 
     path = str(tmp_path / "s")
-    with serve_queries(query_socket(path, Level.PUBLIC), embed):
-        assert query_embedder(path)("q", Level.PUBLIC) is None
+    with serve_queries(query_socket(path, Label.PUBLIC), embed):
+        assert query_embedder(path)("q", Label.PUBLIC) is None
     assert "secret" not in caplog.text
 
 
 def test_an_embedder_that_does_not_know_the_method_gives_no_embedding(tmp_path, patient):
     path = str(tmp_path / "s")
-    with serve_rerankings(query_socket(path, Level.PUBLIC), lambda *_: [1] * DIMENSIONS, at_once=1):
-        assert query_embedder(path)("q", Level.PUBLIC) is None
+    with serve_rerankings(query_socket(path, Label.PUBLIC), lambda *_: [1] * DIMENSIONS, at_once=1):
+        assert query_embedder(path)("q", Label.PUBLIC) is None
 
 
 def test_of_a_long_query_the_beginning_is_sent(tmp_path, patient):
@@ -197,7 +197,7 @@ def test_of_a_long_query_the_beginning_is_sent(tmp_path, patient):
         return [1] * DIMENSIONS
 
     with serve_built_in(path, embed):
-        query_embedder(path)("q" * (MAX_CHARS + 1), Level.PUBLIC)
+        query_embedder(path)("q" * (MAX_CHARS + 1), Label.PUBLIC)
 
     assert received == ["q" * MAX_CHARS]
 

@@ -111,7 +111,7 @@ def test_a_signal_that_ends_programs_stops_the_server(number):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP, signal.SIGQUIT])
 def test_a_signal_to_all_processes_of_a_server_ends_no_child(number):
     """Ctrl-C in a terminal, or an init system that reloads a service. Only the supervisor acts on it."""
-    worker = child._start_process("runtime.worker", child_environment())
+    worker = child._start_process("muniment_server.runtime.worker", child_environment())
     worker.send_signal(number)
     worker.communicate("")
 

@@ -14,7 +14,7 @@ from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Label
 from tests.proof.fuzz.generator import Known, Pen
 from tests.proof.fuzz.rules import METHODS, request_of
 from tests.proof.fuzz.wire import Payload, encode
@@ -73,8 +73,8 @@ class Request:
         return f"{self.path} as {self.principal}: {shown or 'no message'}"
 
 
-def _session_at(level: Classification) -> str:
-    return f"a session at {level.name}"
+def _session_at(label: Label) -> str:
+    return f"a session at {label.name}"
 
 
 def _shown(descriptor: Any, payload: Payload) -> str:
@@ -98,7 +98,7 @@ class Callers:
         self.renew()
 
     def renew(self) -> None:
-        """Take a new agent, with a session at each level and an item of each kind, and a reader of its shared block."""
+        """Take a new agent, with a session of each label and an item of each kind, and a reader of its shared block."""
         self._round += 1
         host, agent, reader = self._service.host(), f"agent{self._round}", f"reader{self._round}"
         hosts = {
@@ -107,11 +107,11 @@ class Callers:
             "a host of another tenant": self._service.host("other"),
         }
         self._tokens = {name: each.token for name, each in hosts.items()}
-        sessions = [self._open(level) for level in Classification]
+        sessions = [self._open(label) for label in Label]
         self._service.agent(reader)
         host.create_shared_block(owner_agent_id=agent, label="plan", content="whale")
         host.attach_block(owner_agent_id=agent, label="plan", agent_id=reader)
-        ids = [str(uuid.UUID(int=self._round * 100 + number, version=4)) for number in range(4)]
+        ids = [str(uuid.UUID(int=self._round * 100 + number, version=4)) for number in range(8)]
         for session, item_id in zip(sessions, ids, strict=True):
             session.save_memory(key="plan", content="whale", tags=["urgent"])
             session.save_memory(key="gone", content="whale")
@@ -125,9 +125,9 @@ class Callers:
             etag=[""], conversation_id=[sessions[0].conversation_id],
         )  # fmt: skip
 
-    def _open(self, level: Classification) -> Caller:
-        opened = self._service.session(level, agent_id=f"agent{self._round}")
-        self._tokens[_session_at(level)] = opened.token
+    def _open(self, label: Label) -> Caller:
+        opened = self._service.session(label, agent_id=f"agent{self._round}")
+        self._tokens[_session_at(label)] = opened.token
         self._known.add("session_id", opened.session_id)
         return opened
 
@@ -157,9 +157,9 @@ class Callers:
         if code is grpc.StatusCode.OK and request.path.endswith("/DeleteAgent"):
             self.renew()
         elif code is grpc.StatusCode.UNAUTHENTICATED:
-            for level in Classification:
-                if request.principal == _session_at(level):
-                    self._open(level)  # it has been closed
+            for label in Label:
+                if request.principal == _session_at(label):
+                    self._open(label)  # it has been closed
         if (method := METHODS.get(request.path.rpartition("/")[2])) is not None:
             for response in responses:
                 self._known.read(GetMessageClass(method.output_type).FromString(response))

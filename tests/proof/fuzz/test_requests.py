@@ -13,7 +13,7 @@ from random import Random
 import grpc
 import pytest
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.memories.servicer import MemoryServicer
 from tests.proof.fuzz.calling import FAULTS, PATHS, REFUSED, Callers, Request
 from tests.proof.fuzz.generator import Known
@@ -65,11 +65,12 @@ class Fuzzing:
 
 
 def still_serves(service: Service) -> bool:
-    """Whether each level can write and read."""
-    for level in Classification:
-        session = service.session(level, agent_id="afterwards")
-        session.save_memory(key=level.name, content="text")
-        if session.get_memory(key=level.name).memory.classification != level:
+    """Whether sessions of each label can write and read."""
+    for label in Label:
+        session = service.session(label, agent_id="afterwards")
+        session.save_memory(key=label.name, content="text")
+        memory = session.get_memory(key=label.name).memory
+        if (memory.classification, memory.integrity) != (label.level, label.integrity):
             return False
     return True
 

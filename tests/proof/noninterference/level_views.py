@@ -19,6 +19,7 @@ from tests.proof.noninterference.probes import Probed
 from tests.proof.noninterference.programs.alphabets import IDS
 from tests.proof.noninterference.replay import BEGINNING, derived
 from tests.proof.noninterference.worlds import World
+from tests.support.labels import untrusted
 from tests.support.services import Outcome, reason_of
 
 LOWER = tuple(Classification)[:-1]
@@ -67,7 +68,7 @@ class Below:
 
     def observe(self, *, after: str = "") -> list[Outcome]:
         """All that is observed below. *after* is added to the queries and means nothing."""
-        self._probed.world.embed(self.level)
+        self._probed.world.embed(untrusted(self.level).value)
         return [*(outcome for _, outcome in self.searches(after)), *self._reads(), *self._limits()]
 
     def searches(self, after: str = "") -> list[tuple[str, Outcome]]:
@@ -96,7 +97,7 @@ class Below:
         self._import(self._of_bob, [f"a whale, a budget {number}" for number in range(MANY)])
         self._do(self._of_bob, "SaveMemory", key="gone", content="whale")
         self._do(self._of_bob, "DeleteMemory", key="gone")
-        self._probed.world.embed(self.level)
+        self._probed.world.embed(untrusted(self.level).value)
         self._searches(self._of_bob, after)
 
     def _write_below(self) -> None:
@@ -168,7 +169,7 @@ class Below:
         return [Outcome(one.code, reason_of(one), (), b"") for one in (saved, brought_back)]
 
     def _embed_above(self) -> None:
-        self._probed.world.embed(Classification(self.level + 1))
+        self._probed.world.embed(untrusted(self.level + 1).value)
 
     def _host(self, rpc: str, **fields: Any) -> Outcome:
         return self._probed.call(self._probed.host, rpc, **fields)

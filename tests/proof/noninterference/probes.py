@@ -20,7 +20,7 @@ import pytest
 from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health_pb2
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Label
 from muniment_server.domain.errors import Unavailable
 from muniment_server.domain.ids import RandomIds
 from muniment_server.embedder.queue import START, embed_batch
@@ -177,7 +177,7 @@ def what_is_shown_was_compared(world: World) -> None:
     probed = Probed(world)
     token, _ = probed.session(Classification.INTERNAL)
     probed.call(token, "SaveMemory", key="plan", content="running")
-    world.embed(Classification.INTERNAL)
+    world.embed(Label.INTERNAL.value)
     compare = search._similar
 
     def compare_and_wait(*arguments: Any) -> Any:
@@ -195,7 +195,7 @@ def what_has_expired_is_not_compared(world: World) -> None:
     probed = Probed(world)
     token, _ = probed.session(Classification.INTERNAL)
     probed.call(token, "SaveMemory", key="plan", content="running", expire_time=BEGINNING + timedelta(seconds=1))
-    world.embed(Classification.INTERNAL)
+    world.embed(Label.INTERNAL.value)
     assert _search(probed, token) == (True, ["plan"])
     probed.now += timedelta(seconds=1)
     assert _search(probed, token) == (False, [])
@@ -249,6 +249,7 @@ def a_key_is_read_again(world: World) -> None:
         "host_key_id": key.host_key_id,
         "ceiling": 4,
         "taint": 2,
+        "trusted": False,
         "method": "probe",
         "reason": None,
     }
@@ -282,7 +283,7 @@ class _Thread:
     """Turns of a thread at INTERNAL."""
 
     def __init__(self, world: World) -> None:
-        world.embed(Classification.INTERNAL)
+        world.embed(Label.INTERNAL.value)
         self._probed = Probed(world)
         self._token, _ = self._probed.session(Classification.INTERNAL)
         self._turns = itertools.count(1)
@@ -324,7 +325,7 @@ def a_vector_parts_with_what_is_deleted(world: World) -> None:
     thread = _Thread(world)
     first = thread.say("the first")
     thread.say("the second")
-    world.embed(Classification.INTERNAL)
+    world.embed(Label.INTERNAL.value)
     assert thread.vectors() == [(True, False), (True, True)]
     thread.delete(first)
     assert thread.vectors() == [(False, False)]
@@ -335,7 +336,7 @@ def nothing_of_what_is_erased_is_left(world: World) -> None:
     thread = _Thread(world)
     thread.say("the first", tags=["pii"])
     thread.say("the second")
-    world.embed(Classification.INTERNAL)
+    world.embed(Label.INTERNAL.value)
     thread.erase(tag="pii")
     assert thread.vectors() == [(False, False)]
     assert thread.chunks() == (1, 1)

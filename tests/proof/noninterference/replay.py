@@ -18,7 +18,7 @@ from typing import Any
 import grpc
 import pytest
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Label
 from muniment_server.search.embeddings import RemoteVector, Vector
 from muniment_server.search.reranking import LabeledText, Reranker
 from muniment_server.search.search import Searcher
@@ -94,9 +94,9 @@ def ask_remotely(monkeypatch: pytest.MonkeyPatch, *, ceiling: int) -> None:
     monkeypatch.setattr(Searcher, "_reranker", property(lambda _: reranker), raising=False)
 
 
-def rerank(query: str, texts: Sequence[LabeledText], level: Classification) -> Sequence[int] | None:
+def rerank(query: str, texts: Sequence[LabeledText], level: Label) -> Sequence[int] | None:
     """The order of a reranker that depends on all that it is sent. A third get none: it is late, wrong or down."""
-    sent = json.dumps([query, int(level), [(int(one.level), one.text) for one in texts]])
+    sent = json.dumps([query, level.value, [(one.level.value, one.text) for one in texts]])
     match derived(sent)[0] % 9:
         case 0:
             return None

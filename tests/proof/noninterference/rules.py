@@ -79,6 +79,8 @@ def _keeps_the_rule(of: str, name: str, value: Any) -> bool:
         case "taint" | "classification":
             least = 0 if of == "OpenSessionRequest" else 1
             return bool(least <= value <= 4)
+        case "integrity":
+            return value in (0, 1)
         case "agent_id" | "conversation_id" | "owner_agent_id":
             return not value or _ID.fullmatch(value) is not None
         case "session_id":

@@ -19,14 +19,24 @@ from typing import Any, Literal
 import grpc
 from google.protobuf.message_factory import GetMessageClass
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from tests.proof.noninterference.model import Learned, Model
 from tests.proof.noninterference.programs.alphabets import CANARY
 from tests.proof.noninterference.programs.operations import Operation, Seen
 from tests.proof.noninterference.programs.writer import Writer
 from tests.proof.noninterference.replay import BEGINNING
 from tests.proof.noninterference.server_process import Noticed
-from tests.proof.noninterference.values import METHODS, Disagreement, Refusal, details_of
+from tests.proof.noninterference.values import (
+    LABELS,
+    METHODS,
+    Disagreement,
+    Refusal,
+    details_of,
+    flows,
+    joined,
+    label_from,
+    level_of,
+)
 from tests.proof.noninterference.worlds import World
 from tests.support.services import Outcome, reason_of
 
@@ -146,7 +156,7 @@ class Program:
     def _make_hosts(self, seed: str) -> dict[tuple[str, int], str]:
         hosts = {}
         for tenant in ("first", "second"):
-            for ceiling in sorted({1, self._observer, 4}):
+            for ceiling in sorted({1, level_of(self._observer), 4}):
                 keys = [
                     world.add_host(f"{seed}/{self._observer}/{self._form}/{tenant}", ceiling) for world in self._worlds
                 ]
@@ -225,26 +235,28 @@ class Program:
         order that a model could predict: then hosts' answers are not compared.
         """
         if operation.token not in self._models[0].hosts:
-            return bool(expected == expected_b) if level is None else level <= self._observer
+            return bool(expected == expected_b) if level is None else flows(level, self._observer)
         tenant, ceiling = self._models[0].hosts[operation.token]
         if self._beside is not None:
             same = False
-        elif self._form != "alone" and ceiling <= self._observer < 4:
+        elif self._form != "alone" and self._sees_all_of(ceiling) and self._observer < max(LABELS):
             same = True  # for its key, nothing that is above the observer exists
         elif self._form == "alone" and operation.rpc in {"ListAuditEvents", "GetAgent"}:
             same = expected == expected_b and self._is_alone(operation, tenant)
         elif operation.rpc in {"ListAuditEvents", "GetAgent"} and not isinstance(expected, Refusal):
-            same = ceiling <= self._observer and tenant not in self._untrue_audits
+            same = self._sees_all_of(ceiling) and tenant not in self._untrue_audits
         else:
             same = bool(expected == expected_b)
         self._report.not_compared += not same
         return same
 
+    def _sees_all_of(self, ceiling: int) -> bool:
+        """Whether all that a host key of this ceiling may see flows to the observer."""
+        return flows(label_from(ceiling, 0), self._observer)
+
     def _compare(self, operation: Operation, a: Outcome, b: Outcome, level: int | None) -> None:
         self._report.pairs += 1
-        caller = (
-            "HOST" if operation.token in self._models[0].hosts else Classification(level).name if level else "NOBODY"
-        )
+        caller = "HOST" if operation.token in self._models[0].hosts else Label(level).name if level else "NOBODY"
         self._report.coverage[operation.rpc, caller, reason_of(a) or a.code.name] += 1
         if operation.rpc.startswith("Search") and a.code is b.code is grpc.StatusCode.OK:
             output = GetMessageClass(METHODS[operation.rpc].output_type)
@@ -255,7 +267,8 @@ class Program:
         both_broken = a.code is b.code is grpc.StatusCode.INTERNAL  # each with an incident of its own: a fault
         if a != b and self._oracle != "model" and not both_broken:
             raise Leak(
-                f"level {self._observer} sees different worlds:\nA {_shown(operation, a)}\nB {_shown(operation, b)}",
+                f"{Label(self._observer).name} sees different worlds:\n"
+                f"A {_shown(operation, a)}\nB {_shown(operation, b)}",
                 failed=grpc.StatusCode.INTERNAL in {a.code, b.code},
             )
 
@@ -285,7 +298,7 @@ class Program:
         a, b = (model.level(operation.token) for model in self._models)
         if a is None:
             return operation if b is None else None
-        if a <= self._observer:
+        if flows(a, self._observer):
             return operation
         if self._form == "purge":
             return None
@@ -313,32 +326,35 @@ class Program:
             return operation
         match operation.rpc:
             case "OpenSession":
-                return operation if self._reached_by_opening(operation) <= self._observer else None
+                return operation if flows(self._reached_by_opening(operation), self._observer) else None
             case "UndeleteItem":
-                return operation if self._reached_by_undeleting(operation) <= self._observer else None
+                return operation if flows(self._reached_by_undeleting(operation), self._observer) else None
             case "RaiseTaint" | "CloseSession" | "ResetSession":
                 return self._session_changed_in_b(operation)
         return operation
 
     def _reached_by_opening(self, operation: Operation) -> int:
-        """The level of an OpenSession: its own, or the mark of the conversation. Refused earlier: none."""
+        """The label of an OpenSession: its own with that of the conversation. Refused earlier: the lowest."""
         tenant, ceiling = self._models[0].hosts[operation.token]
         request = operation.parsed()
         agent = self._models[0].agents.get((tenant, request.agent_id))
         if agent is None or agent.shown.known_from > ceiling or request.taint > ceiling:
-            return 0
+            return min(LABELS)
         own = self._models[0].ceiling_of(agent, ceiling, request.conversation_id)
         conversation = agent.conversations.get((request.conversation_id, own))
-        return 0 if request.taint > own else max(int(request.taint), conversation.taint if conversation else 0)
+        if request.taint > own:
+            return min(LABELS)
+        asked = label_from(request.taint or 1, request.integrity)
+        return joined(asked, conversation.taint) if conversation else asked
 
     def _reached_by_undeleting(self, operation: Operation) -> int:
-        """The level of an UndeleteItem. Refused earlier: none."""
+        """The label of an UndeleteItem. Refused earlier: the lowest."""
         tenant, ceiling = self._models[0].hosts[operation.token]
         request = operation.parsed()
         agent = self._models[0].agents.get((tenant, request.agent_id))
         if agent is None or agent.shown.ceiling > ceiling or request.classification > agent.shown.ceiling:
-            return 0
-        return int(request.classification)
+            return min(LABELS)
+        return label_from(request.classification, request.integrity)
 
     def _session_changed_in_b(self, operation: Operation) -> Operation | None:
         tenant, ceiling = self._models[0].hosts[operation.token]
@@ -351,14 +367,14 @@ class Program:
             return operation
         reached = level
         if operation.rpc == "RaiseTaint" and request.taint <= session.ceiling and request.taint <= ceiling:
-            reached = max(level, request.taint)
-        if reached <= self._observer:
+            reached = joined(level, label_from(request.taint, request.integrity))
+        if flows(reached, self._observer):
             return operation
-        if operation.rpc != "ResetSession":
+        if operation.rpc != "ResetSession" or not flows(label_from(1, request.integrity), self._observer):
             return None
-        return self._reset_in_b(operation, tenant, session)
+        return self._reset_in_b(operation, tenant, session, request.integrity)
 
-    def _reset_in_b(self, operation: Operation, tenant: str, session: Any) -> Operation:
+    def _reset_in_b(self, operation: Operation, tenant: str, session: Any, integrity: int) -> Operation:
         """A close above the observer, which world B knows nothing of, and an open at PUBLIC, which both see.
 
         World B resets what it has of the conversation, or opens it. Its audit then tells another story.
@@ -374,11 +390,12 @@ class Program:
         for session_id, one in model.sessions.items():
             same = (one.conversation_id, one.ceiling) == (session.conversation_id, session.ceiling)
             if one.agent is agent and same and model.open_level(session_id):
-                return operation.asking("ResetSession", {"session_id": session_id})
-        if known is not None and known.taint > 1:
+                return operation.asking("ResetSession", {"session_id": session_id, "integrity": integrity})
+        if known is not None and not flows(known.taint, label_from(1, integrity)):
             raise Skip
         fields = {
             "agent_id": agent_id, "conversation_id": session.conversation_id, "taint": 1,
+            "integrity": integrity,
             "ttl": session.expires - session.created,
         }  # fmt: skip
         return operation.asking("OpenSession", fields)
@@ -412,10 +429,10 @@ def run_programs(
     for number in range(programs) if only is None else (only,):
         rng = random.Random(f"{seed}.{number}")
         # RESTRICTED has nothing above it: its two worlds are equal, and what is held against it is the model.
-        observer = rng.choices((1, 2, 3, 4), (3, 3, 4, 4))[0]
+        observer = rng.choices(LABELS, (1, 3, 1, 3, 2, 4, 2, 4))[0]
         form: Form = rng.choice(("purge", "paired"))
         if number % _ALONE_ONCE_IN == _ALONE_ONCE_IN - 1:
-            observer, form = 4, "alone"
+            observer, form = max(LABELS), "alone"
         Program(worlds, f"{seed}.{number}", observer=observer, form=form, oracle=oracle, report=report).run()
         progress(report)
     return report

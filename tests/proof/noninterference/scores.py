@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from google.protobuf.message_factory import GetMessageClass
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Label
 from tests.proof.noninterference.probes import Probed
 from tests.proof.noninterference.replay import embedding_of
 from tests.proof.noninterference.values import METHODS
@@ -94,7 +94,7 @@ def scores_are_those_of_what_is_seen(world: World) -> None:
     for key, level in rng.sample(sorted(stored), _DELETED):
         probed.call(alice[level], "DeleteMemory", key=key)
         del stored[key, level]
-    world.embed(Classification.RESTRICTED)
+    world.embed(Label.RESTRICTED.value)
     for level in Classification:
         for query in (" ".join(rng.sample(_WORDS, rng.randint(1, 3))) for _ in range(_QUERIES)):
             response = probed.call(alice[level], "SearchMemories", query=query, max_results=100).response

@@ -19,7 +19,7 @@ from tests.proof.noninterference.mutants.scheme import Place
 from tests.proof.noninterference.probes import PROBES
 from tests.proof.noninterference.runner import Fault, Form, Leak, Oracle, Program, Report
 from tests.proof.noninterference.scores import scores_are_those_of_what_is_seen
-from tests.proof.noninterference.values import Disagreement
+from tests.proof.noninterference.values import LABELS, Disagreement
 from tests.proof.noninterference.worlds import World, changed, two_worlds, world
 from tests.support.each import for_each
 
@@ -61,7 +61,7 @@ def held(postgres: EmbeddedPostgres) -> Iterator[Worlds]:
 
 def _program(worlds: Worlds, mutant: Mutant, number: int, oracle: Oracle) -> None:
     """One short program."""
-    observer = 4 if mutant.killer == "alone" else 1 + number % 3
+    observer = max(LABELS) if mutant.killer == "alone" else 2 * (1 + number % 3) - mutant.trusted
     form: Form = "purge" if number % 2 or mutant.killer == "beside" else "paired"
     if mutant.killer == "alone":
         form = "alone"

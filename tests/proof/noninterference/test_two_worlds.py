@@ -19,7 +19,9 @@ from tests.proof.noninterference.mutants.scheme import Mutant, applied, edit_sco
 from tests.proof.noninterference.reachable import missing
 from tests.proof.noninterference.replay import ask_remotely
 from tests.proof.noninterference.runner import Form, Leak, Program, Report, run_programs
+from tests.proof.noninterference.values import PUBLIC
 from tests.proof.noninterference.worlds import changed, two_worlds, world
+from tests.support.labels import untrusted
 
 _REMOTE = (Classification.PUBLIC, Classification.INTERNAL, Classification.RESTRICTED)
 """Up to which levels models at addresses embed and rerank."""
@@ -76,7 +78,7 @@ def test_sessions_above_that_call_beside_change_nothing_below(postgres, programs
         for number in range(max(2, programs // 6)):
             name = f"beside.{seed}.{number}"
             Program(
-                worlds, name, observer=1 + number % 3, form="purge", oracle="worlds", report=report, beside=beside
+                worlds, name, observer=1 + number % 7, form="purge", oracle="worlds", report=report, beside=beside
             ).run()
 
     print(f"{report.beside:,} calls beside {report.pairs:,} pairs in {report.programs} programs")
@@ -92,7 +94,7 @@ def _run_with_remote_models(worlds, seed: str, programs: int, ceiling: Classific
         while report.programs < programs or (not report.reranked and report.programs < _RERANK_SOMETHING):
             number = report.programs
             form: Form = "purge" if number % 2 else "paired"
-            observer = 1 + number % 3
+            observer = 1 + number % 7
             Program(worlds, f"{seed}.{number}", observer=observer, form=form, oracle="worlds", report=report).run()
     return report
 
@@ -104,7 +106,9 @@ def test_two_worlds_look_the_same_below_with_models_at_addresses(postgres, progr
     with two_worlds(postgres) as worlds:
         report = _run_with_remote_models(worlds, f"remote.{seed}", max(3, programs // 12), ceiling)
         made = [
-            one.owner.execute(f"SELECT FROM {ceiling.role}.remote_embedding WHERE signs IS NOT NULL".encode()).rowcount
+            one.owner.execute(
+                f"SELECT FROM {untrusted(ceiling).role}.remote_embedding WHERE signs IS NOT NULL".encode()
+            ).rowcount
             for one in worlds
         ]
 
@@ -134,7 +138,7 @@ def test_two_worlds_look_the_same_below_when_quotas_are_nearly_full(postgres, pr
     with two_worlds(postgres) as worlds, changed(worlds, few_limits):
         for number in range(max(8, programs // 4)):
             form: Form = "purge" if number % 2 else "paired"
-            report = _run(worlds, f"quotas.{seed}.{number}", form, 1 + number % 3)
+            report = _run(worlds, f"quotas.{seed}.{number}", form, 1 + number % 7)
             refused |= {level for _, level, status in report.coverage if status == "QUOTA_EXCEEDED"}
 
     assert refused >= {"PUBLIC", "INTERNAL"}
@@ -142,17 +146,17 @@ def test_two_worlds_look_the_same_below_when_quotas_are_nearly_full(postgres, pr
 
 def _leaks(worlds, seed: str) -> bool:
     try:
-        _run(worlds, seed, "purge", 1)
+        _run(worlds, seed, "purge", PUBLIC)
     except Leak:
         return True
     return False
 
 
-_ALL_LEVELS = " UNION ALL ".join(f"SELECT tenant, agent, items, bytes FROM {level}.storage" for level in roles.LEVELS)
+_ALL_LEVELS = " UNION ALL ".join(f"SELECT tenant, agent, items, bytes FROM {level}.storage" for level in roles.LABELS)
 _COUNTS_ALL_LEVELS = [
     f"CREATE OR REPLACE VIEW {level}.storage_size WITH (security_invoker = false) AS"
     f" SELECT tenant, agent, items, bytes FROM ({_ALL_LEVELS}) AS every"
-    for level in roles.LEVELS
+    for level in roles.LABELS
 ]
 
 

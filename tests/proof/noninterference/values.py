@@ -114,7 +114,7 @@ class Version:
 
 
 Levels = dict[int, Version]
-"""The live versions of one name."""
+"""The live versions of one name, by label."""
 ByName = dict[str, Levels]
 """The items of one kind, by name."""
 Deleted = dict[tuple[str, int], list[Version]]
@@ -178,7 +178,45 @@ def stamp(time: datetime | None) -> Any:
     return time
 
 
+# A label is a number: twice its level, less one if it is trusted. So the highest visible number shadows the others.
+
+LABELS = range(1, 9)
+PUBLIC = 2
+
+
+def level_of(label: int) -> Any:
+    """The level of a label: a number of the enum Classification."""
+    return (label + 1) // 2
+
+
+def integrity_of(label: int) -> Any:
+    """The integrity of a label: a number of the enum Integrity, 1 if it is trusted."""
+    return label % 2
+
+
+def label_from(level: int, integrity: int) -> int:
+    """The label of a level and an integrity, as requests name them."""
+    return 2 * level - integrity
+
+
+def flows(source: int, target: int) -> bool:
+    """Whether what has the label *source* may reach *target*: neither half may get lost."""
+    return bool(level_of(source) <= level_of(target) and integrity_of(source) >= integrity_of(target))
+
+
+def joined(one: int, other: int) -> int:
+    """The least label that both flow to."""
+    labels = (one, other)
+    return label_from(max(map(level_of, labels)), min(map(integrity_of, labels)))
+
+
+def labeled(label: int) -> dict[str, Any]:
+    """The fields of an item with this label."""
+    return {"classification": level_of(label), "integrity": integrity_of(label)}
+
+
 def join(items: Iterable[Any]) -> Any:
+    """The level of an answer with these items."""
     return max((item.classification for item in items), default=1)
 
 

@@ -17,7 +17,7 @@ import grpc
 import psycopg
 
 from muniment_server.domain import tokens
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.domain.tokens import TokenKind
 from muniment_server.embedded_postgres import EmbeddedPostgres
 from muniment_server.embedder.queue import (
@@ -41,6 +41,7 @@ from tests.proof.noninterference.replay import (
     replayed,
 )
 from tests.proof.noninterference.server_process import Change, ServerProcess, server_process
+from tests.proof.noninterference.values import LABELS, flows, level_of
 from tests.support.databases import Database, cloned
 from tests.support.services import Outcome, without_request_id
 
@@ -76,7 +77,7 @@ class World:
     channel: Any
     """Of gRPC, or of another door to the server."""
     embedders: Sequence[psycopg.Connection[Any]]
-    """At each level, where vectors are made."""
+    """Where vectors are made, label by label."""
     other_process: ServerProcess | None = None
     """Where the server runs, if it is not this one."""
     remote_ceiling: int = 0
@@ -121,14 +122,14 @@ class World:
         else:
             self.owner.execute("UPDATE test_clock.now SET time = %s", [time])
 
-    def embed(self, level: int, moment: str = "") -> None:
-        """Make every vector that is waited for at or below *level*. Those above wait on.
+    def embed(self, label: int, moment: str = "") -> None:
+        """Make every vector that is waited for with labels that flow to *label*. Those of others wait on.
 
         Which chunks the model at the address leaves out depends on the *moment*. The same moment again changes nothing.
         """
         chance = derived(moment)
-        for number, connection in enumerate(self.embedders[:level], 1):
-            is_remote = number <= self.remote_ceiling
+        for source in (source for source in LABELS if flows(source, label)):
+            connection, is_remote = self.embedders[source - 1], level_of(source) <= self.remote_ceiling
             model = REMOTE_MODEL if is_remote and chance[0] % 5 else None  # without one, chunks go missing
             while embed_batch(connection, embedding_of, START, next_model=model):
                 pass
@@ -226,4 +227,4 @@ def _prepared(
 
 
 def _embedders(database: Database, stack: ExitStack) -> Sequence[psycopg.Connection[Any]]:
-    return [stack.enter_context(database.connect(level.role)) for level in Classification]
+    return [stack.enter_context(database.connect(label.role)) for label in Label]

@@ -12,6 +12,7 @@ from typing import Any
 import psycopg
 
 from muniment_server.domain.classification import Classification
+from tests.support.labels import untrusted
 
 _WRITTEN = """
     SELECT {number} AS level, audit.tenant, audit.session_id,
@@ -135,7 +136,8 @@ class Commits:
 
     def _count(self, question: str) -> int:
         written = " UNION ALL ".join(
-            _WRITTEN.replace("{level}", level.role).replace("{number}", str(int(level))) for level in Classification
+            _WRITTEN.replace("{level}", untrusted(level).role).replace("{number}", str(int(level)))
+            for level in Classification
         )
         text = _LATE.replace("{written}", written) + question
         return int(self._owner.execute(text.encode(), {"agents": self._agents}).fetchone()[0])  # type: ignore[index]

@@ -9,6 +9,7 @@ import psycopg
 
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.items import ItemKind
+from tests.support.labels import untrusted
 
 _VERSIONS = """
 SELECT version.name, version.content, version.revision, version.item_id, audit.method
@@ -40,6 +41,7 @@ def versions(owner: psycopg.Connection[Any], agent_id: str = "%", *, kind: ItemK
         Kept(level, *row)
         for level in Classification
         for row in owner.execute(
-            _VERSIONS.format(level=level.role, table=f"{level.role}.{table}").encode(), [kind, agent_id]
+            _VERSIONS.format(level=untrusted(level).role, table=f"{untrusted(level).role}.{table}").encode(),
+            [kind, agent_id],
         ).fetchall()
     ]

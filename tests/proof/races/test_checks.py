@@ -8,6 +8,7 @@ from threading import Event
 
 from muniment_server.admin.connection import connect_operator
 from muniment_server.admin.inspection import broken_index, broken_ledgers, broken_storage
+from muniment_server.domain.classification import Label
 from tests.support.answers import LEVELS
 
 _WRITERS = 6
@@ -41,4 +42,4 @@ def test_what_is_written_meanwhile_looks_neither_lost_nor_miscounted(service):
         for each in writing:
             each.result()
 
-    assert found == [0] * _CHECKS * 3 * len(LEVELS)
+    assert found == [0] * _CHECKS * 3 * len(Label)

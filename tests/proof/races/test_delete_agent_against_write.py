@@ -12,7 +12,7 @@ import grpc
 import psycopg
 import pytest
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Label
 from muniment_server.monitor.queries import HOST_QUERIES
 from tests.proof.races.crew import Crew, code_of, deadlocks, opened, runs_until
 from tests.proof.races.mutants import spoiled
@@ -86,7 +86,7 @@ class Race:
     def left(self) -> dict[str, int]:
         """Rows that still name one of the agents, once they have been erased."""
         erase_all(self._arena.database)
-        questions = [_LEFT, *(_LEFT_AT.replace("{level}", level.role) for level in Classification)]
+        questions = [_LEFT, *(_LEFT_AT.replace("{level}", label.role) for label in Label)]
         rows = self._owner.execute(" UNION ALL ".join(questions).encode(), {"agents": self.agents}).fetchall()
         return {row.what: row.count for row in rows if row.count}
 

@@ -26,6 +26,7 @@ from tests.proof.races import ledgers
 from tests.proof.races.crew import Crew, code_of, opened, runs_until
 from tests.proof.races.mutants import spoiled
 from tests.support.invariants import broken
+from tests.support.labels import untrusted
 from tests.support.services import Caller, Service
 
 PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
@@ -270,7 +271,7 @@ def test_a_mix_of_everything_leaves_what_was_acknowledged(
 def _deleted(owner: psycopg.Connection[Any], agent: str) -> int:
     """How many items of the agent are deleted."""
     questions = [
-        f"SELECT count(*) FROM {level.role}.item JOIN vault.agent USING (tenant, agent)"
+        f"SELECT count(*) FROM {untrusted(level).role}.item JOIN vault.agent USING (tenant, agent)"
         " WHERE agent.agent_id = %s AND item.delete_time IS NOT NULL"
         for level in Classification
     ]

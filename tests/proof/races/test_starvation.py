@@ -15,6 +15,7 @@ from muniment_server.monitor.queries import HOST_QUERIES, SESSION_QUERIES
 from muniment_server.postgres import roles
 from tests.proof.races.crew import Crew, opened
 from tests.proof.races.mutants import spoiled
+from tests.support.labels import untrusted
 from tests.support.services import Caller, Service
 
 PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
@@ -125,7 +126,7 @@ def _raise_under_holders(arena: Service, crew: Crew, agent: str, timeout: str) -
 
 
 def _hold(arena: Service, session: Caller, loop: Loop, i: int) -> None:
-    with arena.database.connect(PUBLIC.role) as connection:
+    with arena.database.connect(untrusted(PUBLIC).role) as connection:
         loop.run(partial(_save_slowly, arena, connection, session, i))
 
 
@@ -146,11 +147,9 @@ def _raise(arena: Service, session: Caller, timeout: str) -> None:
     with arena.database.connect(roles.CONTROL) as connection:
         connection.execute("SET lock_timeout = 0")
         connection.execute(f"SET statement_timeout = '{timeout}'".encode())
-        key = connection.execute("SELECT host_key_id FROM vault.host_key LIMIT 1").fetchone()
-        raised = connection.execute(
-            HOST_QUERIES["raise_taint"].encode(),
-            {**_who(arena, session), "taint": 2, "reason": None, "ceiling": 4, "host_key_id": key.host_key_id},  # type: ignore[union-attr]
-        )
+        (key,) = connection.execute("SELECT host_key_id FROM vault.host_key LIMIT 1").fetchall()
+        given = {"taint": 2, "trusted": False, "reason": None, "ceiling": 4, "host_key_id": key.host_key_id}
+        raised = connection.execute(HOST_QUERIES["raise_taint"].encode(), {**_who(arena, session), **given})
         assert raised.rowcount == 1
 
 

@@ -14,7 +14,7 @@ from google.rpc import code_pb2, error_details_pb2, status_pb2
 from muniment.v1 import classification_pb2, error_pb2, note_pb2, passage_pb2
 from muniment_server.domain import errors
 from muniment_server.domain.budgets import BudgetEntry, Tier, Usage
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.monitor import status
 from muniment_server.notes.wire import budget_exceeded_to_proto
 from muniment_server.passages.repository import ImportProgress
@@ -38,7 +38,7 @@ def example(kind):
     if kind is errors.BudgetExceeded:
         return over_budget("text", entries=1)
     if kind is errors.ConversationTainted:
-        return kind(Classification.RESTRICTED)
+        return kind(Label.RESTRICTED)
     return kind()
 
 
@@ -53,7 +53,7 @@ def over_budget(preview, *, entries):
                 length_chars=65_536,
                 preview=preview,
                 own_level=True,
-                classification=Classification.RESTRICTED,
+                label=Label.RESTRICTED,
             ),
         )
         * entries,

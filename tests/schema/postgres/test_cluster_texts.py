@@ -16,7 +16,7 @@ from tests.support.each import for_each
 from tests.support.named_queries import ERASER, PATH_OF, SERVED, Named, named
 from tests.support.parsed import Parsed, parsed
 
-HOME = {"muniment_public.shelf", "vault.tenant"}
+HOME = {f"{roles.LABELS[0]}.shelf", "vault.tenant"}
 """Where a statement finds the row of its tenant, for a session and for a host."""
 _QUERIES = named({file: of_file[:1] for file, of_file in {**SERVED, **ERASER}.items()})
 _OF_CALLERS = [query for query in _QUERIES if query.role != roles.ERASER]

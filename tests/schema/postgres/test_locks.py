@@ -5,43 +5,43 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Label
 from tests.proof.races.mutants import impatience
 from tests.support.services import failure_of
 
 PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
 LEVELS = tuple(Classification)
-UP = [(low, high) for low in LEVELS for high in LEVELS if low < high]
+OTHERS = [(low, high) for high in Label for low in Label if low is not high]
 MODES = ("FOR UPDATE", "FOR NO KEY UPDATE", "FOR SHARE", "FOR KEY SHARE")
 
 
 @pytest.fixture
 def crowded(service):
-    """A service that was used at every level, with no lock waited for longer than 50 ms."""
+    """A service that was used at every label, with no lock waited for longer than 50 ms."""
     with impatience():
-        for level in LEVELS:
-            service.session(level, conversation_id=f"c{level.value}").save_memory(key="plan", content=level.name)
+        for label in Label:
+            service.session(label, conversation_id=f"c{label.value}").save_memory(key="plan", content=label.name)
         yield service
 
 
-@pytest.mark.parametrize(("low", "high"), UP)
+@pytest.mark.parametrize(("low", "high"), OTHERS)
 @pytest.mark.parametrize("mode", MODES)
-def test_c80_a_lower_row_cannot_be_locked(migrated, low, high, mode):
-    """By grant: a lock needs an UPDATE right."""
+def test_c80_a_row_of_another_label_cannot_be_locked(migrated, low, high, mode):
+    """By grant: a lock needs an UPDATE right. Whether it can be read or not."""
     with migrated.connect(high.role) as connection:
         for statement in (f"SELECT FROM {low.role}.item {mode}", f"SELECT FROM visible {mode}"):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 connection.execute(statement.encode())
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_another_session_of_the_level_is_not_blocked_either(crowded, level):
+@pytest.mark.parametrize("label", Label)
+def test_another_session_of_the_label_is_not_blocked_either(crowded, label):
     """Writers of one conversation queue, and those of notes and blocks; others do not, but for one same name."""
-    other = crowded.session(level, conversation_id="other")
+    other = crowded.session(label, conversation_id="other")
     literal = "SELECT FROM session WHERE session.tenant = %s AND session.session_id = %s FOR NO KEY UPDATE"
-    with crowded.database.connect(level.role) as connection:
+    with crowded.database.connect(label.role) as connection:
         (row,) = connection.execute(
-            "SELECT tenant, session_id FROM session WHERE conversation_id = %s", [f"c{level.value}"]
+            "SELECT tenant, session_id FROM session WHERE conversation_id = %s", [f"c{label.value}"]
         ).fetchall()
         with connection.transaction():
             connection.execute(literal, row)
@@ -56,6 +56,20 @@ def test_a_raise_waits_for_a_writer_of_its_conversation(crowded):
     with crowded.database.connect("muniment_public") as writer, writer.transaction():
         writer.execute("SELECT FROM session WHERE session_id = %s FOR NO KEY UPDATE", [opened.session_id])
         assert failure_of(host.raise_taint, session_id=opened.session_id, taint=INTERNAL).code.name == "UNAVAILABLE"
+
+
+def test_a_raise_of_the_integrity_alone_waits_for_a_writer_of_its_conversation(crowded):
+    """So that none that is trusted commits after it."""
+    host = crowded.host()
+    opened = host.open_session(agent_id="alice", integrity=1, conversation_id="tainted").session
+    with crowded.database.connect(Label.PUBLIC_TRUSTED.role) as writer, writer.transaction():
+        writer.execute("SELECT FROM session WHERE session_id = %s FOR NO KEY UPDATE", [opened.session_id])
+        for call, fields in (
+            (host.raise_taint, {"session_id": opened.session_id, "taint": PUBLIC}),
+            (host.open_session, {"agent_id": "alice", "conversation_id": "tainted"}),
+        ):
+            assert failure_of(call, **fields).code.name == "UNAVAILABLE"
+    assert host.get_session(session_id=opened.session_id).session.integrity == 1
 
 
 @pytest.mark.parametrize("level", LEVELS)

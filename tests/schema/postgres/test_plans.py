@@ -17,6 +17,7 @@ from muniment_server.domain.classification import Classification
 from muniment_server.embedded_postgres import EmbeddedPostgres
 from muniment_server.monitor.queries import SESSION_QUERIES
 from tests.support.databases import Database, cloned
+from tests.support.labels import untrusted
 from tests.support.named_queries import literals_of, numbered, parameters
 from tests.support.plans import buffers, rows
 from tests.support.services import serving
@@ -70,7 +71,7 @@ class World(NamedTuple):
             **literals,
         }  # fmt: skip
         given = ", ".join(values[name] for name in parameters(text))
-        with self.database.connect(RESTRICTED.role) as connection:
+        with self.database.connect(untrusted(RESTRICTED).role) as connection:
             connection.execute(b"SET plan_cache_mode = force_generic_plan")  # as the server's connections do
             connection.execute(b"PREPARE it AS " + numbered(text))
             rows: list[Any] = []
@@ -92,7 +93,7 @@ def analyzed(request: pytest.FixtureRequest) -> bool:
 def world(postgres: EmbeddedPostgres, analyzed: bool) -> Iterator[World]:
     """Agents `small` and `large`, with so many memories and passages at PUBLIC, and a tenth of them at INTERNAL."""
     with cloned(postgres) as database, serving(database) as service, database.as_owner() as owner:
-        for schema in ("vault", *(level.role for level in Classification)):
+        for schema in ("vault", *(untrusted(level).role for level in Classification)):
             for (table,) in owner.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", [schema]).fetchall():
                 owner.execute(f"ALTER TABLE {schema}.{table} SET (autovacuum_enabled = off)".encode())
         sessions = {name: service.session(RESTRICTED, agent_id=name).session_id for name in ("small", "large")}
@@ -102,7 +103,7 @@ def world(postgres: EmbeddedPostgres, analyzed: bool) -> Iterator[World]:
             (agent,) = owner.execute("SELECT agent FROM vault.agent WHERE agent_id = %s", [name]).fetchone() or (0,)
             for kind in (1, 4):
                 for level, share in ((PUBLIC, 1), (INTERNAL, 10)):
-                    text = _ITEMS.replace("{level}", level.role)
+                    text = _ITEMS.replace("{level}", untrusted(level).role)
                     _fill(owner, text, tenant=tenant, agent=agent, kind=kind, count=count // share)
         if analyzed:
             with database.as_admin() as admin:

@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from psycopg import conninfo as libpq
 
+from muniment_server.domain.classification import Label
 from muniment_server.domain.errors import Unavailable
 from muniment_server.engines.citus import pausing as paused_writes
 from muniment_server.engines.citus.distributing import distribution
@@ -22,7 +23,7 @@ from muniment_server.postgres.pool import operator_conninfo
 from tests.support.commands import wait_until
 from tests.support.databases import Database
 
-PUBLIC, INTERNAL = roles.LEVELS[:2]
+PUBLIC, INTERNAL = (label.role for label in (Label.PUBLIC, Label.INTERNAL))
 
 
 @contextmanager
@@ -46,7 +47,7 @@ def backends(database: Database) -> int:
     with database.as_admin() as admin:
         (count,) = admin.execute(
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND usename = ANY(%s)",
-            [list(roles.LEVELS)],
+            [list(roles.LABELS)],
         ).fetchone() or (0,)
     return int(count)
 
@@ -62,13 +63,13 @@ def end_connections(database: Database) -> None:
 
 def test_once_a_connection_has_broken_no_other_broken_one_is_used(database: Database) -> None:
     with connected(database) as connections:
-        for role in roles.LEVELS:
+        for role in roles.LABELS:
             ask(connections, role)
         end_connections(database)
         with pytest.raises(Unavailable):
             ask(connections, PUBLIC)
 
-        for role in roles.LEVELS:
+        for role in roles.LABELS:
             ask(connections, role)
 
 

@@ -32,7 +32,7 @@ NO_QUERIES = {
     "embedded_postgres/create_database.sql",
     "engines/citus/citus.sql",
     "engines/citus/on_cluster.sql",
-    "engines/citus/on_cluster.each.sql",
+    "engines/citus/on_cluster.labels.sql",
     "admin/pages.sql",
 }
 """The schema as a whole; a statement of the embedded Postgres, which imports nothing of ours; what prepares only on a

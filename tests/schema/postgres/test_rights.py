@@ -126,7 +126,7 @@ def test_a_role_can_create_nothing_and_become_no_other_role(migrated, role, stat
         assert not works(connection, statement)
 
 
-@pytest.mark.parametrize("role", roles.LEVELS)
+@pytest.mark.parametrize("role", roles.LABELS)
 def test_c72_a_role_cannot_become_another(migrated, role):
     with migrated.connect(role) as connection:
         assert [other for other in roles.ALL if other != role and works(connection, f"SET ROLE {other}")] == []

@@ -25,9 +25,10 @@ from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.postgres.transaction import transaction
 from tests.support.commands import wait_until
 from tests.support.databases import Database
+from tests.support.labels import untrusted
 
 _POSTGRES_17 = 17_00_00
-_ROLE = Classification.PUBLIC.role
+_ROLE = untrusted(Classification.PUBLIC).role
 
 
 class Message(NamedTuple):

@@ -117,7 +117,7 @@ def tables(migrated):
 
 
 def of_query(query, tables):
-    path = PATH_OF.get(query.role, query.role if query.role != roles.OWNER else roles.LEVELS[0])
+    path = PATH_OF.get(query.role, query.role if query.role != roles.OWNER else roles.LABELS[0])
     return read_after_written(for_cluster(query.text), tables, path)
 
 

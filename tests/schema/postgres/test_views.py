@@ -7,27 +7,25 @@ import uuid
 import psycopg
 import pytest
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.postgres.deadline import Deadline
 from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
 from tests.support.databases import cloned
+from tests.support.labels import FLOWS, FORBIDDEN
 from tests.support.services import serving
-
-LEVELS = tuple(Classification)
-UP = [(low, high) for low in LEVELS for high in LEVELS if low < high]
 
 BARRED = ("session", "agent", "link")
 
 
 @pytest.fixture(scope="module")
 def filled(postgres):
-    """A database with a session and a memory `plan` of two agents at every level, with a canary for each level."""
+    """A database with a session and a memory `plan` of two agents at every label, with a canary for each label."""
     with cloned(postgres) as database:
         with serving(database) as service:
             for agent_id in ("alice", "bob"):
-                for level in LEVELS:
-                    service.session(level, agent_id=agent_id).save_memory(key="plan", content=f"CANARY-{level.name}")
+                for label in Label:
+                    service.session(label, agent_id=agent_id).save_memory(key="plan", content=f"CANARY-{label.name}")
         yield database
 
 
@@ -36,32 +34,36 @@ def rows(connection, statement, *arguments):
 
 
 @pytest.mark.parametrize("view", ["visible", "visible_revision"])
-@pytest.mark.parametrize("level", LEVELS)
-def test_c01_the_items_a_connection_sees_are_those_at_or_below_its_level(filled, level, view):
-    """Without any WHERE: no statement can be written that reads more."""
-    with filled.connect(level.role) as connection:
-        found = {number for (number,) in rows(connection, f"SELECT DISTINCT level FROM {view}")}
+@pytest.mark.parametrize("label", Label)
+def test_c01_the_items_a_connection_sees_are_those_that_may_flow_to_its_label(filled, label, view):
+    """Without any WHERE: no statement can be written that reads more. Each row says what it is, and tells the truth."""
+    with filled.connect(label.role) as connection:
+        found = {
+            (Label(row.label), row.level, row.content)
+            for row in rows(connection, f"SELECT label, level, content FROM {view}")
+            if row.content  # first blocks have none
+        }
 
-    assert found == {lower.value for lower in LEVELS if lower <= level}
+    assert found == {(own, own.level, f"CANARY-{own.name}") for own in FLOWS[label]}
 
 
-@pytest.mark.parametrize(("low", "high"), UP)
-def test_c07_a_view_with_its_owners_rights_would_leak(filled, low, high):
-    """Why `security_invoker` is pinned: the same view without it shows a higher table to a role without any grant."""
+@pytest.mark.parametrize(("label", "other"), FORBIDDEN)
+def test_c07_a_view_with_its_owners_rights_would_leak(filled, label, other):
+    """Why `security_invoker` is pinned: the same view without it shows any table to a role without any grant."""
     with filled.as_admin() as admin, admin.transaction(force_rollback=True):
         admin.execute("SET LOCAL ROLE muniment_owner")
         for name, option in (("leak", "false"), ("wall", "true")):
             admin.execute(
-                f"CREATE VIEW {low.role}.{name} WITH (security_invoker = {option}) AS"
-                f" SELECT content FROM {high.role}.item".encode()
+                f"CREATE VIEW {label.role}.{name} WITH (security_invoker = {option}) AS"
+                f" SELECT content FROM {other.role}.item".encode()
             )
-            admin.execute(f"GRANT SELECT ON {low.role}.{name} TO {low.role}".encode())
-        admin.execute(f"SET LOCAL ROLE {low.role}".encode())
-        leaked = {content for (content,) in rows(admin, f"SELECT content FROM {low.role}.leak")}
+            admin.execute(f"GRANT SELECT ON {label.role}.{name} TO {label.role}".encode())
+        admin.execute(f"SET LOCAL ROLE {label.role}".encode())
+        leaked = {content for (content,) in rows(admin, f"SELECT content FROM {label.role}.leak") if content}
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            rows(admin, f"SELECT content FROM {low.role}.wall")
+            rows(admin, f"SELECT content FROM {label.role}.wall")
 
-    assert leaked == {f"CANARY-{high.name}"}
+    assert leaked == {f"CANARY-{other.name}"}
 
 
 HOSTILE = """
@@ -88,38 +90,38 @@ def heard(admin, role):
     return {uuid.UUID(message.removeprefix("heard ")) for message in output if message.startswith("heard ")}
 
 
-def sessions_at(admin, *levels):
-    """The sessions of these levels."""
+def sessions_at(admin, *labels):
+    """The sessions of these labels."""
     found = rows(
         admin,
         "SELECT session_id FROM vault.session JOIN vault.conversation USING (tenant, agent, conversation_id)"
-        " WHERE taint = ANY(%s)",
-        list(map(int, levels)),
+        " WHERE 2 * taint - conversation.trusted::integer = ANY(%s)",
+        [label.value for label in labels],
     )
     return {session_id for (session_id,) in found}
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_c08_a_hostile_predicate_sees_no_session_of_another_level(filled, level):
+@pytest.mark.parametrize("label", Label)
+def test_c08_a_hostile_predicate_sees_no_session_of_another_label(filled, label):
     with filled.as_admin() as admin, admin.transaction(force_rollback=True):
-        own = sessions_at(admin, level)
+        own = sessions_at(admin, label)
 
-        assert heard(admin, level.role) == own
+        assert heard(admin, label.role) == own
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_c08_without_the_barrier_a_hostile_predicate_would(filled, level):
+@pytest.mark.parametrize("label", Label)
+def test_c08_without_the_barrier_a_hostile_predicate_would(filled, label):
     """Why `security_barrier` is pinned."""
     with filled.as_admin() as admin, admin.transaction(force_rollback=True):
-        everybody = sessions_at(admin, *LEVELS)
-        admin.execute(f"ALTER VIEW {level.role}.session RESET (security_barrier)".encode())
+        everybody = sessions_at(admin, *Label)
+        admin.execute(f"ALTER VIEW {label.role}.session RESET (security_barrier)".encode())
 
-        assert heard(admin, level.role) == everybody
+        assert heard(admin, label.role) == everybody
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_c08_the_view_on_sessions_shows_no_token(filled, level):
-    with filled.connect(level.role) as connection:
+@pytest.mark.parametrize("label", Label)
+def test_c08_the_view_on_sessions_shows_no_token(filled, label):
+    with filled.connect(label.role) as connection:
         columns = rows(
             connection,
             "SELECT attname FROM pg_attribute WHERE attrelid = 'session'::regclass AND attnum > 0 ORDER BY attnum",
@@ -129,23 +131,23 @@ def test_c08_the_view_on_sessions_shows_no_token(filled, level):
 
     assert [name for (name,) in columns] == [
         "tenant", "agent", "session_id", "conversation_id", "taint", "create_time", "expire_time", "fence",
-        "ceiling",
+        "ceiling", "label",
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("label", Label)
 @pytest.mark.parametrize("view", BARRED)
-def test_c08_a_view_shows_only_what_concerns_open_sessions_of_its_level(filled, level, view):
+def test_c08_a_view_shows_only_what_concerns_open_sessions_of_its_label(filled, label, view):
     with filled.as_owner() as owner:
-        own = sessions_at(owner, level)
-    with filled.connect(level.role) as connection:
+        own = sessions_at(owner, label)
+    with filled.connect(label.role) as connection:
         found = {session_id for (session_id,) in rows(connection, f"SELECT session_id FROM {view}")}
 
     assert found <= own
     assert found == (set() if view == "link" else own)
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("label", Label)
 @pytest.mark.parametrize(
     "statement",
     [
@@ -154,20 +156,23 @@ def test_c08_a_view_shows_only_what_concerns_open_sessions_of_its_level(filled, 
         "UPDATE session SET fence = 0, taint = 1",
         "UPDATE session SET expire_time = now() + interval '9 days'",
         "UPDATE session SET conversation_id = 'other'",
+        "UPDATE session SET label = 1",
         "UPDATE vault.conversation SET taint = 1",
+        "UPDATE vault.conversation SET trusted = true",
+        "UPDATE vault.session SET trusted = true",
         "UPDATE vault.session SET close_time = NULL",
         "DELETE FROM session",
         "INSERT INTO session (tenant) VALUES (1)",
     ],
 )
-def test_c49_the_right_that_row_locks_need_cannot_change_a_session(filled, level, statement):
-    with filled.connect(level.role) as connection, pytest.raises(psycopg.Error):
+def test_c49_the_right_that_row_locks_need_cannot_change_a_session(filled, label, statement):
+    with filled.connect(label.role) as connection, pytest.raises(psycopg.Error):
         connection.execute(statement.encode())
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_c49_the_right_that_row_locks_need_does_lock(filled, level):
-    with filled.connect(level.role) as one, filled.connect(level.role) as other:
+@pytest.mark.parametrize("label", Label)
+def test_c49_the_right_that_row_locks_need_does_lock(filled, label):
+    with filled.connect(label.role) as one, filled.connect(label.role) as other:
         (session,) = rows(one, "SELECT tenant, session_id FROM session ORDER BY session_id LIMIT 1")
         lock = "SELECT FROM session WHERE tenant = %s AND session_id = %s FOR NO KEY UPDATE NOWAIT"
         with one.transaction():
@@ -188,38 +193,44 @@ def test_c49_a_right_on_the_whole_view_could_lower_the_taint(filled):
         admin.execute("SET LOCAL ROLE muniment_internal")
         lowered = admin.execute("UPDATE muniment_internal.plain SET taint = 1").rowcount
 
-    assert lowered == 2
+    assert lowered == 4
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_a_row_is_written_at_the_own_level_only(filled, level):
-    """An insert that names another level is refused by the CHECK of the table."""
-    with filled.connect(level.role) as connection:
+_INSERT = (
+    "INSERT INTO {} (tenant, agent, kind, name, level, item_id, change_id, content)"
+    " VALUES (%s, %s, 1, 'x', {}, %s, %s, 'x')"
+)
+
+
+@pytest.mark.parametrize("label", Label)
+def test_a_row_is_written_at_the_own_label_only(filled, label):
+    """An insert that names another level is refused by the CHECK of the table, and one into another table by grant."""
+    with filled.connect(label.role) as connection:
         (row,) = rows(connection, "SELECT tenant, agent FROM session LIMIT 1")
-        for other in (other for other in Classification if other != level):
-            with pytest.raises(psycopg.Error):
-                connection.execute(
-                    "INSERT INTO item (tenant, agent, kind, name, level, item_id, change_id, content)"
-                    " VALUES (%s, %s, 1, 'x', %s, %s, %s, 'x')",
-                    [row.tenant, row.agent, other.value, uuid.uuid4(), uuid.uuid4()],
-                )
+        values = [row.tenant, row.agent, uuid.uuid4(), uuid.uuid4()]
+        for level in {other.level for other in Label} - {label.level}:
+            with pytest.raises(psycopg.errors.CheckViolation):
+                connection.execute(_INSERT.format("item", level.value).encode(), values)
+        for other in set(Label) - {label}:
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute(_INSERT.format(f"{other.role}.item", other.level.value).encode(), values)
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_nothing_that_was_written_can_be_read_back_from_the_audit(filled, level):
-    with filled.connect(level.role) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
+@pytest.mark.parametrize("label", Label)
+def test_nothing_that_was_written_can_be_read_back_from_the_audit(filled, label):
+    with filled.connect(label.role) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
         rows(connection, "SELECT count(*) FROM audit")
 
 
-@pytest.mark.parametrize(("low", "high"), UP)
-def test_c01_the_ledger_of_a_level_above_cannot_be_read(filled, low, high):
-    with filled.connect(low.role) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
-        rows(connection, f"SELECT count(*) FROM {high.role}.revision")
+@pytest.mark.parametrize(("label", "other"), FORBIDDEN)
+def test_c01_the_ledger_of_a_label_that_does_not_flow_here_cannot_be_read(filled, label, other):
+    with filled.connect(label.role) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
+        rows(connection, f"SELECT count(*) FROM {other.role}.revision")
 
 
 def test_the_control_role_reads_no_content(filled):
     with filled.connect("muniment_control") as connection:
-        for level in LEVELS:
+        for label in Label:
             for column in (
                 "item.content",
                 "item.name",
@@ -231,7 +242,7 @@ def test_the_control_role_reads_no_content(filled):
             ):
                 table = column.partition(".")[0]
                 with pytest.raises(psycopg.errors.InsufficientPrivilege):
-                    rows(connection, f"SELECT {column} FROM {level.role}.{table}")
+                    rows(connection, f"SELECT {column} FROM {label.role}.{table}")
 
 
 def test_the_auditor_reads_no_item_and_no_token(filled):
@@ -257,7 +268,7 @@ _BOUNDS_SINCE_17 = {"transaction_timeout": "1min"}
 _POSTGRES_17 = 17_00_00
 
 
-@pytest.mark.parametrize("role", ["muniment_public", "muniment_restricted"])
+@pytest.mark.parametrize("role", ["muniment_public", "muniment_restricted", "muniment_public_trusted"])
 def test_a_level_has_the_settings_that_bound_it(filled, role):
     """Whatever the role has set for itself: injected SQL may do that."""
     with filled.connect(role) as connection:
@@ -276,7 +287,7 @@ def test_a_level_has_the_settings_that_bound_it(filled, role):
     assert found == bounds
 
 
-@pytest.mark.parametrize("role", ["muniment_public", "muniment_restricted"])
+@pytest.mark.parametrize("role", ["muniment_public", "muniment_restricted", "muniment_public_trusted"])
 def test_no_level_reaches_large_objects(filled, role):
     """They belong to no schema: one level could leave there what a lower one reads."""
     with filled.connect(role) as connection:

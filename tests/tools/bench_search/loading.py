@@ -20,6 +20,7 @@ from muniment_server.monitor.queries import SESSION_QUERIES
 from muniment_server.monitor.session_scope import Statement
 from muniment_server.postgres.pool import operator_conninfo
 from muniment_server.search import index
+from tests.support.labels import untrusted
 
 SHARES = {
     Classification.PUBLIC: 0.6, Classification.INTERNAL: 0.25,
@@ -117,7 +118,7 @@ def _as_owner(conninfo: Callable[[str], str]) -> psycopg.Connection[Any]:
 
 
 def _as_level(conninfo: Callable[[str], str], level: Classification) -> psycopg.Connection[Any]:
-    writer = psycopg.connect(conninfo(level.role), autocommit=True, row_factory=namedtuple_row)
+    writer = psycopg.connect(conninfo(untrusted(level).role), autocommit=True, row_factory=namedtuple_row)
     writer.execute("SET synchronous_commit = off")
     return writer
 
@@ -126,7 +127,7 @@ def _remember(
     owner: psycopg.Connection[Any], writer: psycopg.Connection[Any], one: Owner, contents: Sequence[str]
 ) -> None:
     items = [(str(uuid.uuid4()), uuid.uuid4(), content) for content in contents]
-    with owner.cursor() as cursor, cursor.copy(_COPY.replace("{level}", one.level.role).encode()) as copy:
+    with owner.cursor() as cursor, cursor.copy(_COPY.replace("{level}", untrusted(one.level).role).encode()) as copy:
         for name, change_id, content in items:
             copy.write_row((one.tenant, one.agent, int(ItemKind.MEMORY), name, uuid.uuid4(), change_id, content))
     entries = [index.entry(ItemKind.MEMORY, name, change_id, content) for name, change_id, content in items]
@@ -144,6 +145,6 @@ def _part(count: int, place: int, parts: int) -> int:
 
 def _dropped(owner: psycopg.Connection[Any], level: Classification, index: str) -> bytes:
     """Drop an index; return how to make it."""
-    row: Any = owner.execute("SELECT pg_get_indexdef(%s::regclass)", [f"{level.role}.{index}"]).fetchone()
-    owner.execute(f"DROP INDEX {level.role}.{index}".encode())
+    row: Any = owner.execute("SELECT pg_get_indexdef(%s::regclass)", [f"{untrusted(level).role}.{index}"]).fetchone()
+    owner.execute(f"DROP INDEX {untrusted(level).role}.{index}".encode())
     return str(row[0]).encode()

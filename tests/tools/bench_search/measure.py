@@ -26,6 +26,7 @@ from muniment_server.postgres.pool import RoleConnection
 from muniment_server.search import search
 from muniment_server.search.embeddings import EMBEDDER, no_embedder
 from muniment_server.search.search import Searcher, filter_parameters
+from tests.support.labels import untrusted
 from tests.tools.bench.processes import Service
 
 _R = TypeVar("_R")
@@ -102,14 +103,16 @@ class Bench:
         self._host = muniment.connect(service.address, host_key=service.host_key, timeout=600)
         self._session = self._host.open_session(agent_id, muniment.Classification(int(level)))
         self._connection = TimedConnection.connect(
-            service.conninfo(level.role), autocommit=True, row_factory=namedtuple_row, prepare_threshold=0
+            service.conninfo(untrusted(level).role), autocommit=True, row_factory=namedtuple_row, prepare_threshold=0
         )  # fmt: skip
         self._connection.apply_settings()
         self._connection.cursor_factory = TimedCursor
         with psycopg.connect(service.conninfo("postgres")) as admin:
             row: Any = admin.execute(_TENANT_AND_AGENT, [agent_id]).fetchone()
         self._of = {"tenant": row[0], "agent": row[1], "scope": f"'@{row[1]}:1'", "limit": MOST}
-        identity = SessionIdentity(row[0], SessionId(uuid.UUID(self._session.session_id)), level, AgentNumber(0), 1)
+        identity = SessionIdentity(
+            row[0], SessionId(uuid.UUID(self._session.session_id)), untrusted(level), AgentNumber(0), 1
+        )
         self._scope = SessionScope(
             self._connection, identity, RandomIds(), method="SearchMemories", flow=Flow.WRITE, audit_reads=False
         )

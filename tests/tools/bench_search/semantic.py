@@ -31,6 +31,7 @@ from muniment_server.postgres.pool import SINGLE
 from muniment_server.postgres.pool import Database as RoleDatabase
 from muniment_server.process.stop_signal import StopSignal
 from muniment_server.search.embeddings import EMBEDDER
+from tests.support.labels import untrusted
 from tests.tools.bench.processes import Service, serving
 from tests.tools.bench_search.corpus import sizes
 from tests.tools.bench_search.loading import SHARES, Owner, new_owners
@@ -181,7 +182,9 @@ def _load(service: Service, rows: Any, done: Callable[[int], object]) -> dict[st
     with _as_admin(service) as connection:
         connection.execute("SET session_replication_role = replica")  # foreign keys are not checked
         for level in Classification:  # no query here looks a word up
-            connection.execute(f"DROP INDEX {level.role}.chunk_stems, {level.role}.chunk_grams".encode())
+            connection.execute(
+                f"DROP INDEX {untrusted(level).role}.chunk_stems, {untrusted(level).role}.chunk_grams".encode()
+            )
         for owner, numbers in zip(owners, np.split(np.arange(len(rows)), parts), strict=True):
             for at in range(0, len(numbers), _BATCH):
                 batch = numbers[at : at + _BATCH]
@@ -204,10 +207,11 @@ def _store(connection: psycopg.Connection[Any], owner: Owner, numbers: Any, rows
         lines[_CHUNK].append(f"{key}{change_id}\t0\tt\t0\t4\t1\t{tag}\t0\tenglish\t{scope}\t{scope}\t1\t1\n")
         lines[_EMBEDDING].append(f"{key}{change_id}\t0\t{EMBEDDER}\t{''.join(sign)}\t{{{','.join(map(str, row))}}}\n")
     for statement, texts in lines.items():
-        with connection.cursor().copy(statement.replace("{level}", owner.level.role).encode()) as copy:
+        with connection.cursor().copy(statement.replace("{level}", untrusted(owner.level).role).encode()) as copy:
             copy.write("".join(texts))
     connection.execute(
-        f"INSERT INTO {owner.level.role}.stat (tenant, agent, kind, language, change_id, chunks, stems, grams)"
+        f"INSERT INTO {untrusted(owner.level).role}.stat"
+        " (tenant, agent, kind, language, change_id, chunks, stems, grams)"
         f" VALUES (%s, %s, 1, 'english', gen_random_uuid(), %s, %s, %s)".encode(),
         [owner.tenant, owner.agent, len(names), len(names), len(names)],
     )
@@ -221,7 +225,7 @@ def _with_lists(service: Service, progress: Progress) -> float:
         for level in Classification:
             before, left = None, _in_no_list(connection, level)
             while left != before:  # a run moves a part, and nothing where there are too few for lists
-                maintain_lists(database, level, _NoPause())
+                maintain_lists(database, untrusted(level), _NoPause())
                 before, left = left, _in_no_list(connection, level)
             progress.advance(task)
         took = time.monotonic() - began
@@ -235,7 +239,9 @@ class _NoPause(StopSignal):
 
 
 def _in_no_list(connection: psycopg.Connection[Any], level: Classification) -> int:
-    found = connection.execute(f"SELECT count(*) FROM {level.role}.meaning WHERE list IS NULL".encode()).fetchone()
+    found = connection.execute(
+        f"SELECT count(*) FROM {untrusted(level).role}.meaning WHERE list IS NULL".encode()
+    ).fetchone()
     assert found is not None
     return int(found[0])
 

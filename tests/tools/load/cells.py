@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from muniment_server.domain.classification import Classification
+from tests.support.labels import untrusted
 from tests.tools.bench import pgbench
 from tests.tools.bench.processes import Service, running, serving
 from tests.tools.bench.usage import Usage, cpu_seconds, memory_mib
@@ -117,7 +118,7 @@ def _baselines(
     on: Served, world: World, texts: Texts, target: Target, rate: float, seconds: float
 ) -> Mapping[str, Figures]:
     owner, keys = world.agent(on.service, Classification.INTERNAL)
-    conninfo = on.service.conninfo(owner.level.role)
+    conninfo = on.service.conninfo(untrusted(owner.level).role)
     clients = min(_PGBENCH_CLIENTS, len(target.callers))
 
     def statement(script: str, operation: str) -> Figures:

@@ -20,6 +20,7 @@ import psycopg
 from psycopg import conninfo as libpq
 
 from muniment_server.domain.classification import Classification
+from tests.support.labels import untrusted
 from tests.tools.bench.processes import Service, free_port, running
 from tests.tools.bench.usage import Usage, cpu_beside, cpu_seconds
 from tests.tools.load.calls import GET, SAVE, SEARCH, Caller
@@ -77,7 +78,7 @@ def service_lines(on: Served, world: World, texts: Texts, seconds: float) -> Ite
 def server_lines(on: Served, world: World, texts: Texts, seconds: float) -> Iterator[Line]:
     """A ping, and servers with one SELECT in Python and, if Go is installed, in Go."""
     owner, keys = world.agent(on.service, Classification.INTERNAL)
-    of_agent = (on.service.conninfo(owner.level.role), str(owner.tenant), str(owner.agent))
+    of_agent = (on.service.conninfo(untrusted(owner.level).role), str(owner.tenant), str(owner.agent))
     caller = Caller(token="", agent_id="", keys=keys, own_keys=keys, note_id="")
     with (
         running("ping", workers=on.workers, threads=THREADS) as ping,

@@ -13,6 +13,7 @@ from muniment_server.domain.classification import Classification
 from muniment_server.embedder.queue import START, embed_batch
 from muniment_server.postgres.pool import operator_conninfo
 from muniment_server.search.embeddings import Vector
+from tests.support.labels import untrusted
 from tests.tools.bench.processes import Service
 from tests.tools.bench_search.corpus import Source
 from tests.tools.bench_search.loading import Owner, load, new_owners
@@ -76,7 +77,7 @@ class World:
             return vector_of(text)
 
         def embed_level(level: Classification) -> None:
-            with psycopg.connect(service.conninfo(level.role), autocommit=True) as connection:
+            with psycopg.connect(service.conninfo(untrusted(level).role), autocommit=True) as connection:
                 connection.execute("SET synchronous_commit = off")
                 position = START
                 while (batch := embed_batch(connection, embed, position)) or position != START:
@@ -122,7 +123,7 @@ class World:
     def _keys_of(self, service: Service, owner: Owner) -> Sequence[str]:
         if owner not in self._keys:
             parameters = {**owner._asdict(), "most": _KEYS}
-            with psycopg.connect(service.conninfo(owner.level.role)) as connection:
+            with psycopg.connect(service.conninfo(untrusted(owner.level).role)) as connection:
                 self._keys[owner] = [name for (name,) in connection.execute(_NAMES, parameters)]
         return self._keys[owner]
 

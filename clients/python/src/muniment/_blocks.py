@@ -180,6 +180,7 @@ def _block(message: block_pb2.Block) -> Block:
         create_time=_convert.utc(message.create_time),
         update_time=_convert.utc(message.update_time),
         newer_below=_convert.newer_below(message),
+        integrity=_convert.integrity(message.integrity),
     )
 
 

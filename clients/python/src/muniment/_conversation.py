@@ -23,7 +23,7 @@ from muniment.errors import (
 )
 from muniment.session import SessionClient
 from muniment.v1.session_service_pb2 import GetSessionRequest
-from muniment.values import Classification, Session
+from muniment.values import Classification, Integrity, Session
 
 if TYPE_CHECKING:
     from muniment.host import HostClient
@@ -104,14 +104,14 @@ class Conversation(SessionClient):
         if _was_ended(before) or before.taint < self.session.taint:
             return False  # or the server was set back to a time before a raise
         since = time.monotonic()
-        opened = self._open_at(before.taint, before, deadline)
+        opened = self._open_at(before.taint, before.integrity, before, deadline)
         self._previous, self._session = before.session_id, opened.session
         self._calls.use(opened.token)
         self._schedule(since)
         return True
 
-    def _open_at(self, taint: Classification, before: Session, deadline: float) -> SessionClient:
-        """A session at *taint*, or at the higher one to which the conversation was raised meanwhile.
+    def _open_at(self, taint: Classification, integrity: Integrity, before: Session, deadline: float) -> SessionClient:
+        """A session with this label, or with that to which the conversation was raised meanwhile.
 
         Always at one that is given: without, a reset meanwhile would lower it.
         """
@@ -119,14 +119,16 @@ class Conversation(SessionClient):
             return self._host.open_session(
                 before.agent_id,
                 taint,
+                integrity=integrity,
                 conversation_id=before.conversation_id,
                 ttl=self.ttl,
                 timeout=left(deadline),
             )
         except ConversationTainted as error:
-            if error.taint is None or error.taint <= taint:
+            raised = (max(taint, error.taint or taint), min(integrity, error.integrity))
+            if raised == (taint, integrity):
                 raise
-            return self._open_at(error.taint, before, deadline)
+            return self._open_at(*raised, before, deadline)
 
     def _schedule(self, since: float) -> None:
         """Have the session opened again in time. It was opened after *since*, by the monotonic clock."""

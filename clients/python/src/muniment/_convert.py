@@ -81,6 +81,16 @@ def level_to_proto(level: values.Classification) -> classification_pb2.Classific
     return cast("classification_pb2.Classification.ValueType", int(values.Classification(level)))
 
 
+def integrity_to_proto(integrity: values.Integrity) -> classification_pb2.Integrity.ValueType:
+    """The number of an integrity. Anything else is a ValueError before it is sent."""
+    return cast("classification_pb2.Integrity.ValueType", int(values.Integrity(integrity)))
+
+
+def integrity(number: int) -> values.Integrity:
+    """The integrity of a number of the contract. What this client does not know is not trusted."""
+    return values.Integrity(number == values.Integrity.TRUSTED)
+
+
 def taint_to_proto(taint: values.Classification | None) -> classification_pb2.Classification.ValueType:
     """The number of the taint to open a session at; None is that of the conversation."""
     return classification_pb2.CLASSIFICATION_UNSPECIFIED if taint is None else level_to_proto(taint)
@@ -220,6 +230,7 @@ def session(message: session_pb2.Session) -> values.Session:
         expire_time=utc(message.expire_time),
         close_time=utc(message.close_time) if message.HasField("close_time") else None,
         ceiling=values.Classification(message.ceiling) if message.ceiling else None,
+        integrity=integrity(message.integrity),
     )
 
 

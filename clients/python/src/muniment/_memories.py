@@ -197,6 +197,7 @@ def _memory(message: memory_pb2.Memory) -> Memory:
         update_time=_convert.utc(message.update_time),
         expire_time=_convert.utc(message.expire_time) if message.HasField("expire_time") else None,
         newer_below=_convert.newer_below(message),
+        integrity=_convert.integrity(message.integrity),
     )
 
 

@@ -180,6 +180,7 @@ def _note(message: note_pb2.Note) -> Note:
         create_time=_convert.utc(message.create_time),
         update_time=_convert.utc(message.update_time),
         newer_below=_convert.newer_below(message),
+        integrity=_convert.integrity(message.integrity),
     )
 
 

@@ -224,6 +224,7 @@ def _passage(message: passage_pb2.Passage) -> Passage:
         create_time=_convert.utc(message.create_time),
         expire_time=_convert.utc(message.expire_time) if message.HasField("expire_time") else None,
         newer_below=_convert.newer_below(message),
+        integrity=_convert.integrity(message.integrity),
     )
 
 

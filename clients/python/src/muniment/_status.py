@@ -15,7 +15,7 @@ from grpc_status import rpc_status
 from muniment import _convert, errors
 from muniment.v1 import note_pb2, session_pb2
 from muniment.v1.passage_pb2 import ImportProgress
-from muniment.values import BudgetEntry, Classification, ImportCounts
+from muniment.values import BudgetEntry, Classification, ImportCounts, Integrity
 
 DOMAIN = "muniment.v1"
 
@@ -128,6 +128,7 @@ def _rich_status(failure: grpc.RpcError) -> Status:
 
 def _details(status: Status, info: ErrorInfo, request_id: str) -> errors.Details:
     request = _detail(status, BadRequest) or BadRequest()
+    tainted = _detail(status, session_pb2.ConversationTainted)
     return errors.Details(
         violations=tuple(errors.Violation(each.field, each.description) for each in request.field_violations),
         retry_after=_retry_after(_detail(status, RetryInfo)),
@@ -136,7 +137,8 @@ def _details(status: Status, info: ErrorInfo, request_id: str) -> errors.Details
         overrun=_overrun(_detail(status, note_pb2.BudgetExceeded)),
         progress=_progress(_detail(status, ImportProgress)),
         quota=info.metadata.get("quota", ""),
-        taint=_taint(_detail(status, session_pb2.ConversationTainted)),
+        taint=_taint(tainted),
+        integrity=Integrity(bool(tainted and tainted.integrity)),
     )
 
 

@@ -63,7 +63,7 @@ from dataclasses import dataclass
 
 import grpc
 
-from muniment.values import BudgetEntry, Classification, ImportCounts, Usage
+from muniment.values import BudgetEntry, Classification, ImportCounts, Integrity, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +97,7 @@ class Details:
     quota: str = ""
     mismatch: str = ""
     taint: Classification | None = None
+    integrity: Integrity = Integrity.UNTRUSTED
 
 
 NO_DETAILS = Details()
@@ -291,6 +292,11 @@ class ConversationTainted(FailedPrecondition):
     def taint(self) -> Classification | None:
         """The taint of the conversation. None if the server did not say."""
         return self.details.taint
+
+    @property
+    def integrity(self) -> Integrity:
+        """The integrity of the conversation."""
+        return self.details.integrity
 
 
 class WriteLevelMismatch(FailedPrecondition):

@@ -24,6 +24,7 @@ from muniment.values import (
     AuditCheckpoint,
     AuditEvent,
     Classification,
+    Integrity,
     ItemKind,
     MemorySettings,
     Session,
@@ -160,9 +161,10 @@ class HostClient(SharedBlocks):
         name: str,
         classification: Classification,
         *,
+        integrity: Integrity = Integrity.UNTRUSTED,
         timeout: float | None = None,
     ) -> None:
-        """Undelete an item: the one that was deleted last under *name*, at the level at which it was deleted.
+        """Undelete an item: the one that was deleted last under *name*, with the label with which it was deleted.
 
         The name is the key of a memory, the id of a note or passage, or the label of a block. Raises ItemExists if
         an item of this name is live at the level, and NotFound if there is none to bring back.
@@ -173,6 +175,7 @@ class HostClient(SharedBlocks):
             kind=_convert.kind_to_proto(kind),
             name=name,
             classification=_convert.level_to_proto(classification),
+            integrity=_convert.integrity_to_proto(integrity),
         )
         self._calls(self._agents.UndeleteItem, request, timeout)
 
@@ -181,21 +184,25 @@ class HostClient(SharedBlocks):
         agent_id: str,
         taint: Classification | None = None,
         *,
+        integrity: Integrity = Integrity.UNTRUSTED,
         conversation_id: str | None = None,
         ttl: timedelta | None = None,
         timeout: float | None = None,
     ) -> SessionClient:
         """Open a session at the level of what its conversation has seen so far.
 
-        Without *taint*, it is the level that the conversation has; a new one begins at PUBLIC. Without
-        *conversation_id*, it is a new conversation. *ttl* is 1 second to 30 days; None means 24 hours.
-        ConversationTainted: the conversation has seen more, up to `error.taint`. CeilingExceeded, AgentCeilingExceeded,
+        Without *taint*, it is the level that the conversation has; a new one begins at PUBLIC. *integrity* is TRUSTED
+        if the conversation has seen nothing but what the host vouches for; UNTRUSTED taints a trusted conversation.
+        Without *conversation_id*, it is a new conversation. *ttl* is 1 second to 30 days; None means 24 hours.
+        ConversationTainted: the conversation has seen more, up to `error.taint`, or it is not trusted. CeilingExceeded,
+        AgentCeilingExceeded,
         ConversationCeilingExceeded: the key, the agent or the conversation may not reach *taint*.
         """
         request = _convert.message(
             session_service_pb2.OpenSessionRequest,
             agent_id=agent_id,
             taint=_convert.taint_to_proto(taint),
+            integrity=_convert.integrity_to_proto(integrity),
             conversation_id=conversation_id or "",
             ttl=_convert.duration_to_proto(ttl),
         )
@@ -208,11 +215,14 @@ class HostClient(SharedBlocks):
         taint: Classification | None = None,
         ttl: timedelta | None = None,
         *,
+        integrity: Integrity = Integrity.UNTRUSTED,
         timeout: float | None = None,
     ) -> Conversation:
         """Open a session as `open_session` does, and open it again before it expires, for as long as it is used."""
         since = time.monotonic()
-        opened = self.open_session(agent_id, taint, conversation_id=conversation_id, ttl=ttl, timeout=timeout)
+        opened = self.open_session(
+            agent_id, taint, integrity=integrity, conversation_id=conversation_id, ttl=ttl, timeout=timeout
+        )
         return Conversation(self, opened, ttl=ttl, since=since)
 
     def get_session(self, session: AnySession, *, timeout: float | None = None) -> Session:
@@ -238,12 +248,19 @@ class HostClient(SharedBlocks):
         return Listing(fetch, lambda page: map(_convert.session, page.sessions))
 
     def raise_taint(
-        self, session: AnySession, taint: Classification, reason: str = "", *, timeout: float | None = None
+        self,
+        session: AnySession,
+        taint: Classification,
+        reason: str = "",
+        *,
+        integrity: Integrity = Integrity.UNTRUSTED,
+        timeout: float | None = None,
     ) -> Session:
         """Raise the taint of the session's conversation, and so of all its sessions.
 
-        Show the model more sensitive information only after this has returned. *reason* is for the audit: up to
-        200 code points, never content. SessionNotFound: the session is not open.
+        Show the model more sensitive information only after this has returned. The conversation is no longer trusted
+        then; with TRUSTED it stays what it is. *reason* is for the audit: up to 200 code points, never content.
+        SessionNotFound: the session is not open.
         """
         if isinstance(session, Conversation):
             session.keep_open(timeout=timeout)
@@ -251,6 +268,7 @@ class HostClient(SharedBlocks):
             session_service_pb2.RaiseTaintRequest,
             session_id=_id_of(session),
             taint=_convert.level_to_proto(taint),
+            integrity=_convert.integrity_to_proto(integrity),
             reason=reason,
         )
         raised = _convert.session(self._calls(self._sessions.RaiseTaint, request, timeout).session)
@@ -258,8 +276,15 @@ class HostClient(SharedBlocks):
             session.get_session(timeout=timeout)  # so it knows below which taint it never opens again
         return raised
 
-    def reset_session(self, session: AnySession, reason: str = "", *, timeout: float | None = None) -> SessionClient:
-        """Restart the conversation: close all its sessions, and open one at PUBLIC.
+    def reset_session(
+        self,
+        session: AnySession,
+        reason: str = "",
+        *,
+        integrity: Integrity = Integrity.UNTRUSTED,
+        timeout: float | None = None,
+    ) -> SessionClient:
+        """Restart the conversation: close all its sessions, and open one at PUBLIC and of *integrity*.
 
         With this call, the host states that it has cleared the model's context. What it returns is a conversation if
         *session* is one, which ends: whoever still uses it has the old context.
@@ -267,7 +292,12 @@ class HostClient(SharedBlocks):
         if isinstance(session, Conversation):
             session.keep_open(timeout=timeout)
         since = time.monotonic()
-        request = _convert.message(session_service_pb2.ResetSessionRequest, session_id=_id_of(session), reason=reason)
+        request = _convert.message(
+            session_service_pb2.ResetSessionRequest,
+            session_id=_id_of(session),
+            reason=reason,
+            integrity=_convert.integrity_to_proto(integrity),
+        )
         opened = self._opened(self._calls(self._sessions.ResetSession, request, timeout))
         if isinstance(session, Conversation):
             return Conversation(self, opened, ttl=session.ttl, since=since)

@@ -43,6 +43,39 @@ impl Classification {
         }
     }
 }
+/// Whether information may steer what a trusted conversation does.
+///
+/// TRUSTED information may flow to what is UNTRUSTED, never back: with a level it is a label, and information flows from
+/// one label to another if both its level and its integrity may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum Integrity {
+    /// Something that the host does not vouch for may have had a part in it. The default, so that nothing is trusted
+    /// because it was not said.
+    Untrusted = 0,
+    /// Only what hosts vouch for had a part in it.
+    Trusted = 1,
+}
+impl Integrity {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Untrusted => "INTEGRITY_UNTRUSTED",
+            Self::Trusted => "INTEGRITY_TRUSTED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "INTEGRITY_UNTRUSTED" => Some(Self::Untrusted),
+            "INTEGRITY_TRUSTED" => Some(Self::Trusted),
+            _ => None,
+        }
+    }
+}
 /// An owner of items. It belongs to the tenant of the host key that created it. For host keys below `known_from` it does
 /// not exist.
 ///
@@ -104,6 +137,9 @@ pub struct AgentStorage {
     /// Whether one of the two is at 80 % of its limit or above. Nothing stored is never nearly full.
     #[prost(bool, tag = "4")]
     pub nearly_full: bool,
+    /// The integrity.
+    #[prost(enumeration = "Integrity", tag = "5")]
+    pub integrity: i32,
 }
 impl ::prost::Name for AgentStorage {
     const NAME: &'static str = "AgentStorage";
@@ -233,6 +269,9 @@ pub struct AuditEvent {
     /// The reason that the host gave.
     #[prost(string, tag = "13")]
     pub reason: ::prost::alloc::string::String,
+    /// The integrity of the session that did it. UNTRUSTED for what hosts and operators did.
+    #[prost(enumeration = "Integrity", tag = "14")]
+    pub integrity: i32,
 }
 impl ::prost::Name for AuditEvent {
     const NAME: &'static str = "AuditEvent";
@@ -262,6 +301,9 @@ pub struct AuditCheckpoint {
     /// When the last seal was made. Absent if there is none.
     #[prost(message, optional, tag = "5")]
     pub time: ::core::option::Option<::prost_types::Timestamp>,
+    /// The integrity: each level has two chains.
+    #[prost(enumeration = "Integrity", tag = "6")]
+    pub integrity: i32,
 }
 impl ::prost::Name for AuditCheckpoint {
     const NAME: &'static str = "AuditCheckpoint";
@@ -733,6 +775,11 @@ pub struct UndeleteItemRequest {
     /// The level at which it was deleted.
     #[prost(enumeration = "Classification", tag = "4")]
     pub classification: i32,
+    /// The integrity with which it was deleted.
+    ///
+    /// The default is UNTRUSTED.
+    #[prost(enumeration = "Integrity", tag = "5")]
+    pub integrity: i32,
 }
 impl ::prost::Name for UndeleteItemRequest {
     const NAME: &'static str = "UndeleteItemRequest";
@@ -1308,6 +1355,11 @@ pub struct GetAuditCheckpointRequest {
     /// The level.
     #[prost(enumeration = "Classification", tag = "1")]
     pub classification: i32,
+    /// The integrity.
+    ///
+    /// The default is UNTRUSTED.
+    #[prost(enumeration = "Integrity", tag = "2")]
+    pub integrity: i32,
 }
 impl ::prost::Name for GetAuditCheckpointRequest {
     const NAME: &'static str = "GetAuditCheckpointRequest";
@@ -1556,6 +1608,9 @@ pub struct NewerBelow {
     /// When that version was written.
     #[prost(message, optional, tag = "2")]
     pub update_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// The integrity of the newest version.
+    #[prost(enumeration = "Integrity", tag = "3")]
+    pub integrity: i32,
 }
 impl ::prost::Name for NewerBelow {
     const NAME: &'static str = "NewerBelow";
@@ -1592,6 +1647,9 @@ pub struct ItemVersion {
     /// Whether a newer revision at the same level has replaced it. Only if ListVersions was asked `with_revisions`.
     #[prost(bool, tag = "7")]
     pub replaced: bool,
+    /// Whether the session that wrote this version was trusted.
+    #[prost(enumeration = "Integrity", tag = "8")]
+    pub integrity: i32,
 }
 impl ::prost::Name for ItemVersion {
     const NAME: &'static str = "ItemVersion";
@@ -1634,6 +1692,9 @@ pub struct Block {
     /// Present if a version below this one is newer. Answers to writes leave it out.
     #[prost(message, optional, tag = "9")]
     pub newer_below: ::core::option::Option<NewerBelow>,
+    /// Whether the session that wrote this version was trusted.
+    #[prost(enumeration = "Integrity", tag = "10")]
+    pub integrity: i32,
 }
 impl ::prost::Name for Block {
     const NAME: &'static str = "Block";
@@ -1681,6 +1742,9 @@ pub struct ListBlocksResponse {
     /// The token of the next page. Empty on the last page.
     #[prost(string, tag = "3")]
     pub next_page_token: ::prost::alloc::string::String,
+    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    #[prost(enumeration = "Integrity", tag = "4")]
+    pub integrity: i32,
 }
 impl ::prost::Name for ListBlocksResponse {
     const NAME: &'static str = "ListBlocksResponse";
@@ -1721,6 +1785,9 @@ pub struct GetBlockResponse {
     /// The block.
     #[prost(message, optional, tag = "1")]
     pub block: ::core::option::Option<Block>,
+    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    #[prost(enumeration = "Integrity", tag = "2")]
+    pub integrity: i32,
 }
 impl ::prost::Name for GetBlockResponse {
     const NAME: &'static str = "GetBlockResponse";
@@ -1769,6 +1836,9 @@ pub struct UpdateBlockResponse {
     /// The block as it is stored.
     #[prost(message, optional, tag = "1")]
     pub block: ::core::option::Option<Block>,
+    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    #[prost(enumeration = "Integrity", tag = "2")]
+    pub integrity: i32,
 }
 impl ::prost::Name for UpdateBlockResponse {
     const NAME: &'static str = "UpdateBlockResponse";
@@ -1892,6 +1962,9 @@ pub struct EditBlockResponse {
     /// The block as it is stored.
     #[prost(message, optional, tag = "1")]
     pub block: ::core::option::Option<Block>,
+    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    #[prost(enumeration = "Integrity", tag = "2")]
+    pub integrity: i32,
 }
 impl ::prost::Name for EditBlockResponse {
     const NAME: &'static str = "EditBlockResponse";
@@ -1932,6 +2005,12 @@ pub struct DeleteBlockResponse {
     /// The level of the lower version that is visible after the deletion. UNSPECIFIED if there is none.
     #[prost(enumeration = "Classification", tag = "1")]
     pub revealed: i32,
+    /// The integrity of the revealed version.
+    #[prost(enumeration = "Integrity", tag = "2")]
+    pub revealed_integrity: i32,
+    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    #[prost(enumeration = "Integrity", tag = "3")]
+    pub integrity: i32,
 }
 impl ::prost::Name for DeleteBlockResponse {
     const NAME: &'static str = "DeleteBlockResponse";
@@ -3099,6 +3178,9 @@ pub struct Memory {
     /// Present if a version below this one is newer. Answers to writes leave it out.
     #[prost(message, optional, tag = "9")]
     pub newer_below: ::core::option::Option<NewerBelow>,
+    /// Whether the session that wrote this version was trusted.
+    #[prost(enumeration = "Integrity", tag = "10")]
+    pub integrity: i32,
 }
 impl ::prost::Name for Memory {
     const NAME: &'static str = "Memory";
@@ -3184,6 +3266,9 @@ pub struct SaveMemoryResponse {
     /// The memory as it is stored.
     #[prost(message, optional, tag = "1")]
     pub memory: ::core::option::Option<Memory>,
+    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    #[prost(enumeration = "Integrity", tag = "2")]
+    pub integrity: i32,
 }
 impl ::prost::Name for SaveMemoryResponse {
     const NAME: &'static str = "SaveMemoryResponse";
@@ -3226,6 +3311,9 @@ pub struct SaveMemoriesResponse {
     /// The highest level among the memories: that of all of them.
     #[prost(enumeration = "Classification", tag = "2")]
     pub classification: i32,
+    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    #[prost(enumeration = "Integrity", tag = "3")]
+    pub integrity: i32,
 }
 impl ::prost::Name for SaveMemoriesResponse {
     const NAME: &'static str = "SaveMemoriesResponse";
@@ -3261,6 +3349,9 @@ pub struct GetMemoryResponse {
     /// The memory.
     #[prost(message, optional, tag = "1")]
     pub memory: ::core::option::Option<Memory>,
+    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    #[prost(enumeration = "Integrity", tag = "2")]
+    pub integrity: i32,
 }
 impl ::prost::Name for GetMemoryResponse {
     const NAME: &'static str = "GetMemoryResponse";
@@ -3320,6 +3411,9 @@ pub struct ListMemoriesResponse {
     /// The highest level among the entries. PUBLIC if there are none.
     #[prost(enumeration = "Classification", tag = "3")]
     pub classification: i32,
+    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    #[prost(enumeration = "Integrity", tag = "4")]
+    pub integrity: i32,
 }
 impl ::prost::Name for ListMemoriesResponse {
     const NAME: &'static str = "ListMemoriesResponse";
@@ -3391,6 +3485,9 @@ pub struct SearchMemoriesResponse {
     /// session above the ceiling of the reranker.
     #[prost(bool, tag = "4")]
     pub reranked: bool,
+    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    #[prost(enumeration = "Integrity", tag = "5")]
+    pub integrity: i32,
 }
 impl ::prost::Name for SearchMemoriesResponse {
     const NAME: &'static str = "SearchMemoriesResponse";
@@ -3461,6 +3558,12 @@ pub struct DeleteMemoryResponse {
     /// The level of the lower version that is visible after the deletion. UNSPECIFIED if there is none.
     #[prost(enumeration = "Classification", tag = "1")]
     pub revealed: i32,
+    /// The integrity of the revealed version.
+    #[prost(enumeration = "Integrity", tag = "2")]
+    pub revealed_integrity: i32,
+    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    #[prost(enumeration = "Integrity", tag = "3")]
+    pub integrity: i32,
 }
 impl ::prost::Name for DeleteMemoryResponse {
     const NAME: &'static str = "DeleteMemoryResponse";
@@ -3499,6 +3602,9 @@ pub struct DeleteMemoriesResponse {
     /// Whether there are more memories of the session's own level with this tag. If so, call again.
     #[prost(bool, tag = "2")]
     pub more: bool,
+    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    #[prost(enumeration = "Integrity", tag = "3")]
+    pub integrity: i32,
 }
 impl ::prost::Name for DeleteMemoriesResponse {
     const NAME: &'static str = "DeleteMemoriesResponse";
@@ -3545,6 +3651,12 @@ pub struct RenameMemoryResponse {
     /// The level of the lower version of the old key that is visible from now on. UNSPECIFIED if there is none.
     #[prost(enumeration = "Classification", tag = "2")]
     pub revealed: i32,
+    /// The integrity of the revealed version.
+    #[prost(enumeration = "Integrity", tag = "3")]
+    pub revealed_integrity: i32,
+    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    #[prost(enumeration = "Integrity", tag = "4")]
+    pub integrity: i32,
 }
 impl ::prost::Name for RenameMemoryResponse {
     const NAME: &'static str = "RenameMemoryResponse";
@@ -4126,6 +4238,9 @@ pub struct Note {
     /// Present if a version below this one is newer. Answers to writes leave it out.
     #[prost(message, optional, tag = "8")]
     pub newer_below: ::core::option::Option<NewerBelow>,
+    /// Whether the session that wrote this version was trusted.
+    #[prost(enumeration = "Integrity", tag = "9")]
+    pub integrity: i32,
 }
 impl ::prost::Name for Note {
     const NAME: &'static str = "Note";
@@ -4210,6 +4325,9 @@ pub struct BudgetEntry {
     /// The level of the note.
     #[prost(enumeration = "Classification", tag = "5")]
     pub classification: i32,
+    /// The integrity of the note.
+    #[prost(enumeration = "Integrity", tag = "6")]
+    pub integrity: i32,
 }
 impl ::prost::Name for BudgetEntry {
     const NAME: &'static str = "BudgetEntry";
@@ -4291,6 +4409,9 @@ pub struct AddNoteResponse {
     /// The tier's usage after the call.
     #[prost(message, optional, tag = "2")]
     pub usage: ::core::option::Option<Usage>,
+    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    #[prost(enumeration = "Integrity", tag = "3")]
+    pub integrity: i32,
 }
 impl ::prost::Name for AddNoteResponse {
     const NAME: &'static str = "AddNoteResponse";
@@ -4342,6 +4463,9 @@ pub struct UpdateNoteResponse {
     /// The tier's usage after the call.
     #[prost(message, optional, tag = "2")]
     pub usage: ::core::option::Option<Usage>,
+    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    #[prost(enumeration = "Integrity", tag = "3")]
+    pub integrity: i32,
 }
 impl ::prost::Name for UpdateNoteResponse {
     const NAME: &'static str = "UpdateNoteResponse";
@@ -4389,6 +4513,12 @@ pub struct DeleteNoteResponse {
     /// The tier's usage after the call.
     #[prost(message, optional, tag = "2")]
     pub usage: ::core::option::Option<Usage>,
+    /// The integrity of the revealed version.
+    #[prost(enumeration = "Integrity", tag = "3")]
+    pub revealed_integrity: i32,
+    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    #[prost(enumeration = "Integrity", tag = "4")]
+    pub integrity: i32,
 }
 impl ::prost::Name for DeleteNoteResponse {
     const NAME: &'static str = "DeleteNoteResponse";
@@ -4452,6 +4582,9 @@ pub struct SearchNotesResponse {
     /// session above the ceiling of the reranker.
     #[prost(bool, tag = "5")]
     pub reranked: bool,
+    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    #[prost(enumeration = "Integrity", tag = "6")]
+    pub integrity: i32,
 }
 impl ::prost::Name for SearchNotesResponse {
     const NAME: &'static str = "SearchNotesResponse";
@@ -4537,6 +4670,9 @@ pub struct ListNotesResponse {
     /// The highest level among the entries. PUBLIC if there are none.
     #[prost(enumeration = "Classification", tag = "4")]
     pub classification: i32,
+    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    #[prost(enumeration = "Integrity", tag = "5")]
+    pub integrity: i32,
 }
 impl ::prost::Name for ListNotesResponse {
     const NAME: &'static str = "ListNotesResponse";
@@ -4681,6 +4817,9 @@ pub struct EditNotesResponse {
     /// The highest level among the entries. PUBLIC if there are none.
     #[prost(enumeration = "Classification", tag = "3")]
     pub classification: i32,
+    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    #[prost(enumeration = "Integrity", tag = "4")]
+    pub integrity: i32,
 }
 impl ::prost::Name for EditNotesResponse {
     const NAME: &'static str = "EditNotesResponse";
@@ -5141,6 +5280,9 @@ pub struct Passage {
     /// Present if a passage with the same id, at a lower level, is newer. Answers to writes leave it out.
     #[prost(message, optional, tag = "10")]
     pub newer_below: ::core::option::Option<NewerBelow>,
+    /// Whether the session that stored the passage was trusted.
+    #[prost(enumeration = "Integrity", tag = "11")]
+    pub integrity: i32,
 }
 impl ::prost::Name for Passage {
     const NAME: &'static str = "Passage";
@@ -5227,6 +5369,9 @@ pub struct StorePassageResponse {
     /// The passage as it is stored.
     #[prost(message, optional, tag = "1")]
     pub passage: ::core::option::Option<Passage>,
+    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    #[prost(enumeration = "Integrity", tag = "2")]
+    pub integrity: i32,
 }
 impl ::prost::Name for StorePassageResponse {
     const NAME: &'static str = "StorePassageResponse";
@@ -5269,6 +5414,9 @@ pub struct ImportPassagesResponse {
     /// How many passages existed already.
     #[prost(int32, tag = "2")]
     pub existing_count: i32,
+    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    #[prost(enumeration = "Integrity", tag = "3")]
+    pub integrity: i32,
 }
 impl ::prost::Name for ImportPassagesResponse {
     const NAME: &'static str = "ImportPassagesResponse";
@@ -5303,6 +5451,9 @@ pub struct GetPassageResponse {
     /// The passage.
     #[prost(message, optional, tag = "1")]
     pub passage: ::core::option::Option<Passage>,
+    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    #[prost(enumeration = "Integrity", tag = "2")]
+    pub integrity: i32,
 }
 impl ::prost::Name for GetPassageResponse {
     const NAME: &'static str = "GetPassageResponse";
@@ -5376,6 +5527,9 @@ pub struct ListPassagesResponse {
     /// The highest level among the entries. PUBLIC if there are none.
     #[prost(enumeration = "Classification", tag = "3")]
     pub classification: i32,
+    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    #[prost(enumeration = "Integrity", tag = "4")]
+    pub integrity: i32,
 }
 impl ::prost::Name for ListPassagesResponse {
     const NAME: &'static str = "ListPassagesResponse";
@@ -5456,6 +5610,9 @@ pub struct SearchPassagesResponse {
     /// session above the ceiling of the reranker.
     #[prost(bool, tag = "4")]
     pub reranked: bool,
+    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    #[prost(enumeration = "Integrity", tag = "5")]
+    pub integrity: i32,
 }
 impl ::prost::Name for SearchPassagesResponse {
     const NAME: &'static str = "SearchPassagesResponse";
@@ -5520,6 +5677,12 @@ pub struct DeletePassageResponse {
     /// The level of the lower version that is visible after the deletion. UNSPECIFIED if there is none.
     #[prost(enumeration = "Classification", tag = "1")]
     pub revealed: i32,
+    /// The integrity of the revealed version.
+    #[prost(enumeration = "Integrity", tag = "2")]
+    pub revealed_integrity: i32,
+    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    #[prost(enumeration = "Integrity", tag = "3")]
+    pub integrity: i32,
 }
 impl ::prost::Name for DeletePassageResponse {
     const NAME: &'static str = "DeletePassageResponse";
@@ -5561,6 +5724,9 @@ pub struct DeletePassagesResponse {
     /// Whether there are more passages of the session's own level that match. If so, call again.
     #[prost(bool, tag = "2")]
     pub more: bool,
+    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    #[prost(enumeration = "Integrity", tag = "3")]
+    pub integrity: i32,
 }
 impl ::prost::Name for DeletePassagesResponse {
     const NAME: &'static str = "DeletePassagesResponse";
@@ -6050,6 +6216,9 @@ pub struct PromptSection {
     /// Present if a version below one of the items is newer. Of several, the newest.
     #[prost(message, optional, tag = "6")]
     pub newer_below: ::core::option::Option<NewerBelow>,
+    /// TRUSTED if all in this section is.
+    #[prost(enumeration = "Integrity", tag = "7")]
+    pub integrity: i32,
 }
 impl ::prost::Name for PromptSection {
     const NAME: &'static str = "PromptSection";
@@ -6153,6 +6322,9 @@ pub struct RenderPromptResponse {
     /// ListNotes return their content. Empty if it is not modified.
     #[prost(message, repeated, tag = "7")]
     pub left_out: ::prost::alloc::vec::Vec<PromptSection>,
+    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    #[prost(enumeration = "Integrity", tag = "8")]
+    pub integrity: i32,
 }
 impl ::prost::Name for RenderPromptResponse {
     const NAME: &'static str = "RenderPromptResponse";
@@ -6336,6 +6508,9 @@ pub struct Session {
     /// began it. Only hosts see it.
     #[prost(enumeration = "Classification", tag = "8")]
     pub ceiling: i32,
+    /// The integrity of the conversation: with `taint`, the label of what its sessions write.
+    #[prost(enumeration = "Integrity", tag = "9")]
+    pub integrity: i32,
 }
 impl ::prost::Name for Session {
     const NAME: &'static str = "Session";
@@ -6353,6 +6528,9 @@ pub struct ConversationTainted {
     /// The taint.
     #[prost(enumeration = "Classification", tag = "1")]
     pub taint: i32,
+    /// The integrity.
+    #[prost(enumeration = "Integrity", tag = "2")]
+    pub integrity: i32,
 }
 impl ::prost::Name for ConversationTainted {
     const NAME: &'static str = "ConversationTainted";
@@ -6386,6 +6564,11 @@ pub struct OpenSessionRequest {
     /// The default is 24 hours.
     #[prost(message, optional, tag = "4")]
     pub ttl: ::core::option::Option<::prost_types::Duration>,
+    /// TRUSTED if the conversation has seen nothing but what the host vouches for, such as the operator's prompt.
+    ///
+    /// The default is UNTRUSTED, which taints a conversation that was trusted.
+    #[prost(enumeration = "Integrity", tag = "5")]
+    pub integrity: i32,
 }
 impl ::prost::Name for OpenSessionRequest {
     const NAME: &'static str = "OpenSessionRequest";
@@ -6516,6 +6699,12 @@ pub struct RaiseTaintRequest {
     /// The reason, for the audit log: up to 200 code points. It must not contain content.
     #[prost(string, tag = "3")]
     pub reason: ::prost::alloc::string::String,
+    /// UNTRUSTED before the model sees web pages, mail, documents, the output of tools or untrusted memories. TRUSTED leaves the
+    /// integrity of the conversation as it is.
+    ///
+    /// The default is UNTRUSTED.
+    #[prost(enumeration = "Integrity", tag = "4")]
+    pub integrity: i32,
 }
 impl ::prost::Name for RaiseTaintRequest {
     const NAME: &'static str = "RaiseTaintRequest";
@@ -6553,6 +6742,11 @@ pub struct ResetSessionRequest {
     /// The reason, for the audit log: up to 200 code points. It must not contain content.
     #[prost(string, tag = "2")]
     pub reason: ::prost::alloc::string::String,
+    /// The integrity of the conversation from now on.
+    ///
+    /// The default is UNTRUSTED.
+    #[prost(enumeration = "Integrity", tag = "3")]
+    pub integrity: i32,
 }
 impl ::prost::Name for ResetSessionRequest {
     const NAME: &'static str = "ResetSessionRequest";
@@ -7090,6 +7284,9 @@ pub struct ListVersionsResponse {
     /// The token of the next page. Empty on the last page.
     #[prost(string, tag = "3")]
     pub next_page_token: ::prost::alloc::string::String,
+    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    #[prost(enumeration = "Integrity", tag = "4")]
+    pub integrity: i32,
 }
 impl ::prost::Name for ListVersionsResponse {
     const NAME: &'static str = "ListVersionsResponse";
@@ -7342,6 +7539,7 @@ impl ::core::fmt::Debug for UndeleteItemRequest {
             .field("agent_id", &self.agent_id)
             .field("kind", &self.kind())
             .field("classification", &self.classification())
+            .field("integrity", &self.integrity())
             .finish_non_exhaustive()
     }
 }
@@ -7353,6 +7551,7 @@ impl ::core::fmt::Debug for ItemVersion {
             .field("update_time", &self.update_time)
             .field("expire_time", &self.expire_time)
             .field("replaced", &self.replaced)
+            .field("integrity", &self.integrity())
             .finish_non_exhaustive()
     }
 }
@@ -7366,6 +7565,7 @@ impl ::core::fmt::Debug for Block {
             .field("create_time", &self.create_time)
             .field("update_time", &self.update_time)
             .field("newer_below", &self.newer_below)
+            .field("integrity", &self.integrity())
             .finish_non_exhaustive()
     }
 }
@@ -7462,6 +7662,7 @@ impl ::core::fmt::Debug for Memory {
             .field("update_time", &self.update_time)
             .field("expire_time", &self.expire_time)
             .field("newer_below", &self.newer_below)
+            .field("integrity", &self.integrity())
             .finish_non_exhaustive()
     }
 }
@@ -7533,6 +7734,7 @@ impl ::core::fmt::Debug for Note {
             .field("create_time", &self.create_time)
             .field("update_time", &self.update_time)
             .field("newer_below", &self.newer_below)
+            .field("integrity", &self.integrity())
             .finish_non_exhaustive()
     }
 }
@@ -7543,6 +7745,7 @@ impl ::core::fmt::Debug for BudgetEntry {
             .field("length_chars", &self.length_chars)
             .field("own_level", &self.own_level)
             .field("classification", &self.classification())
+            .field("integrity", &self.integrity())
             .finish_non_exhaustive()
     }
 }
@@ -7604,6 +7807,7 @@ impl ::core::fmt::Debug for Passage {
             .field("create_time", &self.create_time)
             .field("expire_time", &self.expire_time)
             .field("newer_below", &self.newer_below)
+            .field("integrity", &self.integrity())
             .finish_non_exhaustive()
     }
 }
@@ -7660,6 +7864,7 @@ impl ::core::fmt::Debug for PromptSection {
             .field("note_ids", &self.note_ids)
             .field("classification", &self.classification())
             .field("newer_below", &self.newer_below)
+            .field("integrity", &self.integrity())
             .finish_non_exhaustive()
     }
 }
@@ -7672,6 +7877,7 @@ impl ::core::fmt::Debug for RenderPromptResponse {
             .field("etag", &self.etag)
             .field("not_modified", &self.not_modified)
             .field("left_out", &self.left_out)
+            .field("integrity", &self.integrity())
             .finish_non_exhaustive()
     }
 }

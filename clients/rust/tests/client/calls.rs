@@ -58,7 +58,7 @@ pub fn status<D: Message + Name>(code: Code, reason: &str, detail: &D) -> Status
 #[tokio::test]
 async fn a_call_has_credential_deadline_and_message() {
     let memory = Memory { content: "Assam".into(), ..Default::default() };
-    let response = GetMemoryResponse { memory: Some(memory) };
+    let response = GetMemoryResponse { memory: Some(memory), ..Default::default() };
     let server = FakeServer::start(move |_, _| message(response.clone())).await;
 
     let got = client(&server).get_memory(get()).await.unwrap();
@@ -382,7 +382,7 @@ async fn a_budget_that_refuses_says_what_takes_the_room() {
 
 #[tokio::test]
 async fn a_conversation_that_has_seen_more_says_how_far_it_is_tainted() {
-    let tainted = ConversationTainted { taint: Classification::Confidential.into() };
+    let tainted = ConversationTainted { taint: Classification::Confidential.into(), ..Default::default() };
     let server = FakeServer::start(move |_, _| {
         Answer::Error(status(Code::FailedPrecondition, "CONVERSATION_TAINTED", &tainted))
     })

@@ -38,7 +38,7 @@ fn gone() -> Answer {
 }
 
 fn tainted(taint: Classification) -> Answer {
-    let detail = ConversationTainted { taint: taint.into() };
+    let detail = ConversationTainted { taint: taint.into(), ..Default::default() };
     Answer::Error(status(Code::FailedPrecondition, "CONVERSATION_TAINTED", &detail))
 }
 
@@ -174,6 +174,7 @@ async fn each_session_is_opened_with_the_time_that_was_asked_for() {
         conversation_id: "chat-42".into(),
         taint: Classification::Internal.into(),
         ttl: Some(Duration { seconds: 60, nanos: 0 }),
+        ..Default::default()
     };
 
     save(&hosted.host().conversation_of(request.clone()).await.unwrap()).await;

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.embedder.remote.configuration import RemoteAddress, RemoteConfig, read_key
 
 _READ_BYTES = 64 * 1024
@@ -69,7 +69,7 @@ class ModelClient:
         for connections in self._connections.values():
             connections.close()
 
-    def _post(self, request: object, level: Classification, seconds: float, most: int) -> Any:
+    def _post(self, request: object, level: Label, seconds: float, most: int) -> Any:
         """The JSON of the answer to *request*: see `Connections.post`."""
         return parsed(self._connections[level].post(json.dumps(request).encode(), self._key, seconds, most))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 from urllib.parse import urlsplit
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Label
 from muniment_server.process.input_files import read_file
 
 _UNIX = "unix:"
@@ -107,9 +107,9 @@ class RemoteConfig:
         return parse_url(self.url, self.endpoint)
 
     @property
-    def levels(self) -> tuple[Classification, ...]:
+    def levels(self) -> tuple[Label, ...]:
         """The levels whose texts may be sent, lowest first."""
-        return tuple(level for level in Classification if level.can_flow_to(self.ceiling))
+        return tuple(level for level in Label if level.level.can_flow_to(self.ceiling))
 
     def to_json(self) -> Mapping[str, object]:
         """The form in which a child process receives it."""
@@ -183,16 +183,16 @@ def parse_url(url: str, endpoint: Endpoint = RemoteConfig.endpoint) -> RemoteAdd
     )
 
 
-def query_socket(path: str, level: Classification) -> str:
+def query_socket(path: str, level: Label) -> str:
     """The path of the socket for the queries of *level* to the built-in model. *path* is that of the embedder."""
-    return f"{path}.q{level:d}"
+    return f"{path}.q{level.value}"
 
 
-def remote_socket(path: str, level: Classification) -> str:
+def remote_socket(path: str, level: Label) -> str:
     """The path of the socket for the queries of *level* to a model at an address. *path* is that of the embedder."""
-    return f"{path}.{level:d}"
+    return f"{path}.{level.value}"
 
 
-def reranker_socket(path: str, level: Classification) -> str:
+def reranker_socket(path: str, level: Label) -> str:
     """The path of the socket for the searches of *level* that a reranker orders. *path* is that of the embedder."""
-    return f"{path}.r{level:d}"
+    return f"{path}.r{level.value}"

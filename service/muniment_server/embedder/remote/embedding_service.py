@@ -14,9 +14,10 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 
 from muniment_server.background.eraser import is_deleted
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.domain.errors import MunimentError, StorageFull
 from muniment_server.domain.ids import AgentNumber, TenantNumber
+from muniment_server.embedder.labels import LabelsInUse
 from muniment_server.embedder.queue import (
     FIRST,
     ChunkPosition,
@@ -57,7 +58,7 @@ _QUERIES_AT_ONCE = 4
 """How many queries of one level are sent at a time."""
 
 
-def query_embedder_of(model: RemoteModel, level: Classification, address: str) -> Embed:
+def query_embedder_of(model: RemoteModel, level: Label, address: str) -> Embed:
     """Embeds the queries of one level. None if the model does not answer in time, or during a pause."""
     breaker = CircuitBreaker(f"a query was not embedded by {address}")
     return lambda text, seconds: breaker.ask(
@@ -74,6 +75,7 @@ class RemoteEmbedding:
         self._databases = databases
         self._disk = disk
         self._address = str(config.address)
+        self._labels = LabelsInUse()
         self._repeats = Repeats()
 
     @contextmanager
@@ -118,7 +120,7 @@ class RemoteEmbedding:
                 return True
         return False
 
-    def _queue_missing(self, database: Database, level: Classification, stop: StopSignal) -> bool:
+    def _queue_missing(self, database: Database, level: Label, stop: StopSignal) -> bool:
         """Queue the chunks of *level* that have no embedding and wait for none. False if that is to be repeated soon.
 
         A database that does not answer is waited for if there is no other.
@@ -128,6 +130,8 @@ class RemoteEmbedding:
             if stop.is_set():
                 return False
             try:
+                if not self._labels.has(database, level):
+                    return True
                 with database.connection(level.role, Deadline()) as connection:
                     position = queue_missing(connection, position, model=self._number)
             except MunimentError as error:  # the database is unavailable, or its disk is full
@@ -139,7 +143,7 @@ class RemoteEmbedding:
                 return True
         return True
 
-    def _embed_level(self, placed: PlacedDatabase, level: Classification, stop: StopSignal, is_queued: bool) -> None:
+    def _embed_level(self, placed: PlacedDatabase, level: Label, stop: StopSignal, is_queued: bool) -> None:
         """Embed what is queued in one database. *is_queued*: whether all that was missing at the start is."""
         may_send = partial(self._may_send, placed)
         queues = [RemoteQueue(may_send, is_missing=each) for each in (False, True)]
@@ -163,7 +167,7 @@ class RemoteEmbedding:
     def _embed_queued(
         self,
         database: Database,
-        level: Classification,
+        level: Label,
         queues: Sequence[RemoteQueue],
         stop: StopSignal,
         *,
@@ -178,11 +182,13 @@ class RemoteEmbedding:
             if not any(has_more):
                 return
 
-    def _embed_batch(self, database: Database, level: Classification, queue: RemoteQueue) -> bool:
+    def _embed_batch(self, database: Database, level: Label, queue: RemoteQueue) -> bool:
         """Embed a batch of one queue. False if it pauses, fails or has nothing to do."""
         if queue.backoff.remaining:
             return False
         try:
+            if not self._labels.has(database, level):
+                return False
             with database.connection(level.role, Deadline()) as connection:
                 embed = partial(self._model.embed_chunks, level=level)
                 return queue.embed_batch(connection, embed, self._number) is not None

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.embedder.remote.client import (
     AboveCeilingError,
     ModelClient,
@@ -59,7 +59,7 @@ class RemoteModel(ModelClient):
 
     def calibrate(self) -> None:
         """Learn the model's dimensions and its mean, from sentences of no level. Raises RemoteModelError."""
-        with self._counting_failures(Classification.PUBLIC, "sentence"):
+        with self._counting_failures(Label.PUBLIC, "sentence"):
             vectors = self._ask_for_sentences()
         dimensions = len(vectors[0])
         kept = self._config.dimensions or dimensions
@@ -68,12 +68,12 @@ class RemoteModel(ModelClient):
         mean = [math.fsum(components) / len(vectors) for components in zip(*vectors, strict=True)][:kept]
         self._calibration = _Calibration(model_number(self._config.model, kept), dimensions, mean)
 
-    def embed_query(self, text: str, level: Classification, seconds: float) -> Vector:
+    def embed_query(self, text: str, level: Label, seconds: float) -> Vector:
         """The embedding of a query of a session at *level*, within *seconds*. Raises RemoteModelError."""
         (vector,) = self._embed([readable(text)], level, "query", seconds)
         return vector
 
-    def embed_chunks(self, texts: Sequence[str], level: Classification) -> Sequence[Vector]:
+    def embed_chunks(self, texts: Sequence[str], level: Label) -> Sequence[Vector]:
         """The embeddings of chunks of *level*. An empty text is not sent, and gets zeros, which are similar to nothing.
 
         Raises RemoteModelError: ProbeFailedError unless the server asked for a pause, or embeds the probe sentence, so
@@ -88,7 +88,7 @@ class RemoteModel(ModelClient):
             raise
         return [next(made) if text else [0] * len(self._calibrated.mean) for text in texts]
 
-    def probe(self, level: Classification, seconds: float) -> None:
+    def probe(self, level: Label, seconds: float) -> None:
         """Ask for the embedding of a constant sentence, over a connection of *level*.
 
         Raises ProbeFailedError if there is none within *seconds*.
@@ -103,7 +103,7 @@ class RemoteModel(ModelClient):
         for first in range(0, len(SENTENCES), _SENTENCES_AT_ONCE):
             sentences = SENTENCES[first : first + _SENTENCES_AT_ONCE]
             dimensions = len(vectors[0]) if vectors else None
-            vectors += self._ask(sentences, Classification.PUBLIC, _CHUNKS_SECONDS, dimensions=dimensions)
+            vectors += self._ask(sentences, Label.PUBLIC, _CHUNKS_SECONDS, dimensions=dimensions)
         return vectors
 
     @property
@@ -112,9 +112,9 @@ class RemoteModel(ModelClient):
             raise RemoteModelError("it has not answered yet")
         return self._calibration
 
-    def _embed(self, texts: Sequence[str], level: Classification, what: str, seconds: float) -> Sequence[Vector]:
+    def _embed(self, texts: Sequence[str], level: Label, what: str, seconds: float) -> Sequence[Vector]:
         """The only way of a text to the address, but for the sentences."""
-        if not level.can_flow_to(self._config.ceiling):
+        if not level.level.can_flow_to(self._config.ceiling):
             raise AboveCeilingError
         mean = self._calibrated.mean
         place = str(self._config.address)
@@ -125,7 +125,7 @@ class RemoteModel(ModelClient):
         return [_whole(vector[: len(mean)], mean) for vector in answer]
 
     @contextmanager
-    def _counting_failures(self, level: Classification, what: str) -> Iterator[None]:
+    def _counting_failures(self, level: Label, what: str) -> Iterator[None]:
         try:
             yield
         except RemoteModelError:
@@ -133,7 +133,7 @@ class RemoteModel(ModelClient):
             raise
 
     def _ask(
-        self, texts: Sequence[str], level: Classification, seconds: float, *, dimensions: int | None
+        self, texts: Sequence[str], level: Label, seconds: float, *, dimensions: int | None
     ) -> Sequence[Sequence[float]]:
         request = {"model": self._config.model, "input": texts, "encoding_format": "float"}
         most = _MAX_BYTES + len(texts) * (dimensions or MAX_DIMENSIONS) * _MAX_BYTES_OF_COMPONENT

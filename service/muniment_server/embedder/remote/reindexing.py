@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 
 from muniment_server.background.eraser import is_deleted
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.domain.ids import AgentNumber, TenantNumber
 from muniment_server.embedder.queue import (
     FIRST,
@@ -46,7 +46,7 @@ class ReindexingError(Exception):
 class Step:
     """What was done at one level so far: chunks were embedded, or other embeddings removed."""
 
-    level: Classification
+    level: Label
     embedded: int = 0
     waiting: int = 0
     """How many chunks are still to be embedded, up to 100,000."""
@@ -91,10 +91,10 @@ def _steps(conninfo: str, config: RemoteConfig, model: RemoteModel, *, removes_o
                 failed += yield from _embedded(connection, deleted, model, number, level)
     if failed:
         raise ReindexingError(f"{config.address} failed for some chunks ({failed}), which stay queued")
-    for level in Classification if removes_others else ():
+    for level in Label if removes_others else ():
         removed = 0
         with _acting_in(conninfo, level.role) as connection:
-            for count in remove_others(connection, model=number if level.can_flow_to(config.ceiling) else None):
+            for count in remove_others(connection, model=number if level.level.can_flow_to(config.ceiling) else None):
                 removed += count
                 yield Step(level, removed=removed)
 
@@ -114,7 +114,7 @@ def _embedded(
     deleted: psycopg.Connection[Any],
     model: RemoteModel,
     number: int,
-    level: Classification,
+    level: Label,
 ) -> Generator[Step, None, int]:
     """Embed what is missing, then what is queued, except texts of deleted agents. Returns how many chunks failed."""
     last: ChunkPosition | None = FIRST
@@ -138,7 +138,7 @@ def _embedded(
     return failed
 
 
-def _step(connection: psycopg.Connection[Any], number: int, level: Classification, embedded: int) -> Step:
+def _step(connection: psycopg.Connection[Any], number: int, level: Label, embedded: int) -> Step:
     return Step(level, embedded, remote_queue_length(connection, number))
 
 

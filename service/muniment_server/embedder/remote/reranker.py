@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.embedder.remote.client import AboveCeilingError, ModelClient, RemoteModelError, fail
 from muniment_server.embedder.remote.everyday_sentences import SENTENCES
 from muniment_server.search.embeddings import readable
@@ -27,12 +27,12 @@ _USUAL_TEXT = " ".join(SENTENCES)[:600]
 class RemoteReranker(ModelClient):
     """The reranker at an address."""
 
-    def order(self, query: str, texts: Sequence[LabeledText], level: Classification, seconds: float) -> Sequence[int]:
+    def order(self, query: str, texts: Sequence[LabeledText], level: Label, seconds: float) -> Sequence[int]:
         """The indexes of *texts*, best first, for a query of a session at *level*. Equal ones stay as they are.
 
         The only way of a text to the address, but for the sentences. Raises RemoteModelError.
         """
-        if not all(one.can_flow_to(self._config.ceiling) for one in (level, *(text.level for text in texts))):
+        if not all(one.level.can_flow_to(self._config.ceiling) for one in (level, *(text.level for text in texts))):
             raise AboveCeilingError
         place, read = str(self._config.address), [readable(one.text) for one in texts]
         asked = readable(query)
@@ -47,14 +47,14 @@ class RemoteReranker(ModelClient):
             metrics.RERANKER_REQUESTS.labels(place, level.name, outcome).inc()
         return sorted(range(len(texts)), key=lambda index: -scores[index])
 
-    def probe(self, count: int, level: Classification, seconds: float) -> None:
+    def probe(self, count: int, level: Label, seconds: float) -> None:
         """Have *count* texts of usual size, of no level, ordered within *seconds*, over a connection of *level*.
 
         Raises RemoteModelError.
         """
         self._ask(SENTENCES[0], [_USUAL_TEXT] * count, level, seconds)
 
-    def _ask(self, query: str, texts: Sequence[str], level: Classification, seconds: float) -> Sequence[float]:
+    def _ask(self, query: str, texts: Sequence[str], level: Label, seconds: float) -> Sequence[float]:
         if not self._config.model:
             request = {"query": query, "texts": texts, "truncate": True}
         else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.embedder.remote.circuit_breaker import CircuitBreaker
 from muniment_server.embedder.remote.configuration import RerankerConfig, reranker_socket
 from muniment_server.embedder.remote.reranker import RemoteReranker
@@ -31,7 +31,7 @@ def reranking(config: RerankerConfig, reranker: RemoteReranker, path: str) -> It
         yield
 
 
-def _orders_of(reranker: RemoteReranker, level: Classification, address: str) -> Order:
+def _orders_of(reranker: RemoteReranker, level: Label, address: str) -> Order:
     breaker = CircuitBreaker(f"a search was not reranked by {address}")
     return lambda query, texts, seconds: breaker.ask(
         lambda: reranker.order(query, texts, level, seconds),

@@ -196,7 +196,7 @@ def count_rows(connection: psycopg.Connection[Any], table: str) -> int:
 
 def give_rights(connection: psycopg.Connection[Any]) -> None:
     """Give views and roles the rights of a cluster, once the tables are distributed."""
-    for name in ("on_cluster.sql", "on_cluster.each.sql"):
+    for name in ("on_cluster.sql", "on_cluster.labels.sql"):
         for statement in migrations.statements_of(migrations.expanded(name, queries.read(__package__, name))):
             connection.execute(statement.encode())
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import psycopg
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.engines.citus import cluster, settings
 from muniment_server.monitor import grants
 from muniment_server.monitor.grants import Fact
@@ -27,10 +27,10 @@ _BARRIER = "security_barrier=true"
 _VIEWS_OF_OWNER = ("session", "agent", "link", "deleted_item")
 """The views of each level that use their owner's privileges on plain Postgres."""
 _READABLE = {
-    "conversation": ("tenant", "agent", "conversation_id", "ceiling", "taint", "fence"),
+    "conversation": ("tenant", "agent", "conversation_id", "ceiling", "taint", "trusted", "fence"),
     "session": (
         "tenant", "agent", "session_id", "conversation_id", "ceiling", "create_time", "expire_time", "close_time",
-        "level", "fence",
+        "level", "trusted", "fence",
     ),
     "agent": (
         "tenant", "agent", "agent_id", "language", "memory_enabled", "user_profile_enabled", "memory_char_limit",
@@ -130,18 +130,18 @@ def _of_node(facts: Iterable[Fact], of_newer: Collection[str] | None) -> Iterato
 
 def matrix() -> frozenset[Fact]:
     """Every privilege that may exist on a node, and the properties that they depend on."""
-    absent = set(chain.from_iterable(map(_only_on_plain_postgres, Classification)))
-    levels = chain.from_iterable(map(_level, Classification))
-    return frozenset(chain(grants.matrix() - absent, levels, _hosts(), _functions(), _settings()))
+    absent = set(chain.from_iterable(map(_only_on_plain_postgres, Label)))
+    labels = chain.from_iterable(map(_label, Label))
+    return frozenset(chain(grants.matrix() - absent, labels, _hosts(), _functions(), _settings()))
 
 
-def _only_on_plain_postgres(level: Classification) -> Iterator[Fact]:
+def _only_on_plain_postgres(label: Label) -> Iterator[Fact]:
     """Facts of plain Postgres that do not hold here: Citus cannot lock rows behind a security barrier."""
-    yield Fact("view", f"{level.role}.session", _BARRIER)
+    yield Fact("view", f"{label.role}.session", _BARRIER)
 
 
-def _level(level: Classification) -> Iterator[Fact]:
-    role = level.role
+def _label(label: Label) -> Iterator[Fact]:
+    role = label.role
     for view in _VIEWS_OF_OWNER:
         yield Fact("view", f"{role}.{view}", _INVOKER)
     yield Fact("view", f"{role}.session", "security_barrier=false")
@@ -149,8 +149,9 @@ def _level(level: Classification) -> Iterator[Fact]:
         yield from (Fact(role, f"vault.{table}", f"SELECT ({column})") for column in columns)
     yield Fact(role, "vault.block_link", "SELECT")
     yield from (Fact(role, f"vault.{table}", "UPDATE (fence)") for table in _LOCKED)
-    yield Fact(role, "vault.conversation", f"rows (taint = {level.value})")
-    yield Fact(role, "vault.session", f"rows (level <= {level.value})")
+    trusted = str(label.is_trusted).lower()
+    yield Fact(role, "vault.conversation", f"rows ((taint = {label.level.value}) AND (trusted = {trusted}))")
+    yield Fact(role, "vault.session", f"rows ((level <= {label.level.value}) AND (trusted >= {trusted}))")
     yield Fact(role, f"{role}.item", "DELETE")
     yield from _eraser(role)
 

@@ -1,6 +1,6 @@
 -- What keeps the levels apart on a Citus cluster, beside the grants on items. Views cannot have their owner's rights
 -- there, because a node connects to the others as the role that connected to it. On a cluster, `muniment migrate` runs
--- this and on_cluster.each.sql whenever it has changed the schema. Row policies compare with constants, so that no
+-- this and on_cluster.labels.sql whenever it has changed the schema. Row policies compare with constants, so that no
 -- setting changes what they show.
 
 ALTER TABLE vault.conversation ENABLE ROW LEVEL SECURITY;

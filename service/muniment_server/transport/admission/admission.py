@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.domain.errors import RateLimited, Unavailable
 from muniment_server.domain.ids import AgentNumber
 from muniment_server.domain.principals import HostIdentity, SessionIdentity
@@ -196,10 +196,10 @@ class AgentAtLevel(NamedTuple):
     """Whose sessions share room."""
 
     agent: AgentNumber
-    level: Classification
+    label: Label
 
     def __str__(self) -> str:
-        return f"agent {self.agent} at {self.level.name}"
+        return f"agent {self.agent} at {self.label.name}"
 
 
 def _keys(principal: HostIdentity | SessionIdentity) -> tuple[Hashable, ...]:

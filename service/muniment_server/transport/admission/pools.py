@@ -19,6 +19,8 @@ _FOR_ERASING = 2
 """The connections of the eraser: one for calls, one for deleted agents."""
 _FOR_SEALING = 1
 """The connection of the sealer, in the role of the auditor, beside those of calls: it may be held for seconds."""
+_FOR_TRUSTED = 1
+"""The connections of each trusted label. They are beside the parts of the others, and opened only if they are used."""
 _MAX_STREAMS = 128
 _RECEIVED_AT_ONCE = (256, 192, 10, 5)
 """Messages of all sessions, of a tenant, of an agent at one level, and of a session."""
@@ -59,14 +61,15 @@ class Limits:
     def connections(self, most: int) -> Mapping[str, int]:
         """How many connections each role may open: one for each thread that may use it, or its part of *most*.
 
-        Each level has a fixed part, so that load at one level takes no connection from another. The eraser and the
+        Each label has a fixed part, so that load at one label takes no connection from another. The eraser and the
         sealer have all that they may use.
         """
         wanted = self._wanted()
         total = sum(wanted.values())
-        most -= _FOR_ERASING + _FOR_SEALING
+        most -= _FOR_ERASING + _FOR_SEALING + _FOR_TRUSTED * len(roles.OF_TRUSTED)
         parts = wanted if total <= most else {role: max(1, most * count // total) for role, count in wanted.items()}
-        return {**parts, roles.ERASER: _FOR_ERASING, roles.AUDITOR: parts[roles.AUDITOR] + _FOR_SEALING}
+        trusted = dict.fromkeys(roles.OF_TRUSTED, _FOR_TRUSTED)
+        return {**parts, **trusted, roles.ERASER: _FOR_ERASING, roles.AUDITOR: parts[roles.AUDITOR] + _FOR_SEALING}
 
     def _wanted(self) -> Mapping[str, int]:
         of_sessions = self.threads + self.long_threads + self.running_streams
@@ -74,7 +77,8 @@ class Limits:
         erasing = 1
         control = of_sessions + self.host_threads + erasing + beside_calls
         single = {roles.CONTROL: control, roles.AUDITOR: self.host_threads}
-        return {**dict.fromkeys(roles.LEVELS, of_sessions), **single}
+        untrusted = [label for label in roles.LABELS if label not in roles.OF_TRUSTED]
+        return {**dict.fromkeys(untrusted, of_sessions), **single}
 
 
 @dataclass(frozen=True, slots=True)

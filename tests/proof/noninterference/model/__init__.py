@@ -41,8 +41,10 @@ from tests.proof.noninterference.values import (
     Untold,
     agree,
     details_of,
+    integrity_of,
     items_in,
     join,
+    label_from,
     random_id,
 )
 from tests.support.methods import FOR_BOTH, FOR_SESSIONS
@@ -56,6 +58,7 @@ class Model(Memories, Passages, Prompts, Versions, Sharing, Sessions, Agents):
     def __init__(self, learned: Learned) -> None:
         super().__init__(learned)
         self._unnamed: dict[str, str] = {}
+        self._taint = 0
 
     def expect(self, operation: str, token: str, rpc: str, requests: Sequence[bytes]) -> Any:
         """The answer that must come: a message, a Refusal, Found or Untold. Its effect has taken place."""
@@ -63,7 +66,10 @@ class Model(Memories, Passages, Prompts, Versions, Sharing, Sessions, Agents):
         self._unnamed = {}
         try:
             self._admit(token, rpc)
-            return getattr(self, f"_{rpc}")(*self._caller(token, rpc), self._parse(rpc, requests))
+            answer = getattr(self, f"_{rpc}")(*self._caller(token, rpc), self._parse(rpc, requests))
+            if token not in self.hosts and hasattr(answer, "integrity"):  # that of the session, whatever is in it
+                answer.integrity = integrity_of(self._taint)
+            return answer
         except Refused as refused:
             return Refusal(refused.reason, refused.detail)
 
@@ -93,7 +99,8 @@ class Model(Memories, Passages, Prompts, Versions, Sharing, Sessions, Agents):
     def _caller(self, token: str, rpc: str) -> Sequence[Any]:
         if token in self.hosts:
             return self.hosts[token]
-        return self.sessions[self.tokens[token]], self.level(token)
+        self._taint = self.level(token) or 0
+        return self.sessions[self.tokens[token]], self._taint
 
     @classmethod
     def _parse(cls, rpc: str, requests: Sequence[bytes]) -> Any:
@@ -199,7 +206,7 @@ class Model(Memories, Passages, Prompts, Versions, Sharing, Sessions, Agents):
             tenant = self.hosts[self._token][0]
             agent = self.agents[tenant, shown.agent_id]
             name = (shown.conversation_id, shown.ceiling)
-            agent.conversations.setdefault(name, Conversation(1)).taint = shown.taint
+            agent.conversations.setdefault(name, Conversation(1)).taint = label_from(shown.taint, shown.integrity)
             times = (shown.create_time.ToDatetime(tzinfo=UTC), shown.expire_time.ToDatetime(tzinfo=UTC))
             self.sessions[shown.session_id] = Session(tenant, agent, *name, *times)
             self.tokens[answer.token] = shown.session_id
@@ -223,7 +230,8 @@ class Model(Memories, Passages, Prompts, Versions, Sharing, Sessions, Agents):
             known = type(item).FromString(expected.items[name].SerializeToString())
             self._bind(rpc, known, item)
             agree(rpc, known == item, f"expected {known}but got {item}")
-        agree(rpc, answer.classification == join(items), "the label is wrong")
+        agree(rpc, answer.classification == join(items), "the level is wrong")
+        agree(rpc, answer.integrity == integrity_of(self._taint), "the integrity is not that of the session")
         agree(rpc, answer.semantic == expected.semantic, f"semantic is {expected.semantic}")
         agree(rpc, expected.usage is None or expected.usage == answer.usage, f"the usage is {expected.usage}")
 

@@ -9,7 +9,18 @@ from muniment_server.domain.classification import Classification
 from tests.proof.noninterference.model.blocks import FIRST_BLOCKS
 from tests.proof.noninterference.model.ground import Ground
 from tests.proof.noninterference.rules import key_of, label_of, tags_of
-from tests.proof.noninterference.values import LATER, Agent, ByName, Refused, Untold, Version, page_size, stamp
+from tests.proof.noninterference.values import (
+    LATER,
+    PUBLIC,
+    Agent,
+    ByName,
+    Refused,
+    Untold,
+    Version,
+    label_from,
+    page_size,
+    stamp,
+)
 
 LIMITS = {"calls_per_second": 2000, "max_items": 1_000_000, "max_bytes": 4 << 30, "max_revisions": 100_000}
 """Those of an agent for which none are stated."""
@@ -49,7 +60,7 @@ class Agents(Ground):
         given = [(label_of(block.label), block.content) for block in request.initial_blocks]
         if len(dict(given)) < len(given):
             raise Refused("FIELD_INVALID")
-        return {label: {1: self._new(content)} for label, content in given or FIRST_BLOCKS.items()}
+        return {label: {PUBLIC: self._new(content)} for label, content in given or FIRST_BLOCKS.items()}
 
     def _GetAgent(self, tenant: str, ceiling: int, request: agent_service_pb2.GetAgentRequest) -> Message:
         return agent_service_pb2.GetAgentResponse(agent=_for(ceiling, self._agent(tenant, ceiling, request.agent_id)))
@@ -105,20 +116,20 @@ class Agents(Ground):
 
     def _UndeleteItem(self, tenant: str, ceiling: int, request: agent_service_pb2.UndeleteItemRequest) -> Message:
         name = {1: key_of, 3: label_of}.get(request.kind, str)(request.name)
-        level = int(request.classification)
+        level, label = int(request.classification), label_from(request.classification, request.integrity)
         if level > ceiling:
             raise Refused("CEILING_EXCEEDED")
         [agent] = self._reached(tenant, ceiling, request.agent_id)
         if level > agent.shown.ceiling:
             raise Refused("AGENT_CEILING_EXCEEDED")
         items = {1: agent.memories, 3: agent.blocks, 4: agent.passages}[request.kind]
-        own = items.get(name, {}).get(level)
+        own = items.get(name, {}).get(label)
         if own is not None and self._lives(own):
             raise Refused("ITEM_EXISTS")
-        gone = agent.deleted[request.kind].get((name, level), [])
+        gone = agent.deleted[request.kind].get((name, label), [])
         if own is not None or not gone or not self._lives(gone[-1]):
             raise Refused({1: "MEMORY_NOT_FOUND", 3: "BLOCK_NOT_FOUND", 4: "PASSAGE_NOT_FOUND"}[request.kind])
-        back = items.setdefault(name, {})[level] = gone.pop()
+        back = items.setdefault(name, {})[label] = gone.pop()
         if request.kind == 4:
             back.updated = self.now
         else:
@@ -136,7 +147,7 @@ class Agents(Ground):
     ) -> Message:
         if ceiling < Classification.RESTRICTED:
             raise Refused("CEILING_EXCEEDED")
-        unsealed = audit_pb2.AuditCheckpoint(classification=request.classification)
+        unsealed = audit_pb2.AuditCheckpoint(classification=request.classification, integrity=request.integrity)
         return audit_service_pb2.GetAuditCheckpointResponse(checkpoint=unsealed)
 
 

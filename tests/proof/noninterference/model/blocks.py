@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from google.protobuf.message import Message
 
@@ -11,7 +11,7 @@ from muniment.v1 import block_pb2, version_pb2
 from muniment.v1 import block_service_pb2 as pb
 from tests.proof.noninterference.model.ground import Ground, newer_below
 from tests.proof.noninterference.rules import label_of
-from tests.proof.noninterference.values import Agent, Refused, Session, Version, join, page_size, stamp
+from tests.proof.noninterference.values import PUBLIC, Agent, Refused, Session, Version, join, labeled, page_size, stamp
 
 _LARGEST = 64 * 1024
 FIRST_BLOCKS = {"personality": "", "relationships": "", "current_state": ""}
@@ -99,7 +99,7 @@ class Blocks(Ground):
         revealed = self._delete(
             agent.blocks, label, taint, request.etag, not_found="BLOCK_NOT_FOUND", deleted=agent.deleted[3]
         )
-        return pb.DeleteBlockResponse(revealed=revealed)
+        return pb.DeleteBlockResponse(**revealed)
 
 
 class Sharing(Ground):
@@ -109,11 +109,11 @@ class Sharing(Ground):
         label = label_of(request.label)
         [owner] = self._reached(tenant, ceiling, request.owner_agent_id)
         versions = owner.blocks.get(label, {})
-        if label in owner.shared or (request.content and 1 in versions):
+        if label in owner.shared or (request.content and PUBLIC in versions):
             raise Refused("BLOCK_EXISTS")
         owner.shared[label] = []
-        if 1 not in versions:
-            owner.blocks.setdefault(label, {})[1] = self._new(request.content)
+        if PUBLIC not in versions:
+            owner.blocks.setdefault(label, {})[PUBLIC] = self._new(request.content)
         return pb.CreateSharedBlockResponse()
 
     def _DeleteSharedBlock(self, tenant: str, ceiling: int, request: pb.DeleteSharedBlockRequest) -> Message:
@@ -193,13 +193,12 @@ def _with_lines_between(before: str, lines: str, after: str) -> str:
 
 
 def _shown(block: Seen) -> block_pb2.Block:
-    level: Any = block.level
     return block_pb2.Block(
         owner_agent_id=block.owner,
         label=block.label,
         content=block.version.content,
         shared=block.shared,
-        classification=level,
+        **labeled(block.level),
         etag=block.version.etag,
         create_time=stamp(block.version.created),
         update_time=stamp(block.version.updated),

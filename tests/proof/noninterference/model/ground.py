@@ -23,6 +23,10 @@ from tests.proof.noninterference.values import (
     Session,
     Version,
     exact_words_of,
+    flows,
+    integrity_of,
+    labeled,
+    level_of,
     stamp,
     stems_of,
 )
@@ -107,7 +111,7 @@ class Ground:
 
     def seen(self, items: ByName, name: str, taint: int) -> Levels:
         """The live versions of *name* at or below *taint*."""
-        return {at: one for at, one in items.get(name, {}).items() if at <= taint and self._lives(one)}
+        return {at: one for at, one in items.get(name, {}).items() if flows(at, taint) and self._lives(one)}
 
     def all_seen(self, items: ByName, taint: int) -> Iterator[tuple[str, int, Version]]:
         """The highest visible version of each name, with its level."""
@@ -145,7 +149,7 @@ class Ground:
     def _delete(
         self, items: ByName, name: str, taint: int, etag: str, *, not_found: str, deleted: Deleted | None = None
     ) -> Any:
-        """Delete the own-level version, which goes to *deleted*; return the level that is revealed."""
+        """Delete the own version, which goes to *deleted*; return the fields that say what is revealed."""
         seen = self.seen(items, name, taint)
         if taint not in seen:
             raise Refused("WRITE_LEVEL_MISMATCH" if seen else not_found)
@@ -154,7 +158,7 @@ class Ground:
         version = items[name].pop(taint)
         if deleted is not None:
             deleted.setdefault((name, taint), []).append(version)
-        return max((at for at in seen if at < taint), default=0)
+        return revealed(seen, taint)
 
     def _delete_all(self, items: ByName, taint: int, is_meant: Callable[[Version], bool], *, deleted: Deleted) -> int:
         """Delete the own-level versions that are meant; return how many."""
@@ -199,5 +203,10 @@ def newer_below(seen: Levels) -> version_pb2.NewerBelow | None:
     newest = max(seen, key=lambda level: (seen[level].updated, level))
     if newest == max(seen):
         return None
-    level: Any = newest
-    return version_pb2.NewerBelow(classification=level, update_time=stamp(seen[newest].updated))
+    return version_pb2.NewerBelow(**labeled(newest), update_time=stamp(seen[newest].updated))
+
+
+def revealed(seen: Levels, taint: int) -> dict[str, Any]:
+    """What an answer says of the version that is seen once that of *taint* is gone."""
+    label = max((at for at in seen if at != taint), default=0)
+    return {"revealed": level_of(label), "revealed_integrity": integrity_of(label)}

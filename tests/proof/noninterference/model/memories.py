@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from google.protobuf.message import Message
 from google.rpc import error_details_pb2
 
 from muniment.v1 import memory_pb2
 from muniment.v1 import memory_service_pb2 as pb
-from tests.proof.noninterference.model.ground import Ground, newer_below
+from tests.proof.noninterference.model.ground import Ground, newer_below, revealed
 from tests.proof.noninterference.rules import key_of, prefix_of, tags_of, time_of, words_of
 from tests.proof.noninterference.values import (
     ByName,
@@ -19,6 +17,7 @@ from tests.proof.noninterference.values import (
     Session,
     Version,
     join,
+    labeled,
     nfc,
     page_size,
     stamp,
@@ -85,7 +84,7 @@ class Memories(Ground):
         revealed = self._delete(
             agent.memories, key, taint, request.etag, not_found="MEMORY_NOT_FOUND", deleted=agent.deleted[1]
         )
-        return pb.DeleteMemoryResponse(revealed=revealed)
+        return pb.DeleteMemoryResponse(**revealed)
 
     def _DeleteMemories(self, session: Session, taint: int, request: pb.DeleteMemoriesRequest) -> Message:
         (tag,) = tags_of([request.tag])
@@ -111,8 +110,7 @@ class Memories(Ground):
         version.earlier_names.add(key)
         version.revise(self.now)
         agent.memories[new_key][taint] = version
-        revealed: Any = max((at for at in seen if at < taint), default=0)
-        return pb.RenameMemoryResponse(memory=_shown(new_key, {taint: version}), revealed=revealed)
+        return pb.RenameMemoryResponse(memory=_shown(new_key, {taint: version}), **revealed(seen, taint))
 
     def _ListMemories(self, session: Session, taint: int, request: pb.ListMemoriesRequest) -> Message:
         tag, prefix = nfc(request.tag).strip(), prefix_of(request.key_prefix)
@@ -157,7 +155,7 @@ def _shown(key: str, seen: Levels) -> memory_pb2.Memory:
         key=key,
         content=version.content,
         tags=version.tags,
-        classification=level,  # type: ignore[arg-type]  # a number of the enum
+        **labeled(level),
         etag=version.etag,
         create_time=stamp(version.created),
         update_time=stamp(version.updated),

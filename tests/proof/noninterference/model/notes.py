@@ -22,6 +22,7 @@ from tests.proof.noninterference.values import (
     Session,
     Version,
     join,
+    labeled,
     page_size,
     stamp,
 )
@@ -48,7 +49,7 @@ class Notes(Ground):
     def _DeleteNote(self, session: Session, taint: int, request: pb.DeleteNoteRequest) -> Message:
         draft = _Draft(self, session.agent, taint, request.tier)
         revealed = draft.delete(request.note_id, request.etag)
-        return pb.DeleteNoteResponse(revealed=revealed, usage=draft.keep(checked=False))
+        return pb.DeleteNoteResponse(**revealed, usage=draft.keep(checked=False))
 
     def _EditNotes(self, session: Session, taint: int, request: pb.EditNotesRequest) -> Message:
         draft = _Draft(self, session.agent, taint, request.tier)
@@ -173,7 +174,7 @@ class _Draft:
                     length_chars=len(version.content),
                     preview=version.content[:40],
                     own_level=level == self._taint,
-                    classification=level,  # type: ignore[arg-type]  # a number of the enum
+                    **labeled(level),
                 )
                 for name, level, version in sorted(self._before, key=lambda one: -len(one[2].content))
             ],
@@ -218,7 +219,7 @@ def _place(note: tuple[str, int, Version]) -> tuple[datetime, str]:
 
 def _shown(note_id: str, seen: Levels) -> note_pb2.Note:
     version = seen[max(seen)]
-    numbers: Any = {"tier": version.tier, "classification": max(seen)}
+    numbers: Any = {"tier": version.tier, **labeled(max(seen))}
     return note_pb2.Note(
         note_id=note_id,
         content=version.content,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
-from typing import Any
 
 from google.protobuf.message import Message
 
@@ -14,7 +13,7 @@ from muniment.v1 import passage_service_pb2 as pb
 from tests.proof.noninterference.model.ground import Ground, newer_below
 from tests.proof.noninterference.model.memories import tagged
 from tests.proof.noninterference.rules import key_of, tags_of, time_of, words_of
-from tests.proof.noninterference.values import Found, Levels, Refused, Session, Version, join, page_size, stamp
+from tests.proof.noninterference.values import Found, Levels, Refused, Session, Version, join, labeled, page_size, stamp
 
 _BATCH = 100
 Named = tuple[str, int, Version]
@@ -90,7 +89,7 @@ class Passages(Ground):
         revealed = self._delete(
             passages, request.passage_id, taint, "", not_found="PASSAGE_NOT_FOUND", deleted=session.agent.deleted[4]
         )
-        return pb.DeletePassageResponse(revealed=revealed)
+        return pb.DeletePassageResponse(**revealed)
 
     def _DeletePassages(self, session: Session, taint: int, request: pb.DeletePassagesRequest) -> Message:
         if not (request.tag or request.thread):
@@ -191,7 +190,6 @@ def _place(passage: Named) -> tuple[datetime, datetime, str]:
 
 
 def _shown(passage_id: str, seen: Levels) -> passage_pb2.Passage:
-    classification: Any = max(seen)
     version = seen[max(seen)]
     return passage_pb2.Passage(
         passage_id=passage_id,
@@ -200,7 +198,7 @@ def _shown(passage_id: str, seen: Levels) -> passage_pb2.Passage:
         thread=version.thread,
         author=version.author,
         event_time=stamp(version.event_time),
-        classification=classification,
+        **labeled(max(seen)),
         create_time=stamp(version.created),
         expire_time=stamp(version.expires),
         newer_below=newer_below(seen),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
 from typing import Any
 
 from google.protobuf.message import Message
@@ -12,7 +13,7 @@ from muniment.v1 import prompt_service_pb2 as pb
 from tests.proof.noninterference.model.blocks import Blocks
 from tests.proof.noninterference.model.ground import newer_below
 from tests.proof.noninterference.model.notes import SEPARATOR, Notes, rendered, usage_of
-from tests.proof.noninterference.values import Session, join
+from tests.proof.noninterference.values import Session, join, joined, label_from, labeled
 
 _RULER = "═" * 48
 _TITLES = {1: "MEMORY (agent notes)", 2: "USER PROFILE (who the user is)"}
@@ -48,7 +49,7 @@ class Prompts(Blocks, Notes):
 
     def _block_parts(self, session: Session, taint: int) -> Iterator[Part]:
         for block in self.blocks_of(session, taint):
-            numbers: Any = {"kind": 1, "classification": block.level}
+            numbers: Any = {"kind": 1, **labeled(block.level)}
             section = prompt_pb2.PromptSection(
                 label=block.label, owner_agent_id=block.owner, newer_below=block.newer_below, **numbers
             )
@@ -59,7 +60,7 @@ class Prompts(Blocks, Notes):
         settings = session.agent.shown.memory_settings
         if not notes or not (settings.memory_enabled if usage.tier == 1 else settings.user_profile_enabled):
             return
-        numbers: Any = {"kind": usage.tier + 1, "classification": max(level for _, level, _ in notes)}
+        numbers: Any = {"kind": usage.tier + 1, **labeled(reduce(joined, (label for _, label, _ in notes)))}
         usage_text = f" [{usage.percent}% — {usage.used_chars:,}/{usage.limit_chars:,} chars]" if with_usage else ""
         entries = SEPARATOR.join(version.content for _, _, version in notes)
         newer = [newer_below(self.seen(session.agent.notes, name, taint)) for name, _, _ in notes]
@@ -69,4 +70,4 @@ class Prompts(Blocks, Notes):
 
 
 def _newness(newer: version_pb2.NewerBelow) -> tuple[int, int]:
-    return newer.update_time.ToNanoseconds(), newer.classification
+    return newer.update_time.ToNanoseconds(), label_from(newer.classification, newer.integrity)

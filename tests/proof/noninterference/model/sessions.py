@@ -10,7 +10,19 @@ from google.protobuf.message import Message
 from muniment.v1 import session_pb2
 from muniment.v1 import session_service_pb2 as pb
 from tests.proof.noninterference.model.ground import Ground
-from tests.proof.noninterference.values import LATER, Agent, Refused, Session, page_size, stamp
+from tests.proof.noninterference.values import (
+    LATER,
+    Agent,
+    Refused,
+    Session,
+    flows,
+    integrity_of,
+    joined,
+    label_from,
+    level_of,
+    page_size,
+    stamp,
+)
 
 
 class Sessions(Ground):
@@ -26,11 +38,15 @@ class Sessions(Ground):
         if request.taint > own:
             raise Refused("CONVERSATION_CEILING_EXCEEDED")
         conversation = agent.conversations.get((request.conversation_id, own))
-        if conversation and conversation.taint > (request.taint or 4):
-            raise Refused("CONVERSATION_TAINTED", session_pb2.ConversationTainted(taint=conversation.taint))  # type: ignore[arg-type]
+        asked = label_from(request.taint or (level_of(conversation.taint) if conversation else 1), request.integrity)
+        if conversation and not flows(conversation.taint, asked):
+            known = session_pb2.ConversationTainted(
+                taint=level_of(conversation.taint), integrity=integrity_of(conversation.taint)
+            )
+            raise Refused("CONVERSATION_TAINTED", known)
         ttl = request.ttl.ToTimedelta() if request.HasField("ttl") else timedelta(hours=24)
         session = Session(tenant, agent, request.conversation_id or LATER, own, self.now, self.now + ttl)
-        shown = self._session(LATER, session, request.taint or (conversation.taint if conversation else 1))
+        shown = self._session(LATER, session, asked)
         return pb.OpenSessionResponse(session=shown, token=LATER)
 
     def _GetSession(self, of: Any, limit: int, request: pb.GetSessionRequest) -> Message:
@@ -71,7 +87,8 @@ class Sessions(Ground):
             raise Refused("AGENT_CEILING_EXCEEDED")
         if request.taint > session.ceiling:
             raise Refused("CONVERSATION_CEILING_EXCEEDED")
-        session.conversation.taint = max(session.conversation.taint, request.taint)
+        raised = label_from(request.taint, request.integrity)
+        session.conversation.taint = joined(session.conversation.taint, raised)
         return pb.RaiseTaintResponse(session=self._session(request.session_id, session))
 
     def _ResetSession(self, tenant: str, ceiling: int, request: pb.ResetSessionRequest) -> Message:
@@ -79,7 +96,7 @@ class Sessions(Ground):
         for session in self.sessions.values():
             if session.conversation is old.conversation and session.closed is None:
                 session.closed = self.now + timedelta(microseconds=session.expires <= self.now)
-        old.conversation.taint = 1
+        old.conversation.taint = label_from(1, request.integrity)
         new = Session(
             tenant, old.agent, old.conversation_id, old.ceiling, self.now, self.now + (old.expires - old.created)
         )
@@ -128,7 +145,8 @@ class Sessions(Ground):
             session_id=session_id,
             agent_id=session.agent.shown.agent_id,
             conversation_id=session.conversation_id,
-            taint=taint or session.conversation.taint,  # type: ignore[arg-type]  # a number of the enum
+            taint=level_of(taint or session.conversation.taint),
+            integrity=integrity_of(taint or session.conversation.taint),
             create_time=stamp(session.created),
             expire_time=stamp(session.expires),
             close_time=stamp(session.closed),

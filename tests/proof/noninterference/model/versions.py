@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 from google.protobuf.message import Message
 
@@ -13,7 +13,7 @@ from muniment.v1 import version_pb2
 from muniment.v1 import version_service_pb2 as pb
 from tests.proof.noninterference.model.blocks import Blocks
 from tests.proof.noninterference.rules import id_of, key_of, label_of
-from tests.proof.noninterference.values import Agent, Levels, Refused, Session, Version, join, page_size, stamp
+from tests.proof.noninterference.values import Agent, Levels, Refused, Session, Version, join, labeled, page_size, stamp
 
 _NAME_OF: Mapping[int, Callable[[str], str]] = {1: key_of, 2: id_of, 3: label_of, 4: id_of}
 _NOT_FOUND = {1: "MEMORY_NOT_FOUND", 2: "NOTE_NOT_FOUND", 3: "BLOCK_NOT_FOUND", 4: "PASSAGE_NOT_FOUND"}
@@ -83,11 +83,11 @@ def _time_of(listed: _Listed, others: Sequence[_Listed]) -> datetime:
 
 
 def _shown(listed: _Listed) -> version_pb2.ItemVersion:
-    version, classification = listed.version, cast("Any", listed.level)
+    version = listed.version
     return version_pb2.ItemVersion(
         content=version.content,
         tags=version.tags,
-        classification=classification,
+        **labeled(listed.level),
         etag=version.etag,
         update_time=stamp(version.updated),
         expire_time=stamp(version.expires),

@@ -1,6 +1,6 @@
 """Every guard, broken on purpose, with the check that must notice.
 
-The ids M01 to M99 are those of the threat model's list of leak mutants. A mutant is a patch of the
+The ids M01 to M103 are those of the threat model's list of leak mutants. A mutant is a patch of the
 server's Python, an edit of a named query, or damage done to the schema; some are two at once. Its killer is
 one of
 
@@ -27,6 +27,7 @@ from tests.proof.noninterference.mutants.blocks import BLOCKS
 from tests.proof.noninterference.mutants.callers import OTHER, PAGES_AND_TEXT, STATE
 from tests.proof.noninterference.mutants.embeddings import EMBEDDINGS
 from tests.proof.noninterference.mutants.grants import GRANTS
+from tests.proof.noninterference.mutants.integrity import INTEGRITY
 from tests.proof.noninterference.mutants.level_views import LEVEL_VIEWS
 from tests.proof.noninterference.mutants.many import MANY
 from tests.proof.noninterference.mutants.notes import NOTES
@@ -117,7 +118,7 @@ change, others near it are tried, and then all."""
 MUTANTS = tuple(
     replace(mutant, seed=_FIRST.get(mutant.name, 1))
     for mutant in (
-        *(*LATTICE, *ORDER, *NEWER, *WRITES, *EXISTENCE, *PAGES_AND_TEXT, *STATE, *GRANTS, *OTHER),
+        *(*LATTICE, *INTEGRITY, *ORDER, *NEWER, *WRITES, *EXISTENCE, *PAGES_AND_TEXT, *STATE, *GRANTS, *OTHER),
         *(*NOTES, *BLOCKS, *PASSAGES, *PROMPTS, *SEARCH, *EMBEDDINGS, *SCOPE, *LEVEL_VIEWS, *MANY),
     )
 )

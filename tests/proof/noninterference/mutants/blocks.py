@@ -46,7 +46,7 @@ BLOCKS = (
     block(
         "M05 the lowest version of a block is listed",
         "model",
-        edit(ITEMS, "list_blocks", "NULLS FIRST, seen.level DESC", "NULLS FIRST, seen.level"),
+        edit(ITEMS, "list_blocks", "NULLS FIRST, seen.label DESC", "NULLS FIRST, seen.label"),
     ),
     block(
         "M13 the list does not begin with the own block",
@@ -74,8 +74,8 @@ BLOCKS = (
         edit(
             ITEMS,
             "get_block",
-            "seen.owner_agent_id NULLS FIRST, seen.level DESC",
-            "seen.level DESC, seen.owner_agent_id NULLS FIRST",
+            "seen.owner_agent_id NULLS FIRST, seen.label DESC",
+            "seen.label DESC, seen.owner_agent_id NULLS FIRST",
         ),
     ),
     block(
@@ -115,7 +115,7 @@ BLOCKS = (
     block(
         "an edit looks at the own level only",
         "model",
-        edit(ITEMS, "get_item", _OWN_LABEL, f"{_OWN_LABEL} AND visible.level = session.taint"),
+        edit(ITEMS, "get_item", _OWN_LABEL, f"{_OWN_LABEL} AND visible.label = session.label"),
     ),
     block(
         "M20 a lower block is deleted in place",

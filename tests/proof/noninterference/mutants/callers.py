@@ -11,7 +11,7 @@ from typing import Any
 
 from muniment_server.agents import undeleting
 from muniment_server.domain import text
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Label
 from muniment_server.domain.errors import Unauthenticated
 from muniment_server.domain.tokens import TokenKind
 from muniment_server.items import paging as item_paging
@@ -95,7 +95,7 @@ _undelete = undeleting.undelete
 
 
 def _undelete_at_public(context: Any, agent_id: str, kind: Any, name: str, _: Any) -> None:
-    _undelete(context, agent_id, kind, name, Classification.PUBLIC)
+    _undelete(context, agent_id, kind, name, Label.PUBLIC)
 
 
 _BELOW = "AND agent.known_from <= %(ceiling)s"
@@ -137,7 +137,14 @@ _STATE = (
             ),
         ),
     ),
-    Mutant("M48 RaiseTaint lowers", "model", (edit(HOSTS, "raise_taint", "AND found.taint < %(taint)s", ""),)),
+    Mutant(
+        "M48 RaiseTaint lowers",
+        "model",
+        (
+            edit(HOSTS, "raise_taint", "greatest(found.taint, %(taint)s::smallint), trusted", "%(taint)s, trusted"),
+            edit(HOSTS, "raise_taint", "AND (found.taint < %(taint)s OR found.trusted AND NOT %(trusted)s)", ""),
+        ),
+    ),
     Mutant(
         "M49 the ceiling is not checked first",
         "model",

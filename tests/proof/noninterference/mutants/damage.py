@@ -19,7 +19,7 @@ def as_restricted(view: str) -> tuple[str, ...]:
 PEEK = (
     """CREATE FUNCTION vault.peek(tenant bigint, agent bigint, name text) RETURNS smallint
        LANGUAGE sql STABLE SECURITY DEFINER AS
-       $$ SELECT max(item.level) FROM (
+       $$ SELECT max(2 * item.level)::smallint FROM (
               SELECT * FROM muniment_public.item UNION ALL SELECT * FROM muniment_internal.item UNION ALL
               SELECT * FROM muniment_confidential.item UNION ALL SELECT * FROM muniment_restricted.item) AS item
            WHERE item.tenant = peek.tenant AND item.agent = peek.agent AND (peek.name IS NULL OR item.name = peek.name)
@@ -38,7 +38,8 @@ HIDDEN_CHARS = (
               SELECT * FROM muniment_internal.item UNION ALL
               SELECT * FROM muniment_confidential.item UNION ALL SELECT * FROM muniment_restricted.item) AS item
            WHERE item.tenant = hidden_chars.tenant AND item.agent = hidden_chars.agent AND item.kind = 2
-             AND item.tier = hidden_chars.tier AND item.level > hidden_chars.taint AND item.delete_time IS NULL $$""",
+             AND item.tier = hidden_chars.tier AND 2 * item.level > hidden_chars.taint
+             AND item.delete_time IS NULL $$""",
 )
 ONE_NAME_FOR_ALL_LEVELS = (
     """CREATE FUNCTION vault.only_one() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$

@@ -10,7 +10,7 @@ from tests.proof.noninterference import probes
 from tests.proof.noninterference.mutants.damage import ALL_EMBEDDINGS, EXPIRED_CHUNKS
 from tests.proof.noninterference.mutants.scheme import ITEMS, Mutant, Patch, cut, edit, setting
 
-_SHADOW = r"AND 0 = \( SELECT count\(\*\) FROM visible AS above WHERE .*? AND above\.level > nearest\.level \)"
+_SHADOW = r"AND 0 = \( SELECT count\(\*\) FROM visible AS above WHERE .*? AND above\.label > nearest\.label \)"
 
 
 def _compared(name: str, killer: str, *patches: Patch, damage: tuple[str, ...] = (), about: str = "memories") -> Mutant:
@@ -40,7 +40,7 @@ EMBEDDINGS = (
     _compared(
         "M09 a semantic search filters tags before the shadow",
         "model",
-        _edit("AND above.level > nearest.level", "AND above.level > nearest.level AND above.tags @> %(tags)s::text[]"),
+        _edit("AND above.label > nearest.label", "AND above.label > nearest.label AND above.tags @> %(tags)s::text[]"),
     ),
     _compared("the chunk of another version is checked", "model", *_ANY_VERSION),
     Mutant(

@@ -19,15 +19,17 @@ from muniment_server.monitor.grants import Fact
 from muniment_server.search import ranking, search
 from tests.proof.noninterference import level_views, scores
 from tests.proof.noninterference.mutants.scheme import ITEMS, Mutant, Patch, edit, remembering, setting
+from tests.support.labels import untrusted
 
 _READ = ("item", "revision", "chunk", "stat", "meaning", "remote_embedding", "embedding_list", "storage")
 
 
 def reading_above(low: Classification) -> tuple[str, ...]:
     """The grants with which *low* could read the tables of the level above."""
-    high = Classification(low + 1).role
-    tables = ", ".join(f"{high}.{table}" for table in _READ)
-    return (f"GRANT USAGE ON SCHEMA {high} TO {low.role}", f"GRANT SELECT ON {tables} TO {low.role}")
+    high, role = untrusted(Classification(low + 1)).role, untrusted(low).role
+    both = (high, f"{high}_trusted")
+    tables = ", ".join(f"{schema}.{table}" for schema in both for table in _READ)
+    return f"GRANT USAGE ON SCHEMA {', '.join(both)} TO {role}", f"GRANT SELECT ON {tables} TO {role}"
 
 
 def _definition(admin: psycopg.Connection[Any], view: str) -> str:
@@ -48,14 +50,14 @@ def _widened(admin: psycopg.Connection[Any], relation: str, low: str, high: str)
 @contextlib.contextmanager
 def widened(admin: psycopg.Connection[Any], relation: str, low: Classification) -> Iterator[None]:
     """A view of *low* that also reads the level above, until the block ends."""
-    view, high = f"{low.role}.{relation}", Classification(low + 1).role
+    view, high = f"{untrusted(low).role}.{relation}", untrusted(Classification(low + 1)).role
     before = _definition(admin, view)
     options = ", ".join(
         name
         for row in admin.execute("SELECT reloptions FROM pg_class WHERE oid = %s::regclass", [view])
         for name in row[0]
     )
-    wide = _widened(admin, relation, low.role, high)
+    wide = _widened(admin, relation, untrusted(low).role, high)
     admin.execute(f"CREATE OR REPLACE VIEW {view} WITH ({options}) AS {wide}".encode())
     try:
         yield
@@ -77,14 +79,18 @@ COVERED = {
 """The views that are not widened, and why."""
 
 _MATRIX = grants.matrix
-_INTERNAL, _CONFIDENTIAL = Classification.INTERNAL.role, Classification.CONFIDENTIAL.role
+_INTERNAL, _CONFIDENTIAL = untrusted(Classification.INTERNAL).role, untrusted(Classification.CONFIDENTIAL).role
 
 
 def _matrix_with_one_above(table: str) -> frozenset[Fact]:
     return _MATRIX() | {
-        Fact(_INTERNAL, f"schema {_CONFIDENTIAL}", "USAGE"),
-        Fact(_INTERNAL, f"{_CONFIDENTIAL}.{table}", "SELECT"),
-        Fact("view", f"{_INTERNAL}.visible_{table}", f"reads {_CONFIDENTIAL}.{table}"),
+        fact
+        for schema in (_CONFIDENTIAL, f"{_CONFIDENTIAL}_trusted")
+        for fact in (
+            Fact(_INTERNAL, f"schema {schema}", "USAGE"),
+            Fact(_INTERNAL, f"{schema}.{table}", "SELECT"),
+            Fact("view", f"{_INTERNAL}.visible_{table}", f"reads {schema}.{table}"),
+        )
     }
 
 
@@ -95,8 +101,8 @@ def _reading_above(name: str, table: str, *patches: Patch) -> Mutant:
         "what is above changes nothing below",
         (setting(grants, "matrix", functools.partial(_matrix_with_one_above, table)), *patches),
         damage=(
-            f"GRANT USAGE ON SCHEMA {_CONFIDENTIAL} TO {_INTERNAL}",
-            f"GRANT SELECT ON {_CONFIDENTIAL}.{table} TO {_INTERNAL}",
+            f"GRANT USAGE ON SCHEMA {_CONFIDENTIAL}, {_CONFIDENTIAL}_trusted TO {_INTERNAL}",
+            f"GRANT SELECT ON {_CONFIDENTIAL}.{table}, {_CONFIDENTIAL}_trusted.{table} TO {_INTERNAL}",
             f"""DO $$ BEGIN EXECUTE 'CREATE OR REPLACE VIEW {_INTERNAL}.visible_{table} WITH (security_invoker = true)'
                       || ' AS ' || pg_get_viewdef('{_CONFIDENTIAL}.visible_{table}'::regclass); END $$""",
         ),
@@ -140,7 +146,7 @@ _OWN_CHUNKS = (
 STATISTICS_ABOVE = _reading_above(
     "M12 the statistics of INTERNAL are those of CONFIDENTIAL, in the grants and in the matrix", "stat"
 )
-_OF_A_VISIBLE_VERSION = " AND (old.level, old.item_id) = (live.level, live.item_id)"
+_OF_A_VISIBLE_VERSION = " AND (old.label, old.item_id) = (live.label, live.item_id)"
 
 
 def _scored(name: str, *patches: Patch) -> Mutant:
@@ -160,7 +166,7 @@ LEVEL_VIEWS = (
             ITEMS,
             "search_terms",
             "FROM visible_chunk AS chunk WHERE chunk.kind = %(kind)s",
-            "FROM visible_chunk AS chunk WHERE chunk.kind = %(kind)s AND chunk.level = (SELECT max(above.level)"
+            "FROM visible_chunk AS chunk WHERE chunk.kind = %(kind)s AND chunk.label = (SELECT max(above.label)"
             " FROM visible_chunk AS above WHERE (above.kind, above.name) = (chunk.kind, chunk.name))",
         ),
     ),

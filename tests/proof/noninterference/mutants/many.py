@@ -14,8 +14,8 @@ _HIDDEN_TARGET = "vault.peek(%(tenant)s, (SELECT session.agent FROM session), %(
 _REVEALED = edit(
     ITEMS,
     "release_item",
-    "below.level AS revealed",
-    f"greatest(below.level, nullif({_HIDDEN_SOURCE}, (SELECT session.taint FROM session))) AS revealed",
+    "below.label AS revealed",
+    f"greatest(below.label, nullif({_HIDDEN_SOURCE}, (SELECT session.label FROM session))) AS revealed",
 )
 
 
@@ -48,13 +48,13 @@ MANY = (
     Mutant(
         "M25 a key above is taken",
         "worlds",
-        (edit(ITEMS, "release_item", "below.target_level IS NOT NULL OR", f"{_HIDDEN_TARGET} IS NOT NULL OR"),),
+        (edit(ITEMS, "release_item", "below.target_label IS NOT NULL OR", f"{_HIDDEN_TARGET} IS NOT NULL OR"),),
         damage=PEEK,
     ),
     Mutant(
         "M32 a rename tells what is above from nothing",
         "worlds",
-        (edit(ITEMS, "release_item", "AND below.level IS NULL", f"AND {_HIDDEN_SOURCE} IS NULL"),),
+        (edit(ITEMS, "release_item", "AND below.label IS NULL", f"AND {_HIDDEN_SOURCE} IS NULL"),),
         damage=PEEK,
     ),
     Mutant("M33 a rename reveals what is above", "egress", (_REVEALED,), damage=PEEK),
@@ -72,7 +72,7 @@ MANY = (
                 ITEMS,
                 "delete_items",
                 "(SELECT count(*) FROM deleted) AS more",
-                "(SELECT count(*) FROM deleted) OR vault.peek(%(tenant)s, session.agent, NULL) > session.taint AS more",
+                "(SELECT count(*) FROM deleted) OR vault.peek(%(tenant)s, session.agent, NULL) > session.label AS more",
             ),
         ),
         damage=PEEK,
@@ -92,7 +92,7 @@ MANY = (
     Mutant(
         "a lower memory is no hindrance to a rename",
         "model",
-        (edit(ITEMS, "release_item", "below.target_level IS NOT NULL OR", ""),),
+        (edit(ITEMS, "release_item", "below.target_label IS NOT NULL OR", ""),),
     ),
     Mutant(
         "an expired memory is in the way of a rename",

@@ -94,7 +94,7 @@ def _own_entries(note_set: Any, tier: Any) -> Any:
 _largest = notes._largest
 _OF_THE_SESSION = " AND session.session_id = %(session_id)s"
 _LIMITS = ", ".join(
-    f"agent.{limit} - vault.hidden_chars(%(tenant)s, session.agent, {tier}, session.taint) AS {limit}"
+    f"agent.{limit} - vault.hidden_chars(%(tenant)s, session.agent, {tier}, session.label) AS {limit}"
     for tier, limit in ((1, "memory_char_limit"), (2, "user_char_limit"))
 )
 
@@ -114,8 +114,8 @@ NOTES = (
         edit(
             ITEMS,
             "search_items",
-            "AND above.level > ranked.level",
-            "AND above.level > ranked.level AND above.tier = %(tier)s",
+            "AND above.label > ranked.label",
+            "AND above.label > ranked.label AND above.tier = %(tier)s",
         ),
     ),
     note(

@@ -15,9 +15,9 @@ from muniment_server.prompts import servicer as prompt_servicer
 from tests.proof.noninterference.mutants.damage import ONE_NAME_FOR_ALL_LEVELS, PEEK
 from tests.proof.noninterference.mutants.scheme import ITEMS, Mutant, Patch, cut, edit, remembering, setting
 
-_SHADOW = r"AND seen\.level = \( SELECT max\(above\.level\).*?seen\.name\) \)"
+_SHADOW = r"AND seen\.label = \( SELECT max\(above\.label\).*?seen\.name\) \)"
 _SEARCH_SHADOW = (
-    r"(AND|WHERE) 0 = \( SELECT count\(\*\) FROM visible AS above WHERE .*? AND above\.level > \w+\.level \)"
+    r"(AND|WHERE) 0 = \( SELECT count\(\*\) FROM visible AS above WHERE .*? AND above\.label > \w+\.label \)"
 )
 _OF_THE_NAME = "(above.kind, above.name) = (4, seen.name)"
 _BEFORE = (
@@ -120,7 +120,7 @@ PASSAGES = (
             ITEMS,
             "store_passages",
             "SELECT CASE WHEN stored.item_id IS NOT NULL",
-            "SELECT CASE WHEN vault.peek(%(tenant)s, session.agent, given.name) > session.taint THEN 'EXISTS'"
+            "SELECT CASE WHEN vault.peek(%(tenant)s, session.agent, given.name) > session.label THEN 'EXISTS'"
             " WHEN stored.item_id IS NOT NULL",
         ),
         damage=PEEK,
@@ -132,7 +132,7 @@ PASSAGES = (
             ITEMS,
             "store_passages",
             "SELECT CASE WHEN stored.item_id IS NOT NULL",
-            "SELECT CASE WHEN vault.peek(%(tenant)s, session.agent, given.name) > session.taint THEN 'ALREADY_EXISTS'"
+            "SELECT CASE WHEN vault.peek(%(tenant)s, session.agent, given.name) > session.label THEN 'ALREADY_EXISTS'"
             " WHEN stored.item_id IS NOT NULL",
         ),
         damage=PEEK,
@@ -170,7 +170,7 @@ PASSAGES = (
         edit(
             ITEMS,
             "delete_item",
-            "WHEN below.level IS NOT NULL",
+            "WHEN below.label IS NOT NULL",
             "WHEN vault.peek(%(tenant)s, (SELECT session.agent FROM session), %(name)s) IS NOT NULL",
         ),
         damage=PEEK,

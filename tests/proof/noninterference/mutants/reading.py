@@ -19,7 +19,7 @@ from tests.proof.noninterference.mutants.scheme import ITEMS, Mutant, cut, edit,
 
 PUBLIC, _, _, RESTRICTED = Classification
 _TAG_FILTER = "seen.tags @> %(tags)s::text[]"
-_SHADOW = r"(AND|WHERE) 0 = \( SELECT count\(\*\) FROM visible AS above WHERE .*? AND above\.level > \w+\.level \)"
+_SHADOW = r"(AND|WHERE) 0 = \( SELECT count\(\*\) FROM visible AS above WHERE .*? AND above\.label > \w+\.label \)"
 
 
 def _parse_only(self: Any, request_type: str, request: bytes) -> Any:
@@ -35,17 +35,17 @@ LATTICE = (
     Mutant("M03 can_flow_to is ==", "egress", (setting(Classification, "can_flow_to", lambda a, b: a == b),)),
     Mutant("M04 can_flow_to is always true", "model", (setting(Classification, "can_flow_to", lambda a, b: True),)),
     Mutant(
-        "M05 get takes the lowest", "model", (edit(ITEMS, "get_item", "BY visible.level DESC", "BY visible.level"),)
+        "M05 get takes the lowest", "model", (edit(ITEMS, "get_item", "BY visible.label DESC", "BY visible.label"),)
     ),
     Mutant(
         "M05 list takes the lowest",
         "model",
-        (edit(ITEMS, "list_items", "BY visible.name, visible.level DESC", "BY visible.name, visible.level"),),
+        (edit(ITEMS, "list_items", "visible.level DESC, visible.label DESC", "visible.level, visible.label"),),
     ),
     Mutant(
         "M05 search takes the lowest",
         "model",
-        (edit(ITEMS, "search_items", "above.level > ranked", "above.level < ranked"),),
+        (edit(ITEMS, "search_items", "above.label > ranked", "above.label < ranked"),),
     ),
     Mutant(
         "M06 a deleted version still shadows",
@@ -78,8 +78,8 @@ ORDER = (
             edit(
                 ITEMS,
                 "search_items",
-                "AND above.level > ranked.level",
-                "AND above.level > ranked.level AND above.tags @> %(tags)s::text[]",
+                "AND above.label > ranked.label",
+                "AND above.label > ranked.label AND above.tags @> %(tags)s::text[]",
             ),
         ),
     ),
@@ -90,8 +90,8 @@ ORDER = (
             edit(
                 ITEMS,
                 "search_items",
-                "AND above.level > ranked.level",
-                "AND above.level > ranked.level"
+                "AND above.label > ranked.label",
+                "AND above.label > ranked.label"
                 " AND to_tsvector('pg_catalog.english', above.content) @@ %(wanted_stems)s::tsquery",
             ),
         ),
@@ -123,19 +123,19 @@ ORDER = (
         about="passages",
     ),
 )
-_NEWEST = "first_value(visible.level) OVER (ORDER BY visible.update_time DESC, visible.level DESC)"
+_NEWEST = "first_value(visible.label) OVER (ORDER BY visible.update_time DESC, visible.label DESC)"
 _OF_ALL_LEVELS = "vault.peek(visible.tenant, visible.agent, visible.name)"
 NEWER = tuple(
     Mutant(
         f"M95 {query} takes the newest version of all levels",
         "newer above hides nothing",
-        (edit(ITEMS, query, f"{newest} AS newest_level", f"greatest({newest}, {of_all_levels}) AS newest_level"),),
+        (edit(ITEMS, query, f"{newest} AS newest_label", f"greatest({newest}, {of_all_levels}) AS newest_label"),),
         damage=PEEK,
         probe=probes.what_is_newer_above_hides_nothing,
     )
     for query, newest, of_all_levels in (
         ("get_item", _NEWEST, _OF_ALL_LEVELS),
-        ("list_items", "newest.level", _OF_ALL_LEVELS.replace("visible", "sized")),
+        ("list_items", "newest.label", _OF_ALL_LEVELS.replace("visible", "sized")),
         ("search_items", _NEWEST, _OF_ALL_LEVELS),
     )
 )

@@ -61,6 +61,8 @@ class Mutant:
     covered_by: str = ""
     about: str = "memories"
     """What the programs are about that it is shown to."""
+    trusted: bool = False
+    """Whether the programs that it is shown to have a trusted observer."""
     seed: int = 1
     """The first program that kills it."""
 

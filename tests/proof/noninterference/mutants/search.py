@@ -8,7 +8,7 @@ from tests.proof.noninterference.mutants.scheme import ITEMS, Mutant, edit
 
 _SHADOW_OF_TURNS = (
     "AND 0 = ( SELECT count(*) FROM visible AS above"
-    " WHERE (above.kind, above.name) = (%(kind)s, seen.name) AND above.level > seen.level )"
+    " WHERE (above.kind, above.name) = (%(kind)s, seen.name) AND above.label > seen.label )"
 )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 
 from muniment_server.domain import ids
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.domain.errors import FieldViolation, InvalidArgument
 from muniment_server.domain.principals import SessionIdentity
 from muniment_server.memories import wire as memories_wire
@@ -39,7 +39,7 @@ def _taint_from_metadata(self: Any, call: Any, proceed: Any) -> Any:
     def lowered(call: Any) -> Any:
         for name, value in call.grpc_context.invocation_metadata():
             if name == "x-taint" and isinstance(call.principal, SessionIdentity):
-                call.principal = replace(call.principal, taint=Classification(int(value)))
+                call.principal = replace(call.principal, taint=Label(int(value)))
         return proceed(call)
 
     return _authenticate(self, call, lowered)
@@ -226,7 +226,7 @@ EXISTENCE = (
             edit(
                 ITEMS,
                 "delete_item",
-                "WHEN below.level IS NOT NULL",
+                "WHEN below.label IS NOT NULL",
                 "WHEN vault.peek(%(tenant)s, (SELECT session.agent FROM session), %(name)s) IS NOT NULL",
             ),
         ),
@@ -239,9 +239,9 @@ EXISTENCE = (
             edit(
                 ITEMS,
                 "delete_item",
-                "THEN below.level END",
-                "THEN greatest(below.level, nullif(vault.peek(%(tenant)s, (SELECT session.agent FROM session),"
-                " %(name)s), (SELECT session.taint FROM session))) END",
+                "THEN below.label END",
+                "THEN greatest(below.label, nullif(vault.peek(%(tenant)s, (SELECT session.agent FROM session),"
+                " %(name)s), (SELECT session.label FROM session))) END",
             ),
         ),
         damage=PEEK,
@@ -253,9 +253,9 @@ EXISTENCE = (
             edit(
                 ITEMS,
                 "delete_item",
-                "THEN below.level END",
-                "THEN greatest(below.level, nullif(vault.peek(%(tenant)s, (SELECT session.agent FROM session),"
-                " %(name)s), (SELECT session.taint FROM session))) END",
+                "THEN below.label END",
+                "THEN greatest(below.label, nullif(vault.peek(%(tenant)s, (SELECT session.agent FROM session),"
+                " %(name)s), (SELECT session.label FROM session))) END",
             ),
             setting(egress, "may_leave", lambda *_: True),
         ),

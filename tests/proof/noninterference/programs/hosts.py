@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any, Protocol
 
+from tests.proof.noninterference import values
 from tests.proof.noninterference.model import Model
 from tests.proof.noninterference.model.notes import usage_of
 from tests.proof.noninterference.programs.alphabets import (
@@ -90,6 +91,7 @@ def about_hosts(rng: random.Random, model: Model, keys: Keys, about: str) -> tup
             fields = {
                 **agent,
                 "taint": rng.choice((0, *LEVELS)),
+                "integrity": rng.choice((0, 0, 1)),
                 "conversation_id": conversation,
                 **({"ttl": ttl} if ttl else {}),
             }
@@ -98,7 +100,10 @@ def about_hosts(rng: random.Random, model: Model, keys: Keys, about: str) -> tup
                 session = {"session_id": keys.reading_session()[1]}
             host = keys.host_of(session["session_id"])
             fields = {**session, "taint": rng.choices(LEVELS, (1, 4, 3, 2))[0], "reason": "read a file"}
-        case "GetSession" | "ResetSession" | "CloseSession":
+            fields["integrity"] = rng.choice((0, 1, 1))
+        case "ResetSession":
+            host, fields = keys.host_of(session["session_id"]), {**session, "integrity": rng.choice((0, 1))}
+        case "GetSession" | "CloseSession":
             host, fields = keys.host_of(session["session_id"]), session
         case "ListSessions":
             fields = {**agent, **page, "include_closed": rng.random() < 0.5}
@@ -146,7 +151,7 @@ def _change(rng: random.Random, model: Model, tenant: str, _: int, agent_id: str
     chars = rng.choice((0, 30, 100, 200, 2200))
     agent = model.agents.get((tenant, agent_id))
     if agent and rng.random() < 0.5:
-        used = usage_of(agent, tier, model.notes_of(agent.notes, rng.choice(LEVELS), tier)).used_chars
+        used = usage_of(agent, tier, model.notes_of(agent.notes, rng.choice(values.LABELS), tier)).used_chars
         chars = max(0, used + rng.choice((-1, 0, 1, 20)))
     return {"memory_settings": {limit: chars, **({enabled: True} if rng.random() < 0.5 else {})}}
 
@@ -167,18 +172,23 @@ def _target(rng: random.Random) -> dict[str, Any]:
 
 
 def _deleted(rng: random.Random, model: Model, tenant: str, _: int, agent_id: str) -> dict[str, Any]:
-    """Mostly what was deleted, at its level or another one; otherwise any name."""
+    """Mostly what was deleted, with its label or another one; otherwise any name."""
     memory, block, passage = 1, 3, 4
     agent = model.agents.get((tenant, agent_id))
     gone = [(kind, *at) for kind, some in agent.deleted.items() for at, items in some.items() if items] if agent else []
     if gone and rng.random() < 0.8:
-        kind, name, level = rng.choice(gone)
+        kind, name, label = rng.choice(gone)
     else:
         kind, name = rng.choice(((memory, rng.choice(KEYS)), (block, rng.choice(LABELS)), (passage, rng.choice(IDS))))
-        level = rng.choice(LEVELS)
+        label = rng.choice(values.LABELS)
     if rng.random() < 0.3:
-        level = rng.choice((0, *LEVELS))
-    return {"kind": kind, "name": name, "classification": level}
+        label = rng.choice((0, *values.LABELS))
+    return {
+        "kind": kind,
+        "name": name,
+        "classification": values.level_of(label),
+        "integrity": values.integrity_of(label),
+    }
 
 
 def _sharing(rng: random.Random, rpc: str) -> dict[str, Any]:

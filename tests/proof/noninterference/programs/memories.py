@@ -13,7 +13,7 @@ _DO = {"save": 34, "save many": 8, "get": 14, "list": 16, "search": 15, "delete"
 
 
 def renames(level: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """At a level: to a free key, to one that is taken, and of what a lower level has renamed."""
+    """With a label: to a free key, to one that is taken, and of what the label before has renamed."""
     made, kept = f"made {level}", f"kept {level}"
     yield "SaveMemories", {"memories": [{"key": key, "content": CANARY} for key in (made, kept)]}
     yield "RenameMemory", {"key": made, "new_key": f"moved {level}"}

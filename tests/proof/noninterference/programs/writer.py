@@ -12,8 +12,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from tests.proof.noninterference import values
 from tests.proof.noninterference.model import Model
-from tests.proof.noninterference.programs.alphabets import LABELS, LEVELS, PREFIXES, TAGS, THREADS, WORDS
+from tests.proof.noninterference.programs.alphabets import LABELS, PREFIXES, TAGS, THREADS, WORDS
 from tests.proof.noninterference.programs.blocks import about_blocks
 from tests.proof.noninterference.programs.hosts import about_hosts
 from tests.proof.noninterference.programs.malformed import OUT_OF_FORM, wrong_calls
@@ -25,7 +26,7 @@ from tests.proof.noninterference.programs.prompts import about_prompts
 from tests.proof.noninterference.programs.seldom import seldom
 from tests.proof.noninterference.programs.versions import about_versions
 from tests.proof.noninterference.replay import BEGINNING
-from tests.proof.noninterference.values import METHODS
+from tests.proof.noninterference.values import METHODS, level_of
 from tests.support.methods import FOR_SESSIONS
 
 NOUNS = {"memories": 22, "notes": 29, "blocks": 17, "passages": 20, "prompts": 7, "versions": 5}
@@ -46,7 +47,13 @@ _UNKNOWN_FIELDS = (
     b"\xb8\x3e\x04",  # field 999, a number
     b"\xc2\x3e\x0aRESTRICTED",  # field 1000, a text
 )
-_SMUGGLED = (("x-taint", "1"), ("x-taint", "4"), ("muniment-classification", "PUBLIC"), ("x-agent-id", "bob"))
+_SMUGGLED = (
+    ("x-taint", "1"),
+    ("x-taint", "4"),
+    ("x-integrity", "1"),
+    ("muniment-classification", "PUBLIC"),
+    ("x-agent-id", "bob"),
+)
 
 
 class Writer:
@@ -74,7 +81,7 @@ class Writer:
         self._then: list[tuple[str, str, Fields]] = []
 
     def beginning(self, time: datetime) -> list[Any]:
-        """What every program does first: agents, sessions at every level, a block that two agents share."""
+        """What every program does first: agents, sessions with every label, a block that two agents share."""
         self._time = time
         first, second = self._tenants
         host = self._hosts
@@ -83,13 +90,13 @@ class Writer:
             settings: dict[str, Any] = {"memory_char_limit": 120, "user_char_limit": 60}
             if agent == "bob" and not self._about_what:
                 settings["user_profile_enabled"] = False
-            creator = host[tenant, self._observer if agent == "carol" else 4]
+            creator = host[tenant, level_of(self._observer) if agent == "carol" else 4]
             known = {"known_from": 1} if agent == "alice" else {}  # low keys reach carol, and know alice
             made.append((creator, "CreateAgent", {"agent_id": agent, "memory_settings": settings, **known}))
         for tenant, agent in ((first, "alice"), (first, "alice"), (first, "bob"), (second, "alice")):
             made += [
-                (host[tenant, 4], "OpenSession", {"agent_id": agent, "taint": level})
-                for level in LEVELS
+                (host[tenant, 4], "OpenSession", {"agent_id": agent, "taint": level_of(label), "integrity": label % 2})
+                for label in values.LABELS
                 if (tenant, agent) == (first, "alice") or self.rng.random() < 0.4
             ]
         made.append((host[first, 4], "OpenSession", {"agent_id": "carol", "taint": 1}))
@@ -103,12 +110,13 @@ class Writer:
     def ending(self) -> Iterator[tuple[str, str, Fields]]:
         """What every program does last, since chance seldom brings it about: renames at each level, and seals."""
         tokens = {self._model.level(token): token for token in self._model.tokens}
-        for level in LEVELS:
-            if level in tokens:
-                yield from ((tokens[level], rpc, fields) for rpc, fields in renames(level))
+        for label in values.LABELS:
+            if label in tokens:
+                yield from ((tokens[label], rpc, fields) for rpc, fields in renames(label))
         first, _ = self._tenants
-        for ceiling, level in ((4, self._observer), (4, 0), (1, 1)):  # these servers seal nothing
-            yield self._hosts[first, ceiling], "GetAuditCheckpoint", {"classification": level}
+        for ceiling, level in ((4, level_of(self._observer)), (4, 0), (1, 1)):  # these servers seal nothing
+            fields = {"classification": level, "integrity": self._observer % 2}
+            yield self._hosts[first, ceiling], "GetAuditCheckpoint", fields
 
     def operation(
         self, token: str, rpc: str, fields: Fields | list[Fields], *, mark: str = "", at_once: bool = False
@@ -149,7 +157,7 @@ class Writer:
     def some_session(self) -> tuple[str, str]:
         """The token and the id of some session: rarely one that has ended."""
         alive = [one for one in self._seen.sessions if self._model.level(one[0]) is not None]
-        by_level = [[one for one in alive if self._model.level(one[0]) == level] for level in LEVELS]
+        by_level = [[one for one in alive if self._model.level(one[0]) == label] for label in values.LABELS]
         if self.rng.random() < 0.06 or not alive:
             return self.rng.choice([one for one in self._seen.sessions if one not in alive] or alive)
         return self.rng.choice(self.rng.choice([some for some in by_level if some]))
@@ -176,7 +184,7 @@ class Writer:
         found: list[tuple[str, str, Fields]] = []
         for token, _ in self._seen.sessions:
             session, level = self._model.session(token), self._model.level(token)
-            if session is None or level is None or level > self._observer:
+            if session is None or level is None or not values.flows(level, self._observer):
                 continue
             query: Fields = {"query": " ".join(self.rng.choices(WORDS, k=self.rng.choice((1, 2))))}
             kinds = {"SearchMemories": session.agent.memories, "SearchPassages": session.agent.passages}
@@ -225,7 +233,7 @@ class Writer:
         return self.operation(token, page.rpc, request.SerializeToString())
 
     def _filter_otherwise(self, request: Any) -> None:
-        for name, values in (
+        for name, choices in (
             ("key_prefix", PREFIXES),
             ("tag", TAGS),
             ("tier", (1, 2)),
@@ -234,7 +242,7 @@ class Writer:
             ("with_revisions", (True, False)),
         ):
             if hasattr(request, name):
-                setattr(request, name, self.rng.choice(values))
+                setattr(request, name, self.rng.choice(choices))
 
     # Hosts.
 

@@ -155,7 +155,9 @@ type AgentStorage struct {
 	// The bytes, as `max_bytes` counts them.
 	Bytes int64 `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`
 	// Whether one of the two is at 80 % of its limit or above. Nothing stored is never nearly full.
-	NearlyFull    bool `protobuf:"varint,4,opt,name=nearly_full,json=nearlyFull,proto3" json:"nearly_full,omitempty"`
+	NearlyFull bool `protobuf:"varint,4,opt,name=nearly_full,json=nearlyFull,proto3" json:"nearly_full,omitempty"`
+	// The integrity.
+	Integrity     Integrity `protobuf:"varint,5,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -216,6 +218,13 @@ func (x *AgentStorage) GetNearlyFull() bool {
 		return x.NearlyFull
 	}
 	return false
+}
+
+func (x *AgentStorage) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
 }
 
 // What the sessions of an agent may take. Each limit holds for each level by itself.
@@ -405,13 +414,14 @@ const file_muniment_v1_agent_proto_rawDesc = "" +
 	"\aceiling\x18\a \x01(\x0e2\x1b.muniment.v1.ClassificationR\aceiling\x120\n" +
 	"\x06limits\x18\b \x01(\v2\x18.muniment.v1.AgentLimitsR\x06limits\x12:\n" +
 	"\n" +
-	"known_from\x18\t \x01(\x0e2\x1b.muniment.v1.ClassificationR\tknownFrom\"\xa0\x01\n" +
+	"known_from\x18\t \x01(\x0e2\x1b.muniment.v1.ClassificationR\tknownFrom\"\xd6\x01\n" +
 	"\fAgentStorage\x12C\n" +
 	"\x0eclassification\x18\x01 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\x12\x14\n" +
 	"\x05items\x18\x02 \x01(\x03R\x05items\x12\x14\n" +
 	"\x05bytes\x18\x03 \x01(\x03R\x05bytes\x12\x1f\n" +
 	"\vnearly_full\x18\x04 \x01(\bR\n" +
-	"nearlyFull\"\xed\x01\n" +
+	"nearlyFull\x124\n" +
+	"\tintegrity\x18\x05 \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity\"\xed\x01\n" +
 	"\vAgentLimits\x12-\n" +
 	"\x10calls_per_second\x18\x01 \x01(\x05H\x00R\x0ecallsPerSecond\x88\x01\x01\x12 \n" +
 	"\tmax_items\x18\x02 \x01(\x03H\x01R\bmaxItems\x88\x01\x01\x12 \n" +
@@ -454,6 +464,7 @@ var file_muniment_v1_agent_proto_goTypes = []any{
 	(*MemorySettings)(nil),        // 3: muniment.v1.MemorySettings
 	(*timestamppb.Timestamp)(nil), // 4: google.protobuf.Timestamp
 	(Classification)(0),           // 5: muniment.v1.Classification
+	(Integrity)(0),                // 6: muniment.v1.Integrity
 }
 var file_muniment_v1_agent_proto_depIdxs = []int32{
 	3, // 0: muniment.v1.Agent.memory_settings:type_name -> muniment.v1.MemorySettings
@@ -463,11 +474,12 @@ var file_muniment_v1_agent_proto_depIdxs = []int32{
 	2, // 4: muniment.v1.Agent.limits:type_name -> muniment.v1.AgentLimits
 	5, // 5: muniment.v1.Agent.known_from:type_name -> muniment.v1.Classification
 	5, // 6: muniment.v1.AgentStorage.classification:type_name -> muniment.v1.Classification
-	7, // [7:7] is the sub-list for method output_type
-	7, // [7:7] is the sub-list for method input_type
-	7, // [7:7] is the sub-list for extension type_name
-	7, // [7:7] is the sub-list for extension extendee
-	0, // [0:7] is the sub-list for field type_name
+	6, // 7: muniment.v1.AgentStorage.integrity:type_name -> muniment.v1.Integrity
+	8, // [8:8] is the sub-list for method output_type
+	8, // [8:8] is the sub-list for method input_type
+	8, // [8:8] is the sub-list for extension type_name
+	8, // [8:8] is the sub-list for extension extendee
+	0, // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_muniment_v1_agent_proto_init() }

@@ -818,8 +818,12 @@ type UndeleteItemRequest struct {
 	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
 	// The level at which it was deleted.
 	Classification Classification `protobuf:"varint,4,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// The integrity with which it was deleted.
+	//
+	// The default is UNTRUSTED.
+	Integrity     Integrity `protobuf:"varint,5,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *UndeleteItemRequest) Reset() {
@@ -878,6 +882,13 @@ func (x *UndeleteItemRequest) GetClassification() Classification {
 		return x.Classification
 	}
 	return Classification_CLASSIFICATION_UNSPECIFIED
+}
+
+func (x *UndeleteItemRequest) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
 }
 
 // The response of UndeleteItem.
@@ -975,12 +986,13 @@ const file_muniment_v1_agent_service_proto_rawDesc = "" +
 	"\x03tag\x18\x04 \x01(\tB\x03\x80\x01\x01R\x03tag\x12\x17\n" +
 	"\aitem_id\x18\x05 \x01(\tR\x06itemId\x12\x1a\n" +
 	"\brevision\x18\x06 \x01(\x05R\brevision\"\x14\n" +
-	"\x12EraseItemsResponse\"\xb9\x01\n" +
+	"\x12EraseItemsResponse\"\xef\x01\n" +
 	"\x13UndeleteItemRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12)\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x15.muniment.v1.ItemKindR\x04kind\x12\x17\n" +
 	"\x04name\x18\x03 \x01(\tB\x03\x80\x01\x01R\x04name\x12C\n" +
-	"\x0eclassification\x18\x04 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\"\x16\n" +
+	"\x0eclassification\x18\x04 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\x124\n" +
+	"\tintegrity\x18\x05 \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity\"\x16\n" +
 	"\x14UndeleteItemResponse2\xf6\x05\n" +
 	"\fAgentService\x12u\n" +
 	"\vCreateAgent\x12\x1f.muniment.v1.CreateAgentRequest\x1a .muniment.v1.CreateAgentResponse\"#\xc2\xc1\x18\x1c\n" +
@@ -1036,6 +1048,7 @@ var file_muniment_v1_agent_service_proto_goTypes = []any{
 	(*Agent)(nil),                // 18: muniment.v1.Agent
 	(*AgentStorage)(nil),         // 19: muniment.v1.AgentStorage
 	(ItemKind)(0),                // 20: muniment.v1.ItemKind
+	(Integrity)(0),               // 21: muniment.v1.Integrity
 }
 var file_muniment_v1_agent_service_proto_depIdxs = []int32{
 	15, // 0: muniment.v1.CreateAgentRequest.memory_settings:type_name -> muniment.v1.MemorySettings
@@ -1054,25 +1067,26 @@ var file_muniment_v1_agent_service_proto_depIdxs = []int32{
 	20, // 13: muniment.v1.EraseItemsRequest.kind:type_name -> muniment.v1.ItemKind
 	20, // 14: muniment.v1.UndeleteItemRequest.kind:type_name -> muniment.v1.ItemKind
 	16, // 15: muniment.v1.UndeleteItemRequest.classification:type_name -> muniment.v1.Classification
-	0,  // 16: muniment.v1.AgentService.CreateAgent:input_type -> muniment.v1.CreateAgentRequest
-	3,  // 17: muniment.v1.AgentService.GetAgent:input_type -> muniment.v1.GetAgentRequest
-	5,  // 18: muniment.v1.AgentService.ListAgents:input_type -> muniment.v1.ListAgentsRequest
-	7,  // 19: muniment.v1.AgentService.UpdateAgent:input_type -> muniment.v1.UpdateAgentRequest
-	9,  // 20: muniment.v1.AgentService.DeleteAgent:input_type -> muniment.v1.DeleteAgentRequest
-	11, // 21: muniment.v1.AgentService.EraseItems:input_type -> muniment.v1.EraseItemsRequest
-	13, // 22: muniment.v1.AgentService.UndeleteItem:input_type -> muniment.v1.UndeleteItemRequest
-	2,  // 23: muniment.v1.AgentService.CreateAgent:output_type -> muniment.v1.CreateAgentResponse
-	4,  // 24: muniment.v1.AgentService.GetAgent:output_type -> muniment.v1.GetAgentResponse
-	6,  // 25: muniment.v1.AgentService.ListAgents:output_type -> muniment.v1.ListAgentsResponse
-	8,  // 26: muniment.v1.AgentService.UpdateAgent:output_type -> muniment.v1.UpdateAgentResponse
-	10, // 27: muniment.v1.AgentService.DeleteAgent:output_type -> muniment.v1.DeleteAgentResponse
-	12, // 28: muniment.v1.AgentService.EraseItems:output_type -> muniment.v1.EraseItemsResponse
-	14, // 29: muniment.v1.AgentService.UndeleteItem:output_type -> muniment.v1.UndeleteItemResponse
-	23, // [23:30] is the sub-list for method output_type
-	16, // [16:23] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	21, // 16: muniment.v1.UndeleteItemRequest.integrity:type_name -> muniment.v1.Integrity
+	0,  // 17: muniment.v1.AgentService.CreateAgent:input_type -> muniment.v1.CreateAgentRequest
+	3,  // 18: muniment.v1.AgentService.GetAgent:input_type -> muniment.v1.GetAgentRequest
+	5,  // 19: muniment.v1.AgentService.ListAgents:input_type -> muniment.v1.ListAgentsRequest
+	7,  // 20: muniment.v1.AgentService.UpdateAgent:input_type -> muniment.v1.UpdateAgentRequest
+	9,  // 21: muniment.v1.AgentService.DeleteAgent:input_type -> muniment.v1.DeleteAgentRequest
+	11, // 22: muniment.v1.AgentService.EraseItems:input_type -> muniment.v1.EraseItemsRequest
+	13, // 23: muniment.v1.AgentService.UndeleteItem:input_type -> muniment.v1.UndeleteItemRequest
+	2,  // 24: muniment.v1.AgentService.CreateAgent:output_type -> muniment.v1.CreateAgentResponse
+	4,  // 25: muniment.v1.AgentService.GetAgent:output_type -> muniment.v1.GetAgentResponse
+	6,  // 26: muniment.v1.AgentService.ListAgents:output_type -> muniment.v1.ListAgentsResponse
+	8,  // 27: muniment.v1.AgentService.UpdateAgent:output_type -> muniment.v1.UpdateAgentResponse
+	10, // 28: muniment.v1.AgentService.DeleteAgent:output_type -> muniment.v1.DeleteAgentResponse
+	12, // 29: muniment.v1.AgentService.EraseItems:output_type -> muniment.v1.EraseItemsResponse
+	14, // 30: muniment.v1.AgentService.UndeleteItem:output_type -> muniment.v1.UndeleteItemResponse
+	24, // [24:31] is the sub-list for method output_type
+	17, // [17:24] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_muniment_v1_agent_service_proto_init() }

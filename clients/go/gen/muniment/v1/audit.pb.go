@@ -111,7 +111,9 @@ type AuditEvent struct {
 	// How many items a read returned.
 	ResultCount int32 `protobuf:"varint,12,opt,name=result_count,json=resultCount,proto3" json:"result_count,omitempty"`
 	// The reason that the host gave.
-	Reason        string `protobuf:"bytes,13,opt,name=reason,proto3" json:"reason,omitempty"`
+	Reason string `protobuf:"bytes,13,opt,name=reason,proto3" json:"reason,omitempty"`
+	// The integrity of the session that did it. UNTRUSTED for what hosts and operators did.
+	Integrity     Integrity `protobuf:"varint,14,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -237,6 +239,13 @@ func (x *AuditEvent) GetReason() string {
 	return ""
 }
 
+func (x *AuditEvent) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
+}
+
 // The last seal of the audit log at one level. The server seals events within seconds, in a chain of hashes.
 type AuditCheckpoint struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -249,7 +258,9 @@ type AuditCheckpoint struct {
 	// The SHA-256 hash of the last seal, in hexadecimal. It covers all events sealed so far. Empty if there are none.
 	HeadHash string `protobuf:"bytes,4,opt,name=head_hash,json=headHash,proto3" json:"head_hash,omitempty"`
 	// When the last seal was made. Absent if there is none.
-	Time          *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=time,proto3" json:"time,omitempty"`
+	Time *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=time,proto3" json:"time,omitempty"`
+	// The integrity: each level has two chains.
+	Integrity     Integrity `protobuf:"varint,6,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -319,11 +330,18 @@ func (x *AuditCheckpoint) GetTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *AuditCheckpoint) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
+}
+
 var File_muniment_v1_audit_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_audit_proto_rawDesc = "" +
 	"\n" +
-	"\x17muniment/v1/audit.proto\x12\vmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\"\xc3\x03\n" +
+	"\x17muniment/v1/audit.proto\x12\vmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\"\xf9\x03\n" +
 	"\n" +
 	"AuditEvent\x12\x19\n" +
 	"\bevent_id\x18\x01 \x01(\tR\aeventId\x12.\n" +
@@ -340,7 +358,8 @@ const file_muniment_v1_audit_proto_rawDesc = "" +
 	" \x01(\tR\x06itemId\x12\x1a\n" +
 	"\brevision\x18\v \x01(\x05R\brevision\x12!\n" +
 	"\fresult_count\x18\f \x01(\x05R\vresultCount\x12\x16\n" +
-	"\x06reason\x18\r \x01(\tR\x06reason\"\xe5\x01\n" +
+	"\x06reason\x18\r \x01(\tR\x06reason\x124\n" +
+	"\tintegrity\x18\x0e \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity\"\x9b\x02\n" +
 	"\x0fAuditCheckpoint\x12C\n" +
 	"\x0eclassification\x18\x01 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\x12\x1f\n" +
 	"\vseal_number\x18\x02 \x01(\x03R\n" +
@@ -348,7 +367,8 @@ const file_muniment_v1_audit_proto_rawDesc = "" +
 	"\vevent_count\x18\x03 \x01(\x03R\n" +
 	"eventCount\x12\x1b\n" +
 	"\thead_hash\x18\x04 \x01(\tR\bheadHash\x12.\n" +
-	"\x04time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04time*{\n" +
+	"\x04time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x124\n" +
+	"\tintegrity\x18\x06 \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity*{\n" +
 	"\bItemKind\x12\x19\n" +
 	"\x15ITEM_KIND_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10ITEM_KIND_MEMORY\x10\x01\x12\x12\n" +
@@ -377,18 +397,21 @@ var file_muniment_v1_audit_proto_goTypes = []any{
 	(*AuditCheckpoint)(nil),       // 2: muniment.v1.AuditCheckpoint
 	(*timestamppb.Timestamp)(nil), // 3: google.protobuf.Timestamp
 	(Classification)(0),           // 4: muniment.v1.Classification
+	(Integrity)(0),                // 5: muniment.v1.Integrity
 }
 var file_muniment_v1_audit_proto_depIdxs = []int32{
 	3, // 0: muniment.v1.AuditEvent.time:type_name -> google.protobuf.Timestamp
 	4, // 1: muniment.v1.AuditEvent.classification:type_name -> muniment.v1.Classification
 	0, // 2: muniment.v1.AuditEvent.kind:type_name -> muniment.v1.ItemKind
-	4, // 3: muniment.v1.AuditCheckpoint.classification:type_name -> muniment.v1.Classification
-	3, // 4: muniment.v1.AuditCheckpoint.time:type_name -> google.protobuf.Timestamp
-	5, // [5:5] is the sub-list for method output_type
-	5, // [5:5] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	5, // 3: muniment.v1.AuditEvent.integrity:type_name -> muniment.v1.Integrity
+	4, // 4: muniment.v1.AuditCheckpoint.classification:type_name -> muniment.v1.Classification
+	3, // 5: muniment.v1.AuditCheckpoint.time:type_name -> google.protobuf.Timestamp
+	5, // 6: muniment.v1.AuditCheckpoint.integrity:type_name -> muniment.v1.Integrity
+	7, // [7:7] is the sub-list for method output_type
+	7, // [7:7] is the sub-list for method input_type
+	7, // [7:7] is the sub-list for extension type_name
+	7, // [7:7] is the sub-list for extension extendee
+	0, // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_muniment_v1_audit_proto_init() }

@@ -181,8 +181,12 @@ type GetAuditCheckpointRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The level.
 	Classification Classification `protobuf:"varint,1,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// The integrity.
+	//
+	// The default is UNTRUSTED.
+	Integrity     Integrity `protobuf:"varint,2,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetAuditCheckpointRequest) Reset() {
@@ -220,6 +224,13 @@ func (x *GetAuditCheckpointRequest) GetClassification() Classification {
 		return x.Classification
 	}
 	return Classification_CLASSIFICATION_UNSPECIFIED
+}
+
+func (x *GetAuditCheckpointRequest) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
 }
 
 // The response of GetAuditCheckpoint.
@@ -285,9 +296,10 @@ const file_muniment_v1_audit_service_proto_rawDesc = "" +
 	"page_token\x18\x06 \x01(\tR\tpageToken\"}\n" +
 	"\x17ListAuditEventsResponse\x12:\n" +
 	"\faudit_events\x18\x01 \x03(\v2\x17.muniment.v1.AuditEventR\vauditEvents\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"`\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x96\x01\n" +
 	"\x19GetAuditCheckpointRequest\x12C\n" +
-	"\x0eclassification\x18\x01 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\"Z\n" +
+	"\x0eclassification\x18\x01 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\x124\n" +
+	"\tintegrity\x18\x02 \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity\"Z\n" +
 	"\x1aGetAuditCheckpointResponse\x12<\n" +
 	"\n" +
 	"checkpoint\x18\x01 \x01(\v2\x1c.muniment.v1.AuditCheckpointR\n" +
@@ -320,23 +332,25 @@ var file_muniment_v1_audit_service_proto_goTypes = []any{
 	(*timestamppb.Timestamp)(nil),      // 4: google.protobuf.Timestamp
 	(*AuditEvent)(nil),                 // 5: muniment.v1.AuditEvent
 	(Classification)(0),                // 6: muniment.v1.Classification
-	(*AuditCheckpoint)(nil),            // 7: muniment.v1.AuditCheckpoint
+	(Integrity)(0),                     // 7: muniment.v1.Integrity
+	(*AuditCheckpoint)(nil),            // 8: muniment.v1.AuditCheckpoint
 }
 var file_muniment_v1_audit_service_proto_depIdxs = []int32{
 	4, // 0: muniment.v1.ListAuditEventsRequest.start_time:type_name -> google.protobuf.Timestamp
 	4, // 1: muniment.v1.ListAuditEventsRequest.end_time:type_name -> google.protobuf.Timestamp
 	5, // 2: muniment.v1.ListAuditEventsResponse.audit_events:type_name -> muniment.v1.AuditEvent
 	6, // 3: muniment.v1.GetAuditCheckpointRequest.classification:type_name -> muniment.v1.Classification
-	7, // 4: muniment.v1.GetAuditCheckpointResponse.checkpoint:type_name -> muniment.v1.AuditCheckpoint
-	0, // 5: muniment.v1.AuditService.ListAuditEvents:input_type -> muniment.v1.ListAuditEventsRequest
-	2, // 6: muniment.v1.AuditService.GetAuditCheckpoint:input_type -> muniment.v1.GetAuditCheckpointRequest
-	1, // 7: muniment.v1.AuditService.ListAuditEvents:output_type -> muniment.v1.ListAuditEventsResponse
-	3, // 8: muniment.v1.AuditService.GetAuditCheckpoint:output_type -> muniment.v1.GetAuditCheckpointResponse
-	7, // [7:9] is the sub-list for method output_type
-	5, // [5:7] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	7, // 4: muniment.v1.GetAuditCheckpointRequest.integrity:type_name -> muniment.v1.Integrity
+	8, // 5: muniment.v1.GetAuditCheckpointResponse.checkpoint:type_name -> muniment.v1.AuditCheckpoint
+	0, // 6: muniment.v1.AuditService.ListAuditEvents:input_type -> muniment.v1.ListAuditEventsRequest
+	2, // 7: muniment.v1.AuditService.GetAuditCheckpoint:input_type -> muniment.v1.GetAuditCheckpointRequest
+	1, // 8: muniment.v1.AuditService.ListAuditEvents:output_type -> muniment.v1.ListAuditEventsResponse
+	3, // 9: muniment.v1.AuditService.GetAuditCheckpoint:output_type -> muniment.v1.GetAuditCheckpointResponse
+	8, // [8:10] is the sub-list for method output_type
+	6, // [6:8] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_muniment_v1_audit_service_proto_init() }

@@ -42,7 +42,9 @@ type Block struct {
 	// When this version was written.
 	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
 	// Present if a version below this one is newer. Answers to writes leave it out.
-	NewerBelow    *NewerBelow `protobuf:"bytes,9,opt,name=newer_below,json=newerBelow,proto3" json:"newer_below,omitempty"`
+	NewerBelow *NewerBelow `protobuf:"bytes,9,opt,name=newer_below,json=newerBelow,proto3" json:"newer_below,omitempty"`
+	// Whether the session that wrote this version was trusted.
+	Integrity     Integrity `protobuf:"varint,10,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -140,11 +142,18 @@ func (x *Block) GetNewerBelow() *NewerBelow {
 	return nil
 }
 
+func (x *Block) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
+}
+
 var File_muniment_v1_block_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_block_proto_rawDesc = "" +
 	"\n" +
-	"\x17muniment/v1/block.proto\x12\vmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\x1a\x19muniment/v1/version.proto\"\x8c\x03\n" +
+	"\x17muniment/v1/block.proto\x12\vmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\x1a\x19muniment/v1/version.proto\"\xc2\x03\n" +
 	"\x05Block\x12$\n" +
 	"\x0eowner_agent_id\x18\x01 \x01(\tR\fownerAgentId\x12\x19\n" +
 	"\x05label\x18\x02 \x01(\tB\x03\x80\x01\x01R\x05label\x12\x1d\n" +
@@ -157,7 +166,9 @@ const file_muniment_v1_block_proto_rawDesc = "" +
 	"\vupdate_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"updateTime\x128\n" +
 	"\vnewer_below\x18\t \x01(\v2\x17.muniment.v1.NewerBelowR\n" +
-	"newerBelowBG\n" +
+	"newerBelow\x124\n" +
+	"\tintegrity\x18\n" +
+	" \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrityBG\n" +
 	"\vmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (
@@ -178,17 +189,19 @@ var file_muniment_v1_block_proto_goTypes = []any{
 	(Classification)(0),           // 1: muniment.v1.Classification
 	(*timestamppb.Timestamp)(nil), // 2: google.protobuf.Timestamp
 	(*NewerBelow)(nil),            // 3: muniment.v1.NewerBelow
+	(Integrity)(0),                // 4: muniment.v1.Integrity
 }
 var file_muniment_v1_block_proto_depIdxs = []int32{
 	1, // 0: muniment.v1.Block.classification:type_name -> muniment.v1.Classification
 	2, // 1: muniment.v1.Block.create_time:type_name -> google.protobuf.Timestamp
 	2, // 2: muniment.v1.Block.update_time:type_name -> google.protobuf.Timestamp
 	3, // 3: muniment.v1.Block.newer_below:type_name -> muniment.v1.NewerBelow
-	4, // [4:4] is the sub-list for method output_type
-	4, // [4:4] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	4, // 4: muniment.v1.Block.integrity:type_name -> muniment.v1.Integrity
+	5, // [5:5] is the sub-list for method output_type
+	5, // [5:5] is the sub-list for method input_type
+	5, // [5:5] is the sub-list for extension type_name
+	5, // [5:5] is the sub-list for extension extendee
+	0, // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_muniment_v1_block_proto_init() }

@@ -89,6 +89,8 @@ type ListBlocksResponse struct {
 	Classification Classification `protobuf:"varint,2,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
 	// The token of the next page. Empty on the last page.
 	NextPageToken string `protobuf:"bytes,3,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	Integrity     Integrity `protobuf:"varint,4,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -142,6 +144,13 @@ func (x *ListBlocksResponse) GetNextPageToken() string {
 		return x.NextPageToken
 	}
 	return ""
+}
+
+func (x *ListBlocksResponse) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
 }
 
 // The request of GetBlock.
@@ -205,7 +214,9 @@ func (x *GetBlockRequest) GetOwnerAgentId() string {
 type GetBlockResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The block.
-	Block         *Block `protobuf:"bytes,1,opt,name=block,proto3" json:"block,omitempty"`
+	Block *Block `protobuf:"bytes,1,opt,name=block,proto3" json:"block,omitempty"`
+	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	Integrity     Integrity `protobuf:"varint,2,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -245,6 +256,13 @@ func (x *GetBlockResponse) GetBlock() *Block {
 		return x.Block
 	}
 	return nil
+}
+
+func (x *GetBlockResponse) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
 }
 
 // The request of UpdateBlock.
@@ -328,7 +346,9 @@ func (x *UpdateBlockRequest) GetValidateOnly() bool {
 type UpdateBlockResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The block as it is stored.
-	Block         *Block `protobuf:"bytes,1,opt,name=block,proto3" json:"block,omitempty"`
+	Block *Block `protobuf:"bytes,1,opt,name=block,proto3" json:"block,omitempty"`
+	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	Integrity     Integrity `protobuf:"varint,2,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -368,6 +388,13 @@ func (x *UpdateBlockResponse) GetBlock() *Block {
 		return x.Block
 	}
 	return nil
+}
+
+func (x *UpdateBlockResponse) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
 }
 
 // The request of EditBlock.
@@ -656,7 +683,9 @@ func (x *ReplaceEdit) GetNew() string {
 type EditBlockResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The block as it is stored.
-	Block         *Block `protobuf:"bytes,1,opt,name=block,proto3" json:"block,omitempty"`
+	Block *Block `protobuf:"bytes,1,opt,name=block,proto3" json:"block,omitempty"`
+	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	Integrity     Integrity `protobuf:"varint,2,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -696,6 +725,13 @@ func (x *EditBlockResponse) GetBlock() *Block {
 		return x.Block
 	}
 	return nil
+}
+
+func (x *EditBlockResponse) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
 }
 
 // The request of DeleteBlock.
@@ -759,7 +795,11 @@ func (x *DeleteBlockRequest) GetEtag() string {
 type DeleteBlockResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The level of the lower version that is visible after the deletion. UNSPECIFIED if there is none.
-	Revealed      Classification `protobuf:"varint,1,opt,name=revealed,proto3,enum=muniment.v1.Classification" json:"revealed,omitempty"`
+	Revealed Classification `protobuf:"varint,1,opt,name=revealed,proto3,enum=muniment.v1.Classification" json:"revealed,omitempty"`
+	// The integrity of the revealed version.
+	RevealedIntegrity Integrity `protobuf:"varint,2,opt,name=revealed_integrity,json=revealedIntegrity,proto3,enum=muniment.v1.Integrity" json:"revealed_integrity,omitempty"`
+	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	Integrity     Integrity `protobuf:"varint,3,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -799,6 +839,20 @@ func (x *DeleteBlockResponse) GetRevealed() Classification {
 		return x.Revealed
 	}
 	return Classification_CLASSIFICATION_UNSPECIFIED
+}
+
+func (x *DeleteBlockResponse) GetRevealedIntegrity() Integrity {
+	if x != nil {
+		return x.RevealedIntegrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
+}
+
+func (x *DeleteBlockResponse) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
 }
 
 // The request of CreateSharedBlock.
@@ -1338,23 +1392,26 @@ const file_muniment_v1_block_service_proto_rawDesc = "" +
 	"\x11ListBlocksRequest\x12\x1b\n" +
 	"\tpage_size\x18\x01 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x02 \x01(\tR\tpageToken\"\xad\x01\n" +
+	"page_token\x18\x02 \x01(\tR\tpageToken\"\xe3\x01\n" +
 	"\x12ListBlocksResponse\x12*\n" +
 	"\x06blocks\x18\x01 \x03(\v2\x12.muniment.v1.BlockR\x06blocks\x12C\n" +
 	"\x0eclassification\x18\x02 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\x12&\n" +
-	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\"R\n" +
+	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\x124\n" +
+	"\tintegrity\x18\x04 \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity\"R\n" +
 	"\x0fGetBlockRequest\x12\x19\n" +
 	"\x05label\x18\x01 \x01(\tB\x03\x80\x01\x01R\x05label\x12$\n" +
-	"\x0eowner_agent_id\x18\x02 \x01(\tR\fownerAgentId\"<\n" +
+	"\x0eowner_agent_id\x18\x02 \x01(\tR\fownerAgentId\"r\n" +
 	"\x10GetBlockResponse\x12(\n" +
-	"\x05block\x18\x01 \x01(\v2\x12.muniment.v1.BlockR\x05block\"\x87\x01\n" +
+	"\x05block\x18\x01 \x01(\v2\x12.muniment.v1.BlockR\x05block\x124\n" +
+	"\tintegrity\x18\x02 \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity\"\x87\x01\n" +
 	"\x12UpdateBlockRequest\x12\x19\n" +
 	"\x05label\x18\x01 \x01(\tB\x03\x80\x01\x01R\x05label\x12\x1d\n" +
 	"\acontent\x18\x02 \x01(\tB\x03\x80\x01\x01R\acontent\x12\x12\n" +
 	"\x04etag\x18\x03 \x01(\tR\x04etag\x12#\n" +
-	"\rvalidate_only\x18\x04 \x01(\bR\fvalidateOnly\"?\n" +
+	"\rvalidate_only\x18\x04 \x01(\bR\fvalidateOnly\"u\n" +
 	"\x13UpdateBlockResponse\x12(\n" +
-	"\x05block\x18\x01 \x01(\v2\x12.muniment.v1.BlockR\x05block\"\xe5\x01\n" +
+	"\x05block\x18\x01 \x01(\v2\x12.muniment.v1.BlockR\x05block\x124\n" +
+	"\tintegrity\x18\x02 \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity\"\xe5\x01\n" +
 	"\x10EditBlockRequest\x12\x19\n" +
 	"\x05label\x18\x01 \x01(\tB\x03\x80\x01\x01R\x05label\x121\n" +
 	"\x06append\x18\x02 \x01(\v2\x17.muniment.v1.AppendEditH\x00R\x06append\x121\n" +
@@ -1371,14 +1428,17 @@ const file_muniment_v1_block_service_proto_rawDesc = "" +
 	"\acontent\x18\x02 \x01(\tB\x03\x80\x01\x01R\acontent\";\n" +
 	"\vReplaceEdit\x12\x15\n" +
 	"\x03old\x18\x01 \x01(\tB\x03\x80\x01\x01R\x03old\x12\x15\n" +
-	"\x03new\x18\x02 \x01(\tB\x03\x80\x01\x01R\x03new\"=\n" +
+	"\x03new\x18\x02 \x01(\tB\x03\x80\x01\x01R\x03new\"s\n" +
 	"\x11EditBlockResponse\x12(\n" +
-	"\x05block\x18\x01 \x01(\v2\x12.muniment.v1.BlockR\x05block\"C\n" +
+	"\x05block\x18\x01 \x01(\v2\x12.muniment.v1.BlockR\x05block\x124\n" +
+	"\tintegrity\x18\x02 \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity\"C\n" +
 	"\x12DeleteBlockRequest\x12\x19\n" +
 	"\x05label\x18\x01 \x01(\tB\x03\x80\x01\x01R\x05label\x12\x12\n" +
-	"\x04etag\x18\x02 \x01(\tR\x04etag\"N\n" +
+	"\x04etag\x18\x02 \x01(\tR\x04etag\"\xcb\x01\n" +
 	"\x13DeleteBlockResponse\x127\n" +
-	"\brevealed\x18\x01 \x01(\x0e2\x1b.muniment.v1.ClassificationR\brevealed\"z\n" +
+	"\brevealed\x18\x01 \x01(\x0e2\x1b.muniment.v1.ClassificationR\brevealed\x12E\n" +
+	"\x12revealed_integrity\x18\x02 \x01(\x0e2\x16.muniment.v1.IntegrityR\x11revealedIntegrity\x124\n" +
+	"\tintegrity\x18\x03 \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity\"z\n" +
 	"\x18CreateSharedBlockRequest\x12$\n" +
 	"\x0eowner_agent_id\x18\x01 \x01(\tR\fownerAgentId\x12\x19\n" +
 	"\x05label\x18\x02 \x01(\tB\x03\x80\x01\x01R\x05label\x12\x1d\n" +
@@ -1470,42 +1530,49 @@ var file_muniment_v1_block_service_proto_goTypes = []any{
 	(*ListBlockConsumersResponse)(nil), // 22: muniment.v1.ListBlockConsumersResponse
 	(*Block)(nil),                      // 23: muniment.v1.Block
 	(Classification)(0),                // 24: muniment.v1.Classification
+	(Integrity)(0),                     // 25: muniment.v1.Integrity
 }
 var file_muniment_v1_block_service_proto_depIdxs = []int32{
 	23, // 0: muniment.v1.ListBlocksResponse.blocks:type_name -> muniment.v1.Block
 	24, // 1: muniment.v1.ListBlocksResponse.classification:type_name -> muniment.v1.Classification
-	23, // 2: muniment.v1.GetBlockResponse.block:type_name -> muniment.v1.Block
-	23, // 3: muniment.v1.UpdateBlockResponse.block:type_name -> muniment.v1.Block
-	7,  // 4: muniment.v1.EditBlockRequest.append:type_name -> muniment.v1.AppendEdit
-	8,  // 5: muniment.v1.EditBlockRequest.insert:type_name -> muniment.v1.InsertEdit
-	9,  // 6: muniment.v1.EditBlockRequest.replace:type_name -> muniment.v1.ReplaceEdit
-	23, // 7: muniment.v1.EditBlockResponse.block:type_name -> muniment.v1.Block
-	24, // 8: muniment.v1.DeleteBlockResponse.revealed:type_name -> muniment.v1.Classification
-	0,  // 9: muniment.v1.BlockService.ListBlocks:input_type -> muniment.v1.ListBlocksRequest
-	2,  // 10: muniment.v1.BlockService.GetBlock:input_type -> muniment.v1.GetBlockRequest
-	4,  // 11: muniment.v1.BlockService.UpdateBlock:input_type -> muniment.v1.UpdateBlockRequest
-	6,  // 12: muniment.v1.BlockService.EditBlock:input_type -> muniment.v1.EditBlockRequest
-	11, // 13: muniment.v1.BlockService.DeleteBlock:input_type -> muniment.v1.DeleteBlockRequest
-	13, // 14: muniment.v1.BlockService.CreateSharedBlock:input_type -> muniment.v1.CreateSharedBlockRequest
-	15, // 15: muniment.v1.BlockService.DeleteSharedBlock:input_type -> muniment.v1.DeleteSharedBlockRequest
-	17, // 16: muniment.v1.BlockService.AttachBlock:input_type -> muniment.v1.AttachBlockRequest
-	19, // 17: muniment.v1.BlockService.DetachBlock:input_type -> muniment.v1.DetachBlockRequest
-	21, // 18: muniment.v1.BlockService.ListBlockConsumers:input_type -> muniment.v1.ListBlockConsumersRequest
-	1,  // 19: muniment.v1.BlockService.ListBlocks:output_type -> muniment.v1.ListBlocksResponse
-	3,  // 20: muniment.v1.BlockService.GetBlock:output_type -> muniment.v1.GetBlockResponse
-	5,  // 21: muniment.v1.BlockService.UpdateBlock:output_type -> muniment.v1.UpdateBlockResponse
-	10, // 22: muniment.v1.BlockService.EditBlock:output_type -> muniment.v1.EditBlockResponse
-	12, // 23: muniment.v1.BlockService.DeleteBlock:output_type -> muniment.v1.DeleteBlockResponse
-	14, // 24: muniment.v1.BlockService.CreateSharedBlock:output_type -> muniment.v1.CreateSharedBlockResponse
-	16, // 25: muniment.v1.BlockService.DeleteSharedBlock:output_type -> muniment.v1.DeleteSharedBlockResponse
-	18, // 26: muniment.v1.BlockService.AttachBlock:output_type -> muniment.v1.AttachBlockResponse
-	20, // 27: muniment.v1.BlockService.DetachBlock:output_type -> muniment.v1.DetachBlockResponse
-	22, // 28: muniment.v1.BlockService.ListBlockConsumers:output_type -> muniment.v1.ListBlockConsumersResponse
-	19, // [19:29] is the sub-list for method output_type
-	9,  // [9:19] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	25, // 2: muniment.v1.ListBlocksResponse.integrity:type_name -> muniment.v1.Integrity
+	23, // 3: muniment.v1.GetBlockResponse.block:type_name -> muniment.v1.Block
+	25, // 4: muniment.v1.GetBlockResponse.integrity:type_name -> muniment.v1.Integrity
+	23, // 5: muniment.v1.UpdateBlockResponse.block:type_name -> muniment.v1.Block
+	25, // 6: muniment.v1.UpdateBlockResponse.integrity:type_name -> muniment.v1.Integrity
+	7,  // 7: muniment.v1.EditBlockRequest.append:type_name -> muniment.v1.AppendEdit
+	8,  // 8: muniment.v1.EditBlockRequest.insert:type_name -> muniment.v1.InsertEdit
+	9,  // 9: muniment.v1.EditBlockRequest.replace:type_name -> muniment.v1.ReplaceEdit
+	23, // 10: muniment.v1.EditBlockResponse.block:type_name -> muniment.v1.Block
+	25, // 11: muniment.v1.EditBlockResponse.integrity:type_name -> muniment.v1.Integrity
+	24, // 12: muniment.v1.DeleteBlockResponse.revealed:type_name -> muniment.v1.Classification
+	25, // 13: muniment.v1.DeleteBlockResponse.revealed_integrity:type_name -> muniment.v1.Integrity
+	25, // 14: muniment.v1.DeleteBlockResponse.integrity:type_name -> muniment.v1.Integrity
+	0,  // 15: muniment.v1.BlockService.ListBlocks:input_type -> muniment.v1.ListBlocksRequest
+	2,  // 16: muniment.v1.BlockService.GetBlock:input_type -> muniment.v1.GetBlockRequest
+	4,  // 17: muniment.v1.BlockService.UpdateBlock:input_type -> muniment.v1.UpdateBlockRequest
+	6,  // 18: muniment.v1.BlockService.EditBlock:input_type -> muniment.v1.EditBlockRequest
+	11, // 19: muniment.v1.BlockService.DeleteBlock:input_type -> muniment.v1.DeleteBlockRequest
+	13, // 20: muniment.v1.BlockService.CreateSharedBlock:input_type -> muniment.v1.CreateSharedBlockRequest
+	15, // 21: muniment.v1.BlockService.DeleteSharedBlock:input_type -> muniment.v1.DeleteSharedBlockRequest
+	17, // 22: muniment.v1.BlockService.AttachBlock:input_type -> muniment.v1.AttachBlockRequest
+	19, // 23: muniment.v1.BlockService.DetachBlock:input_type -> muniment.v1.DetachBlockRequest
+	21, // 24: muniment.v1.BlockService.ListBlockConsumers:input_type -> muniment.v1.ListBlockConsumersRequest
+	1,  // 25: muniment.v1.BlockService.ListBlocks:output_type -> muniment.v1.ListBlocksResponse
+	3,  // 26: muniment.v1.BlockService.GetBlock:output_type -> muniment.v1.GetBlockResponse
+	5,  // 27: muniment.v1.BlockService.UpdateBlock:output_type -> muniment.v1.UpdateBlockResponse
+	10, // 28: muniment.v1.BlockService.EditBlock:output_type -> muniment.v1.EditBlockResponse
+	12, // 29: muniment.v1.BlockService.DeleteBlock:output_type -> muniment.v1.DeleteBlockResponse
+	14, // 30: muniment.v1.BlockService.CreateSharedBlock:output_type -> muniment.v1.CreateSharedBlockResponse
+	16, // 31: muniment.v1.BlockService.DeleteSharedBlock:output_type -> muniment.v1.DeleteSharedBlockResponse
+	18, // 32: muniment.v1.BlockService.AttachBlock:output_type -> muniment.v1.AttachBlockResponse
+	20, // 33: muniment.v1.BlockService.DetachBlock:output_type -> muniment.v1.DetachBlockResponse
+	22, // 34: muniment.v1.BlockService.ListBlockConsumers:output_type -> muniment.v1.ListBlockConsumersResponse
+	25, // [25:35] is the sub-list for method output_type
+	15, // [15:25] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_muniment_v1_block_service_proto_init() }

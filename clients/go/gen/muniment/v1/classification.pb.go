@@ -85,6 +85,59 @@ func (Classification) EnumDescriptor() ([]byte, []int) {
 	return file_muniment_v1_classification_proto_rawDescGZIP(), []int{0}
 }
 
+// Whether information may steer what a trusted conversation does.
+//
+// TRUSTED information may flow to what is UNTRUSTED, never back: with a level it is a label, and information flows from
+// one label to another if both its level and its integrity may.
+type Integrity int32
+
+const (
+	// Something that the host does not vouch for may have had a part in it. The default, so that nothing is trusted
+	// because it was not said.
+	Integrity_INTEGRITY_UNTRUSTED Integrity = 0
+	// Only what hosts vouch for had a part in it.
+	Integrity_INTEGRITY_TRUSTED Integrity = 1
+)
+
+// Enum value maps for Integrity.
+var (
+	Integrity_name = map[int32]string{
+		0: "INTEGRITY_UNTRUSTED",
+		1: "INTEGRITY_TRUSTED",
+	}
+	Integrity_value = map[string]int32{
+		"INTEGRITY_UNTRUSTED": 0,
+		"INTEGRITY_TRUSTED":   1,
+	}
+)
+
+func (x Integrity) Enum() *Integrity {
+	p := new(Integrity)
+	*p = x
+	return p
+}
+
+func (x Integrity) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Integrity) Descriptor() protoreflect.EnumDescriptor {
+	return file_muniment_v1_classification_proto_enumTypes[1].Descriptor()
+}
+
+func (Integrity) Type() protoreflect.EnumType {
+	return &file_muniment_v1_classification_proto_enumTypes[1]
+}
+
+func (x Integrity) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Integrity.Descriptor instead.
+func (Integrity) EnumDescriptor() ([]byte, []int) {
+	return file_muniment_v1_classification_proto_rawDescGZIP(), []int{1}
+}
+
 var File_muniment_v1_classification_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_classification_proto_rawDesc = "" +
@@ -95,7 +148,10 @@ const file_muniment_v1_classification_proto_rawDesc = "" +
 	"\x15CLASSIFICATION_PUBLIC\x10\x01\x12\x1b\n" +
 	"\x17CLASSIFICATION_INTERNAL\x10\x02\x12\x1f\n" +
 	"\x1bCLASSIFICATION_CONFIDENTIAL\x10\x03\x12\x1d\n" +
-	"\x19CLASSIFICATION_RESTRICTED\x10\x04BG\n" +
+	"\x19CLASSIFICATION_RESTRICTED\x10\x04*;\n" +
+	"\tIntegrity\x12\x17\n" +
+	"\x13INTEGRITY_UNTRUSTED\x10\x00\x12\x15\n" +
+	"\x11INTEGRITY_TRUSTED\x10\x01BG\n" +
 	"\vmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (
@@ -110,9 +166,10 @@ func file_muniment_v1_classification_proto_rawDescGZIP() []byte {
 	return file_muniment_v1_classification_proto_rawDescData
 }
 
-var file_muniment_v1_classification_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_muniment_v1_classification_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
 var file_muniment_v1_classification_proto_goTypes = []any{
 	(Classification)(0), // 0: muniment.v1.Classification
+	(Integrity)(0),      // 1: muniment.v1.Integrity
 }
 var file_muniment_v1_classification_proto_depIdxs = []int32{
 	0, // [0:0] is the sub-list for method output_type
@@ -132,7 +189,7 @@ func file_muniment_v1_classification_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muniment_v1_classification_proto_rawDesc), len(file_muniment_v1_classification_proto_rawDesc)),
-			NumEnums:      1,
+			NumEnums:      2,
 			NumMessages:   0,
 			NumExtensions: 0,
 			NumServices:   0,

@@ -42,7 +42,9 @@ type Memory struct {
 	// When it expires. Absent if it never expires.
 	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
 	// Present if a version below this one is newer. Answers to writes leave it out.
-	NewerBelow    *NewerBelow `protobuf:"bytes,9,opt,name=newer_below,json=newerBelow,proto3" json:"newer_below,omitempty"`
+	NewerBelow *NewerBelow `protobuf:"bytes,9,opt,name=newer_below,json=newerBelow,proto3" json:"newer_below,omitempty"`
+	// Whether the session that wrote this version was trusted.
+	Integrity     Integrity `protobuf:"varint,10,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -140,11 +142,18 @@ func (x *Memory) GetNewerBelow() *NewerBelow {
 	return nil
 }
 
+func (x *Memory) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
+}
+
 var File_muniment_v1_memory_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_memory_proto_rawDesc = "" +
 	"\n" +
-	"\x18muniment/v1/memory.proto\x12\vmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\x1a\x19muniment/v1/version.proto\"\xa1\x03\n" +
+	"\x18muniment/v1/memory.proto\x12\vmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\x1a\x19muniment/v1/version.proto\"\xd7\x03\n" +
 	"\x06Memory\x12\x15\n" +
 	"\x03key\x18\x01 \x01(\tB\x03\x80\x01\x01R\x03key\x12\x1d\n" +
 	"\acontent\x18\x02 \x01(\tB\x03\x80\x01\x01R\acontent\x12\x17\n" +
@@ -158,7 +167,9 @@ const file_muniment_v1_memory_proto_rawDesc = "" +
 	"\vexpire_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"expireTime\x128\n" +
 	"\vnewer_below\x18\t \x01(\v2\x17.muniment.v1.NewerBelowR\n" +
-	"newerBelowBG\n" +
+	"newerBelow\x124\n" +
+	"\tintegrity\x18\n" +
+	" \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrityBG\n" +
 	"\vmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (
@@ -179,6 +190,7 @@ var file_muniment_v1_memory_proto_goTypes = []any{
 	(Classification)(0),           // 1: muniment.v1.Classification
 	(*timestamppb.Timestamp)(nil), // 2: google.protobuf.Timestamp
 	(*NewerBelow)(nil),            // 3: muniment.v1.NewerBelow
+	(Integrity)(0),                // 4: muniment.v1.Integrity
 }
 var file_muniment_v1_memory_proto_depIdxs = []int32{
 	1, // 0: muniment.v1.Memory.classification:type_name -> muniment.v1.Classification
@@ -186,11 +198,12 @@ var file_muniment_v1_memory_proto_depIdxs = []int32{
 	2, // 2: muniment.v1.Memory.update_time:type_name -> google.protobuf.Timestamp
 	2, // 3: muniment.v1.Memory.expire_time:type_name -> google.protobuf.Timestamp
 	3, // 4: muniment.v1.Memory.newer_below:type_name -> muniment.v1.NewerBelow
-	5, // [5:5] is the sub-list for method output_type
-	5, // [5:5] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	4, // 5: muniment.v1.Memory.integrity:type_name -> muniment.v1.Integrity
+	6, // [6:6] is the sub-list for method output_type
+	6, // [6:6] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_muniment_v1_memory_proto_init() }

@@ -113,7 +113,9 @@ func (x *SaveMemoryRequest) GetEtag() string {
 type SaveMemoryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The memory as it is stored.
-	Memory        *Memory `protobuf:"bytes,1,opt,name=memory,proto3" json:"memory,omitempty"`
+	Memory *Memory `protobuf:"bytes,1,opt,name=memory,proto3" json:"memory,omitempty"`
+	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	Integrity     Integrity `protobuf:"varint,2,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -153,6 +155,13 @@ func (x *SaveMemoryResponse) GetMemory() *Memory {
 		return x.Memory
 	}
 	return nil
+}
+
+func (x *SaveMemoryResponse) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
 }
 
 // The request of SaveMemories.
@@ -219,8 +228,10 @@ type SaveMemoriesResponse struct {
 	Memories []*Memory `protobuf:"bytes,1,rep,name=memories,proto3" json:"memories,omitempty"`
 	// The highest level among the memories: that of all of them.
 	Classification Classification `protobuf:"varint,2,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	Integrity     Integrity `protobuf:"varint,3,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SaveMemoriesResponse) Reset() {
@@ -265,6 +276,13 @@ func (x *SaveMemoriesResponse) GetClassification() Classification {
 		return x.Classification
 	}
 	return Classification_CLASSIFICATION_UNSPECIFIED
+}
+
+func (x *SaveMemoriesResponse) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
 }
 
 // The request of GetMemory.
@@ -317,7 +335,9 @@ func (x *GetMemoryRequest) GetKey() string {
 type GetMemoryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The memory.
-	Memory        *Memory `protobuf:"bytes,1,opt,name=memory,proto3" json:"memory,omitempty"`
+	Memory *Memory `protobuf:"bytes,1,opt,name=memory,proto3" json:"memory,omitempty"`
+	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	Integrity     Integrity `protobuf:"varint,2,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -357,6 +377,13 @@ func (x *GetMemoryResponse) GetMemory() *Memory {
 		return x.Memory
 	}
 	return nil
+}
+
+func (x *GetMemoryResponse) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
 }
 
 // The request of ListMemories.
@@ -450,8 +477,10 @@ type ListMemoriesResponse struct {
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	// The highest level among the entries. PUBLIC if there are none.
 	Classification Classification `protobuf:"varint,3,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	Integrity     Integrity `protobuf:"varint,4,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListMemoriesResponse) Reset() {
@@ -503,6 +532,13 @@ func (x *ListMemoriesResponse) GetClassification() Classification {
 		return x.Classification
 	}
 	return Classification_CLASSIFICATION_UNSPECIFIED
+}
+
+func (x *ListMemoriesResponse) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
 }
 
 // The request of SearchMemories.
@@ -618,7 +654,9 @@ type SearchMemoriesResponse struct {
 	Semantic bool `protobuf:"varint,3,opt,name=semantic,proto3" json:"semantic,omitempty"`
 	// Whether a reranker at an address ordered the best matches. If false, they are in the order of search alone, as for every
 	// session above the ceiling of the reranker.
-	Reranked      bool `protobuf:"varint,4,opt,name=reranked,proto3" json:"reranked,omitempty"`
+	Reranked bool `protobuf:"varint,4,opt,name=reranked,proto3" json:"reranked,omitempty"`
+	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	Integrity     Integrity `protobuf:"varint,5,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -679,6 +717,13 @@ func (x *SearchMemoriesResponse) GetReranked() bool {
 		return x.Reranked
 	}
 	return false
+}
+
+func (x *SearchMemoriesResponse) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
 }
 
 // One match of a search.
@@ -818,7 +863,11 @@ func (x *DeleteMemoryRequest) GetEtag() string {
 type DeleteMemoryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The level of the lower version that is visible after the deletion. UNSPECIFIED if there is none.
-	Revealed      Classification `protobuf:"varint,1,opt,name=revealed,proto3,enum=muniment.v1.Classification" json:"revealed,omitempty"`
+	Revealed Classification `protobuf:"varint,1,opt,name=revealed,proto3,enum=muniment.v1.Classification" json:"revealed,omitempty"`
+	// The integrity of the revealed version.
+	RevealedIntegrity Integrity `protobuf:"varint,2,opt,name=revealed_integrity,json=revealedIntegrity,proto3,enum=muniment.v1.Integrity" json:"revealed_integrity,omitempty"`
+	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	Integrity     Integrity `protobuf:"varint,3,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -858,6 +907,20 @@ func (x *DeleteMemoryResponse) GetRevealed() Classification {
 		return x.Revealed
 	}
 	return Classification_CLASSIFICATION_UNSPECIFIED
+}
+
+func (x *DeleteMemoryResponse) GetRevealedIntegrity() Integrity {
+	if x != nil {
+		return x.RevealedIntegrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
+}
+
+func (x *DeleteMemoryResponse) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
 }
 
 // The request of DeleteMemories.
@@ -912,7 +975,9 @@ type DeleteMemoriesResponse struct {
 	// How many memories were deleted.
 	DeletedCount int32 `protobuf:"varint,1,opt,name=deleted_count,json=deletedCount,proto3" json:"deleted_count,omitempty"`
 	// Whether there are more memories of the session's own level with this tag. If so, call again.
-	More          bool `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
+	More bool `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
+	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	Integrity     Integrity `protobuf:"varint,3,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -959,6 +1024,13 @@ func (x *DeleteMemoriesResponse) GetMore() bool {
 		return x.More
 	}
 	return false
+}
+
+func (x *DeleteMemoriesResponse) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
 }
 
 // The request of RenameMemory.
@@ -1033,7 +1105,11 @@ type RenameMemoryResponse struct {
 	// The memory as it is stored, under its new key.
 	Memory *Memory `protobuf:"bytes,1,opt,name=memory,proto3" json:"memory,omitempty"`
 	// The level of the lower version of the old key that is visible from now on. UNSPECIFIED if there is none.
-	Revealed      Classification `protobuf:"varint,2,opt,name=revealed,proto3,enum=muniment.v1.Classification" json:"revealed,omitempty"`
+	Revealed Classification `protobuf:"varint,2,opt,name=revealed,proto3,enum=muniment.v1.Classification" json:"revealed,omitempty"`
+	// The integrity of the revealed version.
+	RevealedIntegrity Integrity `protobuf:"varint,3,opt,name=revealed_integrity,json=revealedIntegrity,proto3,enum=muniment.v1.Integrity" json:"revealed_integrity,omitempty"`
+	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	Integrity     Integrity `protobuf:"varint,4,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1082,6 +1158,20 @@ func (x *RenameMemoryResponse) GetRevealed() Classification {
 	return Classification_CLASSIFICATION_UNSPECIFIED
 }
 
+func (x *RenameMemoryResponse) GetRevealedIntegrity() Integrity {
+	if x != nil {
+		return x.RevealedIntegrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
+}
+
+func (x *RenameMemoryResponse) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
+}
+
 var File_muniment_v1_memory_service_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_memory_service_proto_rawDesc = "" +
@@ -1093,30 +1183,34 @@ const file_muniment_v1_memory_service_proto_rawDesc = "" +
 	"\x04tags\x18\x03 \x03(\tB\x03\x80\x01\x01R\x04tags\x12;\n" +
 	"\vexpire_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"expireTime\x12\x12\n" +
-	"\x04etag\x18\x05 \x01(\tR\x04etag\"A\n" +
+	"\x04etag\x18\x05 \x01(\tR\x04etag\"w\n" +
 	"\x12SaveMemoryResponse\x12+\n" +
-	"\x06memory\x18\x01 \x01(\v2\x13.muniment.v1.MemoryR\x06memory\"v\n" +
+	"\x06memory\x18\x01 \x01(\v2\x13.muniment.v1.MemoryR\x06memory\x124\n" +
+	"\tintegrity\x18\x02 \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity\"v\n" +
 	"\x13SaveMemoriesRequest\x12:\n" +
 	"\bmemories\x18\x01 \x03(\v2\x1e.muniment.v1.SaveMemoryRequestR\bmemories\x12#\n" +
-	"\rvalidate_only\x18\x02 \x01(\bR\fvalidateOnly\"\x8c\x01\n" +
+	"\rvalidate_only\x18\x02 \x01(\bR\fvalidateOnly\"\xc2\x01\n" +
 	"\x14SaveMemoriesResponse\x12/\n" +
 	"\bmemories\x18\x01 \x03(\v2\x13.muniment.v1.MemoryR\bmemories\x12C\n" +
-	"\x0eclassification\x18\x02 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\")\n" +
+	"\x0eclassification\x18\x02 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\x124\n" +
+	"\tintegrity\x18\x03 \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity\")\n" +
 	"\x10GetMemoryRequest\x12\x15\n" +
-	"\x03key\x18\x01 \x01(\tB\x03\x80\x01\x01R\x03key\"@\n" +
+	"\x03key\x18\x01 \x01(\tB\x03\x80\x01\x01R\x03key\"v\n" +
 	"\x11GetMemoryResponse\x12+\n" +
-	"\x06memory\x18\x01 \x01(\v2\x13.muniment.v1.MemoryR\x06memory\"\x8c\x01\n" +
+	"\x06memory\x18\x01 \x01(\v2\x13.muniment.v1.MemoryR\x06memory\x124\n" +
+	"\tintegrity\x18\x02 \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity\"\x8c\x01\n" +
 	"\x13ListMemoriesRequest\x12\x15\n" +
 	"\x03tag\x18\x01 \x01(\tB\x03\x80\x01\x01R\x03tag\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
 	"page_token\x18\x03 \x01(\tR\tpageToken\x12\"\n" +
 	"\n" +
-	"key_prefix\x18\x04 \x01(\tB\x03\x80\x01\x01R\tkeyPrefix\"\xb4\x01\n" +
+	"key_prefix\x18\x04 \x01(\tB\x03\x80\x01\x01R\tkeyPrefix\"\xea\x01\n" +
 	"\x14ListMemoriesResponse\x12/\n" +
 	"\bmemories\x18\x01 \x03(\v2\x13.muniment.v1.MemoryR\bmemories\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12C\n" +
-	"\x0eclassification\x18\x03 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\"\xe9\x01\n" +
+	"\x0eclassification\x18\x03 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\x124\n" +
+	"\tintegrity\x18\x04 \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity\"\xe9\x01\n" +
 	"\x15SearchMemoriesRequest\x12\x19\n" +
 	"\x05query\x18\x01 \x01(\tB\x03\x80\x01\x01R\x05query\x12\x1f\n" +
 	"\vmax_results\x18\x02 \x01(\x05R\n" +
@@ -1125,12 +1219,13 @@ const file_muniment_v1_memory_service_proto_rawDesc = "" +
 	"\ttag_match\x18\x04 \x01(\x0e2\x15.muniment.v1.TagMatchR\btagMatch\x12\"\n" +
 	"\n" +
 	"key_prefix\x18\x05 \x01(\tB\x03\x80\x01\x01R\tkeyPrefix\x12#\n" +
-	"\rmin_relevance\x18\x06 \x01(\x01R\fminRelevance\"\xca\x01\n" +
+	"\rmin_relevance\x18\x06 \x01(\x01R\fminRelevance\"\x80\x02\n" +
 	"\x16SearchMemoriesResponse\x123\n" +
 	"\aresults\x18\x01 \x03(\v2\x19.muniment.v1.MemoryResultR\aresults\x12C\n" +
 	"\x0eclassification\x18\x02 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\x12\x1a\n" +
 	"\bsemantic\x18\x03 \x01(\bR\bsemantic\x12\x1a\n" +
-	"\breranked\x18\x04 \x01(\bR\breranked\"\x8e\x01\n" +
+	"\breranked\x18\x04 \x01(\bR\breranked\x124\n" +
+	"\tintegrity\x18\x05 \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity\"\x8e\x01\n" +
 	"\fMemoryResult\x12+\n" +
 	"\x06memory\x18\x01 \x01(\v2\x13.muniment.v1.MemoryR\x06memory\x12\x14\n" +
 	"\x05score\x18\x02 \x01(\x01R\x05score\x12\x1d\n" +
@@ -1138,21 +1233,26 @@ const file_muniment_v1_memory_service_proto_rawDesc = "" +
 	"\trelevance\x18\x04 \x01(\x01R\trelevance\"@\n" +
 	"\x13DeleteMemoryRequest\x12\x15\n" +
 	"\x03key\x18\x01 \x01(\tB\x03\x80\x01\x01R\x03key\x12\x12\n" +
-	"\x04etag\x18\x02 \x01(\tR\x04etag\"O\n" +
+	"\x04etag\x18\x02 \x01(\tR\x04etag\"\xcc\x01\n" +
 	"\x14DeleteMemoryResponse\x127\n" +
-	"\brevealed\x18\x01 \x01(\x0e2\x1b.muniment.v1.ClassificationR\brevealed\".\n" +
+	"\brevealed\x18\x01 \x01(\x0e2\x1b.muniment.v1.ClassificationR\brevealed\x12E\n" +
+	"\x12revealed_integrity\x18\x02 \x01(\x0e2\x16.muniment.v1.IntegrityR\x11revealedIntegrity\x124\n" +
+	"\tintegrity\x18\x03 \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity\".\n" +
 	"\x15DeleteMemoriesRequest\x12\x15\n" +
-	"\x03tag\x18\x01 \x01(\tB\x03\x80\x01\x01R\x03tag\"Q\n" +
+	"\x03tag\x18\x01 \x01(\tB\x03\x80\x01\x01R\x03tag\"\x87\x01\n" +
 	"\x16DeleteMemoriesResponse\x12#\n" +
 	"\rdeleted_count\x18\x01 \x01(\x05R\fdeletedCount\x12\x12\n" +
-	"\x04more\x18\x02 \x01(\bR\x04more\"^\n" +
+	"\x04more\x18\x02 \x01(\bR\x04more\x124\n" +
+	"\tintegrity\x18\x03 \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity\"^\n" +
 	"\x13RenameMemoryRequest\x12\x15\n" +
 	"\x03key\x18\x01 \x01(\tB\x03\x80\x01\x01R\x03key\x12\x1c\n" +
 	"\anew_key\x18\x02 \x01(\tB\x03\x80\x01\x01R\x06newKey\x12\x12\n" +
-	"\x04etag\x18\x03 \x01(\tR\x04etag\"|\n" +
+	"\x04etag\x18\x03 \x01(\tR\x04etag\"\xf9\x01\n" +
 	"\x14RenameMemoryResponse\x12+\n" +
 	"\x06memory\x18\x01 \x01(\v2\x13.muniment.v1.MemoryR\x06memory\x127\n" +
-	"\brevealed\x18\x02 \x01(\x0e2\x1b.muniment.v1.ClassificationR\brevealed2\x90\a\n" +
+	"\brevealed\x18\x02 \x01(\x0e2\x1b.muniment.v1.ClassificationR\brevealed\x12E\n" +
+	"\x12revealed_integrity\x18\x03 \x01(\x0e2\x16.muniment.v1.IntegrityR\x11revealedIntegrity\x124\n" +
+	"\tintegrity\x18\x04 \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity2\x90\a\n" +
 	"\rMemoryService\x12n\n" +
 	"\n" +
 	"SaveMemory\x12\x1e.muniment.v1.SaveMemoryRequest\x1a\x1f.muniment.v1.SaveMemoryResponse\"\x1f\xc2\xc1\x18\x18\n" +
@@ -1206,46 +1306,57 @@ var file_muniment_v1_memory_service_proto_goTypes = []any{
 	(*RenameMemoryResponse)(nil),   // 16: muniment.v1.RenameMemoryResponse
 	(*timestamppb.Timestamp)(nil),  // 17: google.protobuf.Timestamp
 	(*Memory)(nil),                 // 18: muniment.v1.Memory
-	(Classification)(0),            // 19: muniment.v1.Classification
-	(TagMatch)(0),                  // 20: muniment.v1.TagMatch
+	(Integrity)(0),                 // 19: muniment.v1.Integrity
+	(Classification)(0),            // 20: muniment.v1.Classification
+	(TagMatch)(0),                  // 21: muniment.v1.TagMatch
 }
 var file_muniment_v1_memory_service_proto_depIdxs = []int32{
 	17, // 0: muniment.v1.SaveMemoryRequest.expire_time:type_name -> google.protobuf.Timestamp
 	18, // 1: muniment.v1.SaveMemoryResponse.memory:type_name -> muniment.v1.Memory
-	0,  // 2: muniment.v1.SaveMemoriesRequest.memories:type_name -> muniment.v1.SaveMemoryRequest
-	18, // 3: muniment.v1.SaveMemoriesResponse.memories:type_name -> muniment.v1.Memory
-	19, // 4: muniment.v1.SaveMemoriesResponse.classification:type_name -> muniment.v1.Classification
-	18, // 5: muniment.v1.GetMemoryResponse.memory:type_name -> muniment.v1.Memory
-	18, // 6: muniment.v1.ListMemoriesResponse.memories:type_name -> muniment.v1.Memory
-	19, // 7: muniment.v1.ListMemoriesResponse.classification:type_name -> muniment.v1.Classification
-	20, // 8: muniment.v1.SearchMemoriesRequest.tag_match:type_name -> muniment.v1.TagMatch
-	10, // 9: muniment.v1.SearchMemoriesResponse.results:type_name -> muniment.v1.MemoryResult
-	19, // 10: muniment.v1.SearchMemoriesResponse.classification:type_name -> muniment.v1.Classification
-	18, // 11: muniment.v1.MemoryResult.memory:type_name -> muniment.v1.Memory
-	19, // 12: muniment.v1.DeleteMemoryResponse.revealed:type_name -> muniment.v1.Classification
-	18, // 13: muniment.v1.RenameMemoryResponse.memory:type_name -> muniment.v1.Memory
-	19, // 14: muniment.v1.RenameMemoryResponse.revealed:type_name -> muniment.v1.Classification
-	0,  // 15: muniment.v1.MemoryService.SaveMemory:input_type -> muniment.v1.SaveMemoryRequest
-	2,  // 16: muniment.v1.MemoryService.SaveMemories:input_type -> muniment.v1.SaveMemoriesRequest
-	4,  // 17: muniment.v1.MemoryService.GetMemory:input_type -> muniment.v1.GetMemoryRequest
-	6,  // 18: muniment.v1.MemoryService.ListMemories:input_type -> muniment.v1.ListMemoriesRequest
-	8,  // 19: muniment.v1.MemoryService.SearchMemories:input_type -> muniment.v1.SearchMemoriesRequest
-	11, // 20: muniment.v1.MemoryService.DeleteMemory:input_type -> muniment.v1.DeleteMemoryRequest
-	13, // 21: muniment.v1.MemoryService.DeleteMemories:input_type -> muniment.v1.DeleteMemoriesRequest
-	15, // 22: muniment.v1.MemoryService.RenameMemory:input_type -> muniment.v1.RenameMemoryRequest
-	1,  // 23: muniment.v1.MemoryService.SaveMemory:output_type -> muniment.v1.SaveMemoryResponse
-	3,  // 24: muniment.v1.MemoryService.SaveMemories:output_type -> muniment.v1.SaveMemoriesResponse
-	5,  // 25: muniment.v1.MemoryService.GetMemory:output_type -> muniment.v1.GetMemoryResponse
-	7,  // 26: muniment.v1.MemoryService.ListMemories:output_type -> muniment.v1.ListMemoriesResponse
-	9,  // 27: muniment.v1.MemoryService.SearchMemories:output_type -> muniment.v1.SearchMemoriesResponse
-	12, // 28: muniment.v1.MemoryService.DeleteMemory:output_type -> muniment.v1.DeleteMemoryResponse
-	14, // 29: muniment.v1.MemoryService.DeleteMemories:output_type -> muniment.v1.DeleteMemoriesResponse
-	16, // 30: muniment.v1.MemoryService.RenameMemory:output_type -> muniment.v1.RenameMemoryResponse
-	23, // [23:31] is the sub-list for method output_type
-	15, // [15:23] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	19, // 2: muniment.v1.SaveMemoryResponse.integrity:type_name -> muniment.v1.Integrity
+	0,  // 3: muniment.v1.SaveMemoriesRequest.memories:type_name -> muniment.v1.SaveMemoryRequest
+	18, // 4: muniment.v1.SaveMemoriesResponse.memories:type_name -> muniment.v1.Memory
+	20, // 5: muniment.v1.SaveMemoriesResponse.classification:type_name -> muniment.v1.Classification
+	19, // 6: muniment.v1.SaveMemoriesResponse.integrity:type_name -> muniment.v1.Integrity
+	18, // 7: muniment.v1.GetMemoryResponse.memory:type_name -> muniment.v1.Memory
+	19, // 8: muniment.v1.GetMemoryResponse.integrity:type_name -> muniment.v1.Integrity
+	18, // 9: muniment.v1.ListMemoriesResponse.memories:type_name -> muniment.v1.Memory
+	20, // 10: muniment.v1.ListMemoriesResponse.classification:type_name -> muniment.v1.Classification
+	19, // 11: muniment.v1.ListMemoriesResponse.integrity:type_name -> muniment.v1.Integrity
+	21, // 12: muniment.v1.SearchMemoriesRequest.tag_match:type_name -> muniment.v1.TagMatch
+	10, // 13: muniment.v1.SearchMemoriesResponse.results:type_name -> muniment.v1.MemoryResult
+	20, // 14: muniment.v1.SearchMemoriesResponse.classification:type_name -> muniment.v1.Classification
+	19, // 15: muniment.v1.SearchMemoriesResponse.integrity:type_name -> muniment.v1.Integrity
+	18, // 16: muniment.v1.MemoryResult.memory:type_name -> muniment.v1.Memory
+	20, // 17: muniment.v1.DeleteMemoryResponse.revealed:type_name -> muniment.v1.Classification
+	19, // 18: muniment.v1.DeleteMemoryResponse.revealed_integrity:type_name -> muniment.v1.Integrity
+	19, // 19: muniment.v1.DeleteMemoryResponse.integrity:type_name -> muniment.v1.Integrity
+	19, // 20: muniment.v1.DeleteMemoriesResponse.integrity:type_name -> muniment.v1.Integrity
+	18, // 21: muniment.v1.RenameMemoryResponse.memory:type_name -> muniment.v1.Memory
+	20, // 22: muniment.v1.RenameMemoryResponse.revealed:type_name -> muniment.v1.Classification
+	19, // 23: muniment.v1.RenameMemoryResponse.revealed_integrity:type_name -> muniment.v1.Integrity
+	19, // 24: muniment.v1.RenameMemoryResponse.integrity:type_name -> muniment.v1.Integrity
+	0,  // 25: muniment.v1.MemoryService.SaveMemory:input_type -> muniment.v1.SaveMemoryRequest
+	2,  // 26: muniment.v1.MemoryService.SaveMemories:input_type -> muniment.v1.SaveMemoriesRequest
+	4,  // 27: muniment.v1.MemoryService.GetMemory:input_type -> muniment.v1.GetMemoryRequest
+	6,  // 28: muniment.v1.MemoryService.ListMemories:input_type -> muniment.v1.ListMemoriesRequest
+	8,  // 29: muniment.v1.MemoryService.SearchMemories:input_type -> muniment.v1.SearchMemoriesRequest
+	11, // 30: muniment.v1.MemoryService.DeleteMemory:input_type -> muniment.v1.DeleteMemoryRequest
+	13, // 31: muniment.v1.MemoryService.DeleteMemories:input_type -> muniment.v1.DeleteMemoriesRequest
+	15, // 32: muniment.v1.MemoryService.RenameMemory:input_type -> muniment.v1.RenameMemoryRequest
+	1,  // 33: muniment.v1.MemoryService.SaveMemory:output_type -> muniment.v1.SaveMemoryResponse
+	3,  // 34: muniment.v1.MemoryService.SaveMemories:output_type -> muniment.v1.SaveMemoriesResponse
+	5,  // 35: muniment.v1.MemoryService.GetMemory:output_type -> muniment.v1.GetMemoryResponse
+	7,  // 36: muniment.v1.MemoryService.ListMemories:output_type -> muniment.v1.ListMemoriesResponse
+	9,  // 37: muniment.v1.MemoryService.SearchMemories:output_type -> muniment.v1.SearchMemoriesResponse
+	12, // 38: muniment.v1.MemoryService.DeleteMemory:output_type -> muniment.v1.DeleteMemoryResponse
+	14, // 39: muniment.v1.MemoryService.DeleteMemories:output_type -> muniment.v1.DeleteMemoriesResponse
+	16, // 40: muniment.v1.MemoryService.RenameMemory:output_type -> muniment.v1.RenameMemoryResponse
+	33, // [33:41] is the sub-list for method output_type
+	25, // [25:33] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_muniment_v1_memory_service_proto_init() }

@@ -93,7 +93,9 @@ type Note struct {
 	// When this version was written.
 	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
 	// Present if a version below this one is newer. Answers to writes leave it out.
-	NewerBelow    *NewerBelow `protobuf:"bytes,8,opt,name=newer_below,json=newerBelow,proto3" json:"newer_below,omitempty"`
+	NewerBelow *NewerBelow `protobuf:"bytes,8,opt,name=newer_below,json=newerBelow,proto3" json:"newer_below,omitempty"`
+	// Whether the session that wrote this version was trusted.
+	Integrity     Integrity `protobuf:"varint,9,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -182,6 +184,13 @@ func (x *Note) GetNewerBelow() *NewerBelow {
 		return x.NewerBelow
 	}
 	return nil
+}
+
+func (x *Note) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
 }
 
 // How much of a tier's budget is taken by the notes that the session sees.
@@ -345,8 +354,10 @@ type BudgetEntry struct {
 	OwnLevel bool `protobuf:"varint,4,opt,name=own_level,json=ownLevel,proto3" json:"own_level,omitempty"`
 	// The level of the note.
 	Classification Classification `protobuf:"varint,5,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// The integrity of the note.
+	Integrity     Integrity `protobuf:"varint,6,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *BudgetEntry) Reset() {
@@ -414,11 +425,18 @@ func (x *BudgetEntry) GetClassification() Classification {
 	return Classification_CLASSIFICATION_UNSPECIFIED
 }
 
+func (x *BudgetEntry) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
+}
+
 var File_muniment_v1_note_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_note_proto_rawDesc = "" +
 	"\n" +
-	"\x16muniment/v1/note.proto\x12\vmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\x1a\x19muniment/v1/version.proto\"\xf2\x02\n" +
+	"\x16muniment/v1/note.proto\x12\vmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\x1a\x19muniment/v1/version.proto\"\xa8\x03\n" +
 	"\x04Note\x12\x17\n" +
 	"\anote_id\x18\x01 \x01(\tR\x06noteId\x12%\n" +
 	"\x04tier\x18\x02 \x01(\x0e2\x11.muniment.v1.TierR\x04tier\x12\x1d\n" +
@@ -430,7 +448,8 @@ const file_muniment_v1_note_proto_rawDesc = "" +
 	"\vupdate_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"updateTime\x128\n" +
 	"\vnewer_below\x18\b \x01(\v2\x17.muniment.v1.NewerBelowR\n" +
-	"newerBelow\"\x88\x01\n" +
+	"newerBelow\x124\n" +
+	"\tintegrity\x18\t \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity\"\x88\x01\n" +
 	"\x05Usage\x12%\n" +
 	"\x04tier\x18\x01 \x01(\x0e2\x11.muniment.v1.TierR\x04tier\x12\x1d\n" +
 	"\n" +
@@ -442,13 +461,14 @@ const file_muniment_v1_note_proto_rawDesc = "" +
 	"\x05usage\x18\x01 \x01(\v2\x12.muniment.v1.UsageR\x05usage\x12$\n" +
 	"\x0ewould_be_chars\x18\x02 \x01(\x05R\fwouldBeChars\x12\"\n" +
 	"\rover_by_chars\x18\x03 \x01(\x05R\voverByChars\x122\n" +
-	"\aentries\x18\x04 \x03(\v2\x18.muniment.v1.BudgetEntryR\aentries\"\xca\x01\n" +
+	"\aentries\x18\x04 \x03(\v2\x18.muniment.v1.BudgetEntryR\aentries\"\x80\x02\n" +
 	"\vBudgetEntry\x12\x17\n" +
 	"\anote_id\x18\x01 \x01(\tR\x06noteId\x12!\n" +
 	"\flength_chars\x18\x02 \x01(\x05R\vlengthChars\x12\x1d\n" +
 	"\apreview\x18\x03 \x01(\tB\x03\x80\x01\x01R\apreview\x12\x1b\n" +
 	"\town_level\x18\x04 \x01(\bR\bownLevel\x12C\n" +
-	"\x0eclassification\x18\x05 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification*<\n" +
+	"\x0eclassification\x18\x05 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\x124\n" +
+	"\tintegrity\x18\x06 \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity*<\n" +
 	"\x04Tier\x12\x14\n" +
 	"\x10TIER_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vTIER_MEMORY\x10\x01\x12\r\n" +
@@ -478,22 +498,25 @@ var file_muniment_v1_note_proto_goTypes = []any{
 	(Classification)(0),           // 5: muniment.v1.Classification
 	(*timestamppb.Timestamp)(nil), // 6: google.protobuf.Timestamp
 	(*NewerBelow)(nil),            // 7: muniment.v1.NewerBelow
+	(Integrity)(0),                // 8: muniment.v1.Integrity
 }
 var file_muniment_v1_note_proto_depIdxs = []int32{
-	0, // 0: muniment.v1.Note.tier:type_name -> muniment.v1.Tier
-	5, // 1: muniment.v1.Note.classification:type_name -> muniment.v1.Classification
-	6, // 2: muniment.v1.Note.create_time:type_name -> google.protobuf.Timestamp
-	6, // 3: muniment.v1.Note.update_time:type_name -> google.protobuf.Timestamp
-	7, // 4: muniment.v1.Note.newer_below:type_name -> muniment.v1.NewerBelow
-	0, // 5: muniment.v1.Usage.tier:type_name -> muniment.v1.Tier
-	2, // 6: muniment.v1.BudgetExceeded.usage:type_name -> muniment.v1.Usage
-	4, // 7: muniment.v1.BudgetExceeded.entries:type_name -> muniment.v1.BudgetEntry
-	5, // 8: muniment.v1.BudgetEntry.classification:type_name -> muniment.v1.Classification
-	9, // [9:9] is the sub-list for method output_type
-	9, // [9:9] is the sub-list for method input_type
-	9, // [9:9] is the sub-list for extension type_name
-	9, // [9:9] is the sub-list for extension extendee
-	0, // [0:9] is the sub-list for field type_name
+	0,  // 0: muniment.v1.Note.tier:type_name -> muniment.v1.Tier
+	5,  // 1: muniment.v1.Note.classification:type_name -> muniment.v1.Classification
+	6,  // 2: muniment.v1.Note.create_time:type_name -> google.protobuf.Timestamp
+	6,  // 3: muniment.v1.Note.update_time:type_name -> google.protobuf.Timestamp
+	7,  // 4: muniment.v1.Note.newer_below:type_name -> muniment.v1.NewerBelow
+	8,  // 5: muniment.v1.Note.integrity:type_name -> muniment.v1.Integrity
+	0,  // 6: muniment.v1.Usage.tier:type_name -> muniment.v1.Tier
+	2,  // 7: muniment.v1.BudgetExceeded.usage:type_name -> muniment.v1.Usage
+	4,  // 8: muniment.v1.BudgetExceeded.entries:type_name -> muniment.v1.BudgetEntry
+	5,  // 9: muniment.v1.BudgetEntry.classification:type_name -> muniment.v1.Classification
+	8,  // 10: muniment.v1.BudgetEntry.integrity:type_name -> muniment.v1.Integrity
+	11, // [11:11] is the sub-list for method output_type
+	11, // [11:11] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_muniment_v1_note_proto_init() }

@@ -95,7 +95,9 @@ type AddNoteResponse struct {
 	// The note as it is stored.
 	Note *Note `protobuf:"bytes,1,opt,name=note,proto3" json:"note,omitempty"`
 	// The tier's usage after the call.
-	Usage         *Usage `protobuf:"bytes,2,opt,name=usage,proto3" json:"usage,omitempty"`
+	Usage *Usage `protobuf:"bytes,2,opt,name=usage,proto3" json:"usage,omitempty"`
+	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	Integrity     Integrity `protobuf:"varint,3,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -142,6 +144,13 @@ func (x *AddNoteResponse) GetUsage() *Usage {
 		return x.Usage
 	}
 	return nil
+}
+
+func (x *AddNoteResponse) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
 }
 
 // The request of UpdateNote.
@@ -227,7 +236,9 @@ type UpdateNoteResponse struct {
 	// The note as it is stored.
 	Note *Note `protobuf:"bytes,1,opt,name=note,proto3" json:"note,omitempty"`
 	// The tier's usage after the call.
-	Usage         *Usage `protobuf:"bytes,2,opt,name=usage,proto3" json:"usage,omitempty"`
+	Usage *Usage `protobuf:"bytes,2,opt,name=usage,proto3" json:"usage,omitempty"`
+	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	Integrity     Integrity `protobuf:"varint,3,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -274,6 +285,13 @@ func (x *UpdateNoteResponse) GetUsage() *Usage {
 		return x.Usage
 	}
 	return nil
+}
+
+func (x *UpdateNoteResponse) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
 }
 
 // The request of DeleteNote.
@@ -350,7 +368,11 @@ type DeleteNoteResponse struct {
 	// The level of the lower version that is visible after the deletion. UNSPECIFIED if there is none.
 	Revealed Classification `protobuf:"varint,1,opt,name=revealed,proto3,enum=muniment.v1.Classification" json:"revealed,omitempty"`
 	// The tier's usage after the call.
-	Usage         *Usage `protobuf:"bytes,2,opt,name=usage,proto3" json:"usage,omitempty"`
+	Usage *Usage `protobuf:"bytes,2,opt,name=usage,proto3" json:"usage,omitempty"`
+	// The integrity of the revealed version.
+	RevealedIntegrity Integrity `protobuf:"varint,3,opt,name=revealed_integrity,json=revealedIntegrity,proto3,enum=muniment.v1.Integrity" json:"revealed_integrity,omitempty"`
+	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	Integrity     Integrity `protobuf:"varint,4,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -397,6 +419,20 @@ func (x *DeleteNoteResponse) GetUsage() *Usage {
 		return x.Usage
 	}
 	return nil
+}
+
+func (x *DeleteNoteResponse) GetRevealedIntegrity() Integrity {
+	if x != nil {
+		return x.RevealedIntegrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
+}
+
+func (x *DeleteNoteResponse) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
 }
 
 // The request of SearchNotes.
@@ -491,7 +527,9 @@ type SearchNotesResponse struct {
 	Semantic bool `protobuf:"varint,4,opt,name=semantic,proto3" json:"semantic,omitempty"`
 	// Whether a reranker at an address ordered the best matches. If false, they are in the order of search alone, as for every
 	// session above the ceiling of the reranker.
-	Reranked      bool `protobuf:"varint,5,opt,name=reranked,proto3" json:"reranked,omitempty"`
+	Reranked bool `protobuf:"varint,5,opt,name=reranked,proto3" json:"reranked,omitempty"`
+	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	Integrity     Integrity `protobuf:"varint,6,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -559,6 +597,13 @@ func (x *SearchNotesResponse) GetReranked() bool {
 		return x.Reranked
 	}
 	return false
+}
+
+func (x *SearchNotesResponse) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
 }
 
 // One match of a search.
@@ -718,8 +763,10 @@ type ListNotesResponse struct {
 	NextPageToken string `protobuf:"bytes,3,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	// The highest level among the entries. PUBLIC if there are none.
 	Classification Classification `protobuf:"varint,4,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	Integrity     Integrity `protobuf:"varint,5,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListNotesResponse) Reset() {
@@ -778,6 +825,13 @@ func (x *ListNotesResponse) GetClassification() Classification {
 		return x.Classification
 	}
 	return Classification_CLASSIFICATION_UNSPECIFIED
+}
+
+func (x *ListNotesResponse) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
 }
 
 // The request of EditNotes.
@@ -1119,8 +1173,10 @@ type EditNotesResponse struct {
 	Usage *Usage `protobuf:"bytes,2,opt,name=usage,proto3" json:"usage,omitempty"`
 	// The highest level among the entries. PUBLIC if there are none.
 	Classification Classification `protobuf:"varint,3,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	Integrity     Integrity `protobuf:"varint,4,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *EditNotesResponse) Reset() {
@@ -1174,6 +1230,13 @@ func (x *EditNotesResponse) GetClassification() Classification {
 	return Classification_CLASSIFICATION_UNSPECIFIED
 }
 
+func (x *EditNotesResponse) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
+}
+
 var File_muniment_v1_note_service_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_note_service_proto_rawDesc = "" +
@@ -1182,37 +1245,42 @@ const file_muniment_v1_note_service_proto_rawDesc = "" +
 	"\x0eAddNoteRequest\x12\x1d\n" +
 	"\acontent\x18\x01 \x01(\tB\x03\x80\x01\x01R\acontent\x12%\n" +
 	"\x04tier\x18\x02 \x01(\x0e2\x11.muniment.v1.TierR\x04tier\x12\x17\n" +
-	"\anote_id\x18\x03 \x01(\tR\x06noteId\"b\n" +
+	"\anote_id\x18\x03 \x01(\tR\x06noteId\"\x98\x01\n" +
 	"\x0fAddNoteResponse\x12%\n" +
 	"\x04note\x18\x01 \x01(\v2\x11.muniment.v1.NoteR\x04note\x12(\n" +
-	"\x05usage\x18\x02 \x01(\v2\x12.muniment.v1.UsageR\x05usage\"\x86\x01\n" +
+	"\x05usage\x18\x02 \x01(\v2\x12.muniment.v1.UsageR\x05usage\x124\n" +
+	"\tintegrity\x18\x03 \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity\"\x86\x01\n" +
 	"\x11UpdateNoteRequest\x12\x17\n" +
 	"\anote_id\x18\x01 \x01(\tR\x06noteId\x12\x1d\n" +
 	"\acontent\x18\x02 \x01(\tB\x03\x80\x01\x01R\acontent\x12%\n" +
 	"\x04tier\x18\x03 \x01(\x0e2\x11.muniment.v1.TierR\x04tier\x12\x12\n" +
-	"\x04etag\x18\x04 \x01(\tR\x04etag\"e\n" +
+	"\x04etag\x18\x04 \x01(\tR\x04etag\"\x9b\x01\n" +
 	"\x12UpdateNoteResponse\x12%\n" +
 	"\x04note\x18\x01 \x01(\v2\x11.muniment.v1.NoteR\x04note\x12(\n" +
-	"\x05usage\x18\x02 \x01(\v2\x12.muniment.v1.UsageR\x05usage\"g\n" +
+	"\x05usage\x18\x02 \x01(\v2\x12.muniment.v1.UsageR\x05usage\x124\n" +
+	"\tintegrity\x18\x03 \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity\"g\n" +
 	"\x11DeleteNoteRequest\x12\x17\n" +
 	"\anote_id\x18\x01 \x01(\tR\x06noteId\x12%\n" +
 	"\x04tier\x18\x02 \x01(\x0e2\x11.muniment.v1.TierR\x04tier\x12\x12\n" +
-	"\x04etag\x18\x03 \x01(\tR\x04etag\"w\n" +
+	"\x04etag\x18\x03 \x01(\tR\x04etag\"\xf4\x01\n" +
 	"\x12DeleteNoteResponse\x127\n" +
 	"\brevealed\x18\x01 \x01(\x0e2\x1b.muniment.v1.ClassificationR\brevealed\x12(\n" +
-	"\x05usage\x18\x02 \x01(\v2\x12.muniment.v1.UsageR\x05usage\"\x9c\x01\n" +
+	"\x05usage\x18\x02 \x01(\v2\x12.muniment.v1.UsageR\x05usage\x12E\n" +
+	"\x12revealed_integrity\x18\x03 \x01(\x0e2\x16.muniment.v1.IntegrityR\x11revealedIntegrity\x124\n" +
+	"\tintegrity\x18\x04 \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity\"\x9c\x01\n" +
 	"\x12SearchNotesRequest\x12\x19\n" +
 	"\x05query\x18\x01 \x01(\tB\x03\x80\x01\x01R\x05query\x12%\n" +
 	"\x04tier\x18\x02 \x01(\x0e2\x11.muniment.v1.TierR\x04tier\x12\x1f\n" +
 	"\vmax_results\x18\x03 \x01(\x05R\n" +
 	"maxResults\x12#\n" +
-	"\rmin_relevance\x18\x04 \x01(\x01R\fminRelevance\"\xef\x01\n" +
+	"\rmin_relevance\x18\x04 \x01(\x01R\fminRelevance\"\xa5\x02\n" +
 	"\x13SearchNotesResponse\x121\n" +
 	"\aresults\x18\x01 \x03(\v2\x17.muniment.v1.NoteResultR\aresults\x12(\n" +
 	"\x05usage\x18\x02 \x01(\v2\x12.muniment.v1.UsageR\x05usage\x12C\n" +
 	"\x0eclassification\x18\x03 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\x12\x1a\n" +
 	"\bsemantic\x18\x04 \x01(\bR\bsemantic\x12\x1a\n" +
-	"\breranked\x18\x05 \x01(\bR\breranked\"\x86\x01\n" +
+	"\breranked\x18\x05 \x01(\bR\breranked\x124\n" +
+	"\tintegrity\x18\x06 \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity\"\x86\x01\n" +
 	"\n" +
 	"NoteResult\x12%\n" +
 	"\x04note\x18\x01 \x01(\v2\x11.muniment.v1.NoteR\x04note\x12\x14\n" +
@@ -1223,12 +1291,13 @@ const file_muniment_v1_note_service_proto_rawDesc = "" +
 	"\x04tier\x18\x01 \x01(\x0e2\x11.muniment.v1.TierR\x04tier\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x03 \x01(\tR\tpageToken\"\xd3\x01\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\"\x89\x02\n" +
 	"\x11ListNotesResponse\x12'\n" +
 	"\x05notes\x18\x01 \x03(\v2\x11.muniment.v1.NoteR\x05notes\x12(\n" +
 	"\x05usage\x18\x02 \x01(\v2\x12.muniment.v1.UsageR\x05usage\x12&\n" +
 	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\x12C\n" +
-	"\x0eclassification\x18\x04 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\"\x8b\x01\n" +
+	"\x0eclassification\x18\x04 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\x124\n" +
+	"\tintegrity\x18\x05 \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity\"\x8b\x01\n" +
 	"\x10EditNotesRequest\x12%\n" +
 	"\x04tier\x18\x01 \x01(\x0e2\x11.muniment.v1.TierR\x04tier\x12+\n" +
 	"\x05edits\x18\x02 \x03(\v2\x15.muniment.v1.NoteEditR\x05edits\x12#\n" +
@@ -1245,11 +1314,12 @@ const file_muniment_v1_note_service_proto_rawDesc = "" +
 	"\anote_id\x18\x01 \x01(\tR\x06noteId\x12\x1d\n" +
 	"\acontent\x18\x02 \x01(\tB\x03\x80\x01\x01R\acontent\")\n" +
 	"\x0eDeleteNoteEdit\x12\x17\n" +
-	"\anote_id\x18\x01 \x01(\tR\x06noteId\"\xab\x01\n" +
+	"\anote_id\x18\x01 \x01(\tR\x06noteId\"\xe1\x01\n" +
 	"\x11EditNotesResponse\x12'\n" +
 	"\x05notes\x18\x01 \x03(\v2\x11.muniment.v1.NoteR\x05notes\x12(\n" +
 	"\x05usage\x18\x02 \x01(\v2\x12.muniment.v1.UsageR\x05usage\x12C\n" +
-	"\x0eclassification\x18\x03 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification2\x8c\x05\n" +
+	"\x0eclassification\x18\x03 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\x124\n" +
+	"\tintegrity\x18\x04 \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity2\x8c\x05\n" +
 	"\vNoteService\x12e\n" +
 	"\aAddNote\x12\x1b.muniment.v1.AddNoteRequest\x1a\x1c.muniment.v1.AddNoteResponse\"\x1f\xc2\xc1\x18\x18\n" +
 	"\x01\x02\x10\x02\x18\x01(\x012\rcreate_memory\x90\x02\x02\x12n\n" +
@@ -1301,52 +1371,60 @@ var file_muniment_v1_note_service_proto_goTypes = []any{
 	(Tier)(0),                   // 17: muniment.v1.Tier
 	(*Note)(nil),                // 18: muniment.v1.Note
 	(*Usage)(nil),               // 19: muniment.v1.Usage
-	(Classification)(0),         // 20: muniment.v1.Classification
+	(Integrity)(0),              // 20: muniment.v1.Integrity
+	(Classification)(0),         // 21: muniment.v1.Classification
 }
 var file_muniment_v1_note_service_proto_depIdxs = []int32{
 	17, // 0: muniment.v1.AddNoteRequest.tier:type_name -> muniment.v1.Tier
 	18, // 1: muniment.v1.AddNoteResponse.note:type_name -> muniment.v1.Note
 	19, // 2: muniment.v1.AddNoteResponse.usage:type_name -> muniment.v1.Usage
-	17, // 3: muniment.v1.UpdateNoteRequest.tier:type_name -> muniment.v1.Tier
-	18, // 4: muniment.v1.UpdateNoteResponse.note:type_name -> muniment.v1.Note
-	19, // 5: muniment.v1.UpdateNoteResponse.usage:type_name -> muniment.v1.Usage
-	17, // 6: muniment.v1.DeleteNoteRequest.tier:type_name -> muniment.v1.Tier
-	20, // 7: muniment.v1.DeleteNoteResponse.revealed:type_name -> muniment.v1.Classification
-	19, // 8: muniment.v1.DeleteNoteResponse.usage:type_name -> muniment.v1.Usage
-	17, // 9: muniment.v1.SearchNotesRequest.tier:type_name -> muniment.v1.Tier
-	8,  // 10: muniment.v1.SearchNotesResponse.results:type_name -> muniment.v1.NoteResult
-	19, // 11: muniment.v1.SearchNotesResponse.usage:type_name -> muniment.v1.Usage
-	20, // 12: muniment.v1.SearchNotesResponse.classification:type_name -> muniment.v1.Classification
-	18, // 13: muniment.v1.NoteResult.note:type_name -> muniment.v1.Note
-	17, // 14: muniment.v1.ListNotesRequest.tier:type_name -> muniment.v1.Tier
-	18, // 15: muniment.v1.ListNotesResponse.notes:type_name -> muniment.v1.Note
-	19, // 16: muniment.v1.ListNotesResponse.usage:type_name -> muniment.v1.Usage
-	20, // 17: muniment.v1.ListNotesResponse.classification:type_name -> muniment.v1.Classification
-	17, // 18: muniment.v1.EditNotesRequest.tier:type_name -> muniment.v1.Tier
-	12, // 19: muniment.v1.EditNotesRequest.edits:type_name -> muniment.v1.NoteEdit
-	13, // 20: muniment.v1.NoteEdit.add:type_name -> muniment.v1.AddNoteEdit
-	14, // 21: muniment.v1.NoteEdit.update:type_name -> muniment.v1.UpdateNoteEdit
-	15, // 22: muniment.v1.NoteEdit.delete:type_name -> muniment.v1.DeleteNoteEdit
-	18, // 23: muniment.v1.EditNotesResponse.notes:type_name -> muniment.v1.Note
-	19, // 24: muniment.v1.EditNotesResponse.usage:type_name -> muniment.v1.Usage
-	20, // 25: muniment.v1.EditNotesResponse.classification:type_name -> muniment.v1.Classification
-	0,  // 26: muniment.v1.NoteService.AddNote:input_type -> muniment.v1.AddNoteRequest
-	2,  // 27: muniment.v1.NoteService.UpdateNote:input_type -> muniment.v1.UpdateNoteRequest
-	4,  // 28: muniment.v1.NoteService.DeleteNote:input_type -> muniment.v1.DeleteNoteRequest
-	6,  // 29: muniment.v1.NoteService.SearchNotes:input_type -> muniment.v1.SearchNotesRequest
-	9,  // 30: muniment.v1.NoteService.ListNotes:input_type -> muniment.v1.ListNotesRequest
-	11, // 31: muniment.v1.NoteService.EditNotes:input_type -> muniment.v1.EditNotesRequest
-	1,  // 32: muniment.v1.NoteService.AddNote:output_type -> muniment.v1.AddNoteResponse
-	3,  // 33: muniment.v1.NoteService.UpdateNote:output_type -> muniment.v1.UpdateNoteResponse
-	5,  // 34: muniment.v1.NoteService.DeleteNote:output_type -> muniment.v1.DeleteNoteResponse
-	7,  // 35: muniment.v1.NoteService.SearchNotes:output_type -> muniment.v1.SearchNotesResponse
-	10, // 36: muniment.v1.NoteService.ListNotes:output_type -> muniment.v1.ListNotesResponse
-	16, // 37: muniment.v1.NoteService.EditNotes:output_type -> muniment.v1.EditNotesResponse
-	32, // [32:38] is the sub-list for method output_type
-	26, // [26:32] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	20, // 3: muniment.v1.AddNoteResponse.integrity:type_name -> muniment.v1.Integrity
+	17, // 4: muniment.v1.UpdateNoteRequest.tier:type_name -> muniment.v1.Tier
+	18, // 5: muniment.v1.UpdateNoteResponse.note:type_name -> muniment.v1.Note
+	19, // 6: muniment.v1.UpdateNoteResponse.usage:type_name -> muniment.v1.Usage
+	20, // 7: muniment.v1.UpdateNoteResponse.integrity:type_name -> muniment.v1.Integrity
+	17, // 8: muniment.v1.DeleteNoteRequest.tier:type_name -> muniment.v1.Tier
+	21, // 9: muniment.v1.DeleteNoteResponse.revealed:type_name -> muniment.v1.Classification
+	19, // 10: muniment.v1.DeleteNoteResponse.usage:type_name -> muniment.v1.Usage
+	20, // 11: muniment.v1.DeleteNoteResponse.revealed_integrity:type_name -> muniment.v1.Integrity
+	20, // 12: muniment.v1.DeleteNoteResponse.integrity:type_name -> muniment.v1.Integrity
+	17, // 13: muniment.v1.SearchNotesRequest.tier:type_name -> muniment.v1.Tier
+	8,  // 14: muniment.v1.SearchNotesResponse.results:type_name -> muniment.v1.NoteResult
+	19, // 15: muniment.v1.SearchNotesResponse.usage:type_name -> muniment.v1.Usage
+	21, // 16: muniment.v1.SearchNotesResponse.classification:type_name -> muniment.v1.Classification
+	20, // 17: muniment.v1.SearchNotesResponse.integrity:type_name -> muniment.v1.Integrity
+	18, // 18: muniment.v1.NoteResult.note:type_name -> muniment.v1.Note
+	17, // 19: muniment.v1.ListNotesRequest.tier:type_name -> muniment.v1.Tier
+	18, // 20: muniment.v1.ListNotesResponse.notes:type_name -> muniment.v1.Note
+	19, // 21: muniment.v1.ListNotesResponse.usage:type_name -> muniment.v1.Usage
+	21, // 22: muniment.v1.ListNotesResponse.classification:type_name -> muniment.v1.Classification
+	20, // 23: muniment.v1.ListNotesResponse.integrity:type_name -> muniment.v1.Integrity
+	17, // 24: muniment.v1.EditNotesRequest.tier:type_name -> muniment.v1.Tier
+	12, // 25: muniment.v1.EditNotesRequest.edits:type_name -> muniment.v1.NoteEdit
+	13, // 26: muniment.v1.NoteEdit.add:type_name -> muniment.v1.AddNoteEdit
+	14, // 27: muniment.v1.NoteEdit.update:type_name -> muniment.v1.UpdateNoteEdit
+	15, // 28: muniment.v1.NoteEdit.delete:type_name -> muniment.v1.DeleteNoteEdit
+	18, // 29: muniment.v1.EditNotesResponse.notes:type_name -> muniment.v1.Note
+	19, // 30: muniment.v1.EditNotesResponse.usage:type_name -> muniment.v1.Usage
+	21, // 31: muniment.v1.EditNotesResponse.classification:type_name -> muniment.v1.Classification
+	20, // 32: muniment.v1.EditNotesResponse.integrity:type_name -> muniment.v1.Integrity
+	0,  // 33: muniment.v1.NoteService.AddNote:input_type -> muniment.v1.AddNoteRequest
+	2,  // 34: muniment.v1.NoteService.UpdateNote:input_type -> muniment.v1.UpdateNoteRequest
+	4,  // 35: muniment.v1.NoteService.DeleteNote:input_type -> muniment.v1.DeleteNoteRequest
+	6,  // 36: muniment.v1.NoteService.SearchNotes:input_type -> muniment.v1.SearchNotesRequest
+	9,  // 37: muniment.v1.NoteService.ListNotes:input_type -> muniment.v1.ListNotesRequest
+	11, // 38: muniment.v1.NoteService.EditNotes:input_type -> muniment.v1.EditNotesRequest
+	1,  // 39: muniment.v1.NoteService.AddNote:output_type -> muniment.v1.AddNoteResponse
+	3,  // 40: muniment.v1.NoteService.UpdateNote:output_type -> muniment.v1.UpdateNoteResponse
+	5,  // 41: muniment.v1.NoteService.DeleteNote:output_type -> muniment.v1.DeleteNoteResponse
+	7,  // 42: muniment.v1.NoteService.SearchNotes:output_type -> muniment.v1.SearchNotesResponse
+	10, // 43: muniment.v1.NoteService.ListNotes:output_type -> muniment.v1.ListNotesResponse
+	16, // 44: muniment.v1.NoteService.EditNotes:output_type -> muniment.v1.EditNotesResponse
+	39, // [39:45] is the sub-list for method output_type
+	33, // [33:39] is the sub-list for method input_type
+	33, // [33:33] is the sub-list for extension type_name
+	33, // [33:33] is the sub-list for extension extendee
+	0,  // [0:33] is the sub-list for field type_name
 }
 
 func init() { file_muniment_v1_note_service_proto_init() }

@@ -44,7 +44,9 @@ type Passage struct {
 	// When it expires. Absent if it never expires.
 	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
 	// Present if a passage with the same id, at a lower level, is newer. Answers to writes leave it out.
-	NewerBelow    *NewerBelow `protobuf:"bytes,10,opt,name=newer_below,json=newerBelow,proto3" json:"newer_below,omitempty"`
+	NewerBelow *NewerBelow `protobuf:"bytes,10,opt,name=newer_below,json=newerBelow,proto3" json:"newer_below,omitempty"`
+	// Whether the session that stored the passage was trusted.
+	Integrity     Integrity `protobuf:"varint,11,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -149,6 +151,13 @@ func (x *Passage) GetNewerBelow() *NewerBelow {
 	return nil
 }
 
+func (x *Passage) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
+}
+
 // How many passages of a stream were stored before it failed. Sent as a status detail with every error found in the
 // stream itself. The error concerns the next passage, or that passage was not checked. Later passages may also be
 // stored, if another writer stored passages with the same ids at the same time.
@@ -210,7 +219,7 @@ var File_muniment_v1_passage_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_passage_proto_rawDesc = "" +
 	"\n" +
-	"\x19muniment/v1/passage.proto\x12\vmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\x1a\x19muniment/v1/version.proto\"\xce\x03\n" +
+	"\x19muniment/v1/passage.proto\x12\vmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\x1a\x19muniment/v1/version.proto\"\x84\x04\n" +
 	"\aPassage\x12\x1d\n" +
 	"\n" +
 	"passage_id\x18\x01 \x01(\tR\tpassageId\x12\x1d\n" +
@@ -227,7 +236,8 @@ const file_muniment_v1_passage_proto_rawDesc = "" +
 	"expireTime\x128\n" +
 	"\vnewer_below\x18\n" +
 	" \x01(\v2\x17.muniment.v1.NewerBelowR\n" +
-	"newerBelow\"Z\n" +
+	"newerBelow\x124\n" +
+	"\tintegrity\x18\v \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity\"Z\n" +
 	"\x0eImportProgress\x12!\n" +
 	"\fstored_count\x18\x01 \x01(\x05R\vstoredCount\x12%\n" +
 	"\x0eexisting_count\x18\x02 \x01(\x05R\rexistingCountBG\n" +
@@ -252,6 +262,7 @@ var file_muniment_v1_passage_proto_goTypes = []any{
 	(*timestamppb.Timestamp)(nil), // 2: google.protobuf.Timestamp
 	(Classification)(0),           // 3: muniment.v1.Classification
 	(*NewerBelow)(nil),            // 4: muniment.v1.NewerBelow
+	(Integrity)(0),                // 5: muniment.v1.Integrity
 }
 var file_muniment_v1_passage_proto_depIdxs = []int32{
 	2, // 0: muniment.v1.Passage.event_time:type_name -> google.protobuf.Timestamp
@@ -259,11 +270,12 @@ var file_muniment_v1_passage_proto_depIdxs = []int32{
 	2, // 2: muniment.v1.Passage.create_time:type_name -> google.protobuf.Timestamp
 	2, // 3: muniment.v1.Passage.expire_time:type_name -> google.protobuf.Timestamp
 	4, // 4: muniment.v1.Passage.newer_below:type_name -> muniment.v1.NewerBelow
-	5, // [5:5] is the sub-list for method output_type
-	5, // [5:5] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	5, // 5: muniment.v1.Passage.integrity:type_name -> muniment.v1.Integrity
+	6, // [6:6] is the sub-list for method output_type
+	6, // [6:6] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_muniment_v1_passage_proto_init() }

@@ -137,7 +137,9 @@ func (x *StorePassageRequest) GetExpireTime() *timestamppb.Timestamp {
 type StorePassageResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The passage as it is stored.
-	Passage       *Passage `protobuf:"bytes,1,opt,name=passage,proto3" json:"passage,omitempty"`
+	Passage *Passage `protobuf:"bytes,1,opt,name=passage,proto3" json:"passage,omitempty"`
+	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	Integrity     Integrity `protobuf:"varint,2,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -177,6 +179,13 @@ func (x *StorePassageResponse) GetPassage() *Passage {
 		return x.Passage
 	}
 	return nil
+}
+
+func (x *StorePassageResponse) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
 }
 
 // One message of ImportPassages.
@@ -243,6 +252,8 @@ type ImportPassagesResponse struct {
 	StoredCount int32 `protobuf:"varint,1,opt,name=stored_count,json=storedCount,proto3" json:"stored_count,omitempty"`
 	// How many passages existed already.
 	ExistingCount int32 `protobuf:"varint,2,opt,name=existing_count,json=existingCount,proto3" json:"existing_count,omitempty"`
+	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	Integrity     Integrity `protobuf:"varint,3,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -289,6 +300,13 @@ func (x *ImportPassagesResponse) GetExistingCount() int32 {
 		return x.ExistingCount
 	}
 	return 0
+}
+
+func (x *ImportPassagesResponse) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
 }
 
 // The request of GetPassage.
@@ -341,7 +359,9 @@ func (x *GetPassageRequest) GetPassageId() string {
 type GetPassageResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The passage.
-	Passage       *Passage `protobuf:"bytes,1,opt,name=passage,proto3" json:"passage,omitempty"`
+	Passage *Passage `protobuf:"bytes,1,opt,name=passage,proto3" json:"passage,omitempty"`
+	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	Integrity     Integrity `protobuf:"varint,2,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -381,6 +401,13 @@ func (x *GetPassageResponse) GetPassage() *Passage {
 		return x.Passage
 	}
 	return nil
+}
+
+func (x *GetPassageResponse) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
 }
 
 // The request of ListPassages.
@@ -506,8 +533,10 @@ type ListPassagesResponse struct {
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	// The highest level among the entries. PUBLIC if there are none.
 	Classification Classification `protobuf:"varint,3,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	Integrity     Integrity `protobuf:"varint,4,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListPassagesResponse) Reset() {
@@ -559,6 +588,13 @@ func (x *ListPassagesResponse) GetClassification() Classification {
 		return x.Classification
 	}
 	return Classification_CLASSIFICATION_UNSPECIFIED
+}
+
+func (x *ListPassagesResponse) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
 }
 
 // The request of SearchPassages.
@@ -695,7 +731,9 @@ type SearchPassagesResponse struct {
 	Semantic bool `protobuf:"varint,3,opt,name=semantic,proto3" json:"semantic,omitempty"`
 	// Whether a reranker at an address ordered the best matches. If false, they are in the order of search alone, as for every
 	// session above the ceiling of the reranker.
-	Reranked      bool `protobuf:"varint,4,opt,name=reranked,proto3" json:"reranked,omitempty"`
+	Reranked bool `protobuf:"varint,4,opt,name=reranked,proto3" json:"reranked,omitempty"`
+	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	Integrity     Integrity `protobuf:"varint,5,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -756,6 +794,13 @@ func (x *SearchPassagesResponse) GetReranked() bool {
 		return x.Reranked
 	}
 	return false
+}
+
+func (x *SearchPassagesResponse) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
 }
 
 // One match of a search.
@@ -884,7 +929,11 @@ func (x *DeletePassageRequest) GetPassageId() string {
 type DeletePassageResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The level of the lower version that is visible after the deletion. UNSPECIFIED if there is none.
-	Revealed      Classification `protobuf:"varint,1,opt,name=revealed,proto3,enum=muniment.v1.Classification" json:"revealed,omitempty"`
+	Revealed Classification `protobuf:"varint,1,opt,name=revealed,proto3,enum=muniment.v1.Classification" json:"revealed,omitempty"`
+	// The integrity of the revealed version.
+	RevealedIntegrity Integrity `protobuf:"varint,2,opt,name=revealed_integrity,json=revealedIntegrity,proto3,enum=muniment.v1.Integrity" json:"revealed_integrity,omitempty"`
+	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	Integrity     Integrity `protobuf:"varint,3,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -924,6 +973,20 @@ func (x *DeletePassageResponse) GetRevealed() Classification {
 		return x.Revealed
 	}
 	return Classification_CLASSIFICATION_UNSPECIFIED
+}
+
+func (x *DeletePassageResponse) GetRevealedIntegrity() Integrity {
+	if x != nil {
+		return x.RevealedIntegrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
+}
+
+func (x *DeletePassageResponse) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
 }
 
 // The request of DeletePassages.
@@ -987,7 +1050,9 @@ type DeletePassagesResponse struct {
 	// How many passages were deleted.
 	DeletedCount int32 `protobuf:"varint,1,opt,name=deleted_count,json=deletedCount,proto3" json:"deleted_count,omitempty"`
 	// Whether there are more passages of the session's own level that match. If so, call again.
-	More          bool `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
+	More bool `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
+	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	Integrity     Integrity `protobuf:"varint,3,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1036,6 +1101,13 @@ func (x *DeletePassagesResponse) GetMore() bool {
 	return false
 }
 
+func (x *DeletePassagesResponse) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
+}
+
 var File_muniment_v1_passage_service_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_passage_service_proto_rawDesc = "" +
@@ -1051,20 +1123,23 @@ const file_muniment_v1_passage_service_proto_rawDesc = "" +
 	"\n" +
 	"passage_id\x18\x06 \x01(\tR\tpassageId\x12;\n" +
 	"\vexpire_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"expireTime\"F\n" +
+	"expireTime\"|\n" +
 	"\x14StorePassageResponse\x12.\n" +
-	"\apassage\x18\x01 \x01(\v2\x14.muniment.v1.PassageR\apassage\"x\n" +
+	"\apassage\x18\x01 \x01(\v2\x14.muniment.v1.PassageR\apassage\x124\n" +
+	"\tintegrity\x18\x02 \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity\"x\n" +
 	"\x15ImportPassagesRequest\x12:\n" +
 	"\apassage\x18\x01 \x01(\v2 .muniment.v1.StorePassageRequestR\apassage\x12#\n" +
-	"\rvalidate_only\x18\x02 \x01(\bR\fvalidateOnly\"b\n" +
+	"\rvalidate_only\x18\x02 \x01(\bR\fvalidateOnly\"\x98\x01\n" +
 	"\x16ImportPassagesResponse\x12!\n" +
 	"\fstored_count\x18\x01 \x01(\x05R\vstoredCount\x12%\n" +
-	"\x0eexisting_count\x18\x02 \x01(\x05R\rexistingCount\"2\n" +
+	"\x0eexisting_count\x18\x02 \x01(\x05R\rexistingCount\x124\n" +
+	"\tintegrity\x18\x03 \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity\"2\n" +
 	"\x11GetPassageRequest\x12\x1d\n" +
 	"\n" +
-	"passage_id\x18\x01 \x01(\tR\tpassageId\"D\n" +
+	"passage_id\x18\x01 \x01(\tR\tpassageId\"z\n" +
 	"\x12GetPassageResponse\x12.\n" +
-	"\apassage\x18\x01 \x01(\v2\x14.muniment.v1.PassageR\apassage\"\xad\x02\n" +
+	"\apassage\x18\x01 \x01(\v2\x14.muniment.v1.PassageR\apassage\x124\n" +
+	"\tintegrity\x18\x02 \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity\"\xad\x02\n" +
 	"\x13ListPassagesRequest\x12\x17\n" +
 	"\x04tags\x18\x01 \x03(\tB\x03\x80\x01\x01R\x04tags\x122\n" +
 	"\ttag_match\x18\x02 \x01(\x0e2\x15.muniment.v1.TagMatchR\btagMatch\x12\x1b\n" +
@@ -1074,11 +1149,12 @@ const file_muniment_v1_passage_service_proto_rawDesc = "" +
 	"\bend_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12\x1b\n" +
 	"\tpage_size\x18\x06 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\a \x01(\tR\tpageToken\"\xb5\x01\n" +
+	"page_token\x18\a \x01(\tR\tpageToken\"\xeb\x01\n" +
 	"\x14ListPassagesResponse\x120\n" +
 	"\bpassages\x18\x01 \x03(\v2\x14.muniment.v1.PassageR\bpassages\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12C\n" +
-	"\x0eclassification\x18\x03 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\"\xd4\x02\n" +
+	"\x0eclassification\x18\x03 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\x124\n" +
+	"\tintegrity\x18\x04 \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity\"\xd4\x02\n" +
 	"\x15SearchPassagesRequest\x12\x19\n" +
 	"\x05query\x18\x01 \x01(\tB\x03\x80\x01\x01R\x05query\x12\x1f\n" +
 	"\vmax_results\x18\x02 \x01(\x05R\n" +
@@ -1089,12 +1165,13 @@ const file_muniment_v1_passage_service_proto_rawDesc = "" +
 	"\n" +
 	"start_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
 	"\bend_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12#\n" +
-	"\rmin_relevance\x18\b \x01(\x01R\fminRelevance\"\xcb\x01\n" +
+	"\rmin_relevance\x18\b \x01(\x01R\fminRelevance\"\x81\x02\n" +
 	"\x16SearchPassagesResponse\x124\n" +
 	"\aresults\x18\x01 \x03(\v2\x1a.muniment.v1.PassageResultR\aresults\x12C\n" +
 	"\x0eclassification\x18\x02 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\x12\x1a\n" +
 	"\bsemantic\x18\x03 \x01(\bR\bsemantic\x12\x1a\n" +
-	"\breranked\x18\x04 \x01(\bR\breranked\"\x92\x01\n" +
+	"\breranked\x18\x04 \x01(\bR\breranked\x124\n" +
+	"\tintegrity\x18\x05 \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity\"\x92\x01\n" +
 	"\rPassageResult\x12.\n" +
 	"\apassage\x18\x01 \x01(\v2\x14.muniment.v1.PassageR\apassage\x12\x14\n" +
 	"\x05score\x18\x02 \x01(\x01R\x05score\x12\x1d\n" +
@@ -1102,15 +1179,18 @@ const file_muniment_v1_passage_service_proto_rawDesc = "" +
 	"\trelevance\x18\x04 \x01(\x01R\trelevance\"5\n" +
 	"\x14DeletePassageRequest\x12\x1d\n" +
 	"\n" +
-	"passage_id\x18\x01 \x01(\tR\tpassageId\"P\n" +
+	"passage_id\x18\x01 \x01(\tR\tpassageId\"\xcd\x01\n" +
 	"\x15DeletePassageResponse\x127\n" +
-	"\brevealed\x18\x01 \x01(\x0e2\x1b.muniment.v1.ClassificationR\brevealed\"K\n" +
+	"\brevealed\x18\x01 \x01(\x0e2\x1b.muniment.v1.ClassificationR\brevealed\x12E\n" +
+	"\x12revealed_integrity\x18\x02 \x01(\x0e2\x16.muniment.v1.IntegrityR\x11revealedIntegrity\x124\n" +
+	"\tintegrity\x18\x03 \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity\"K\n" +
 	"\x15DeletePassagesRequest\x12\x15\n" +
 	"\x03tag\x18\x01 \x01(\tB\x03\x80\x01\x01R\x03tag\x12\x1b\n" +
-	"\x06thread\x18\x02 \x01(\tB\x03\x80\x01\x01R\x06thread\"Q\n" +
+	"\x06thread\x18\x02 \x01(\tB\x03\x80\x01\x01R\x06thread\"\x87\x01\n" +
 	"\x16DeletePassagesResponse\x12#\n" +
 	"\rdeleted_count\x18\x01 \x01(\x05R\fdeletedCount\x12\x12\n" +
-	"\x04more\x18\x02 \x01(\bR\x04more2\xaf\x06\n" +
+	"\x04more\x18\x02 \x01(\bR\x04more\x124\n" +
+	"\tintegrity\x18\x03 \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity2\xaf\x06\n" +
 	"\x0ePassageService\x12t\n" +
 	"\fStorePassage\x12 .muniment.v1.StorePassageRequest\x1a!.muniment.v1.StorePassageResponse\"\x1f\xc2\xc1\x18\x18\n" +
 	"\x01\x02\x10\x02\x18\x01(\x012\rcreate_memory\x90\x02\x00\x12z\n" +
@@ -1160,46 +1240,55 @@ var file_muniment_v1_passage_service_proto_goTypes = []any{
 	(*DeletePassagesResponse)(nil), // 14: muniment.v1.DeletePassagesResponse
 	(*timestamppb.Timestamp)(nil),  // 15: google.protobuf.Timestamp
 	(*Passage)(nil),                // 16: muniment.v1.Passage
-	(TagMatch)(0),                  // 17: muniment.v1.TagMatch
-	(Classification)(0),            // 18: muniment.v1.Classification
+	(Integrity)(0),                 // 17: muniment.v1.Integrity
+	(TagMatch)(0),                  // 18: muniment.v1.TagMatch
+	(Classification)(0),            // 19: muniment.v1.Classification
 }
 var file_muniment_v1_passage_service_proto_depIdxs = []int32{
 	15, // 0: muniment.v1.StorePassageRequest.event_time:type_name -> google.protobuf.Timestamp
 	15, // 1: muniment.v1.StorePassageRequest.expire_time:type_name -> google.protobuf.Timestamp
 	16, // 2: muniment.v1.StorePassageResponse.passage:type_name -> muniment.v1.Passage
-	0,  // 3: muniment.v1.ImportPassagesRequest.passage:type_name -> muniment.v1.StorePassageRequest
-	16, // 4: muniment.v1.GetPassageResponse.passage:type_name -> muniment.v1.Passage
-	17, // 5: muniment.v1.ListPassagesRequest.tag_match:type_name -> muniment.v1.TagMatch
-	15, // 6: muniment.v1.ListPassagesRequest.start_time:type_name -> google.protobuf.Timestamp
-	15, // 7: muniment.v1.ListPassagesRequest.end_time:type_name -> google.protobuf.Timestamp
-	16, // 8: muniment.v1.ListPassagesResponse.passages:type_name -> muniment.v1.Passage
-	18, // 9: muniment.v1.ListPassagesResponse.classification:type_name -> muniment.v1.Classification
-	17, // 10: muniment.v1.SearchPassagesRequest.tag_match:type_name -> muniment.v1.TagMatch
-	15, // 11: muniment.v1.SearchPassagesRequest.start_time:type_name -> google.protobuf.Timestamp
-	15, // 12: muniment.v1.SearchPassagesRequest.end_time:type_name -> google.protobuf.Timestamp
-	10, // 13: muniment.v1.SearchPassagesResponse.results:type_name -> muniment.v1.PassageResult
-	18, // 14: muniment.v1.SearchPassagesResponse.classification:type_name -> muniment.v1.Classification
-	16, // 15: muniment.v1.PassageResult.passage:type_name -> muniment.v1.Passage
-	18, // 16: muniment.v1.DeletePassageResponse.revealed:type_name -> muniment.v1.Classification
-	0,  // 17: muniment.v1.PassageService.StorePassage:input_type -> muniment.v1.StorePassageRequest
-	2,  // 18: muniment.v1.PassageService.ImportPassages:input_type -> muniment.v1.ImportPassagesRequest
-	4,  // 19: muniment.v1.PassageService.GetPassage:input_type -> muniment.v1.GetPassageRequest
-	6,  // 20: muniment.v1.PassageService.ListPassages:input_type -> muniment.v1.ListPassagesRequest
-	8,  // 21: muniment.v1.PassageService.SearchPassages:input_type -> muniment.v1.SearchPassagesRequest
-	11, // 22: muniment.v1.PassageService.DeletePassage:input_type -> muniment.v1.DeletePassageRequest
-	13, // 23: muniment.v1.PassageService.DeletePassages:input_type -> muniment.v1.DeletePassagesRequest
-	1,  // 24: muniment.v1.PassageService.StorePassage:output_type -> muniment.v1.StorePassageResponse
-	3,  // 25: muniment.v1.PassageService.ImportPassages:output_type -> muniment.v1.ImportPassagesResponse
-	5,  // 26: muniment.v1.PassageService.GetPassage:output_type -> muniment.v1.GetPassageResponse
-	7,  // 27: muniment.v1.PassageService.ListPassages:output_type -> muniment.v1.ListPassagesResponse
-	9,  // 28: muniment.v1.PassageService.SearchPassages:output_type -> muniment.v1.SearchPassagesResponse
-	12, // 29: muniment.v1.PassageService.DeletePassage:output_type -> muniment.v1.DeletePassageResponse
-	14, // 30: muniment.v1.PassageService.DeletePassages:output_type -> muniment.v1.DeletePassagesResponse
-	24, // [24:31] is the sub-list for method output_type
-	17, // [17:24] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	17, // 3: muniment.v1.StorePassageResponse.integrity:type_name -> muniment.v1.Integrity
+	0,  // 4: muniment.v1.ImportPassagesRequest.passage:type_name -> muniment.v1.StorePassageRequest
+	17, // 5: muniment.v1.ImportPassagesResponse.integrity:type_name -> muniment.v1.Integrity
+	16, // 6: muniment.v1.GetPassageResponse.passage:type_name -> muniment.v1.Passage
+	17, // 7: muniment.v1.GetPassageResponse.integrity:type_name -> muniment.v1.Integrity
+	18, // 8: muniment.v1.ListPassagesRequest.tag_match:type_name -> muniment.v1.TagMatch
+	15, // 9: muniment.v1.ListPassagesRequest.start_time:type_name -> google.protobuf.Timestamp
+	15, // 10: muniment.v1.ListPassagesRequest.end_time:type_name -> google.protobuf.Timestamp
+	16, // 11: muniment.v1.ListPassagesResponse.passages:type_name -> muniment.v1.Passage
+	19, // 12: muniment.v1.ListPassagesResponse.classification:type_name -> muniment.v1.Classification
+	17, // 13: muniment.v1.ListPassagesResponse.integrity:type_name -> muniment.v1.Integrity
+	18, // 14: muniment.v1.SearchPassagesRequest.tag_match:type_name -> muniment.v1.TagMatch
+	15, // 15: muniment.v1.SearchPassagesRequest.start_time:type_name -> google.protobuf.Timestamp
+	15, // 16: muniment.v1.SearchPassagesRequest.end_time:type_name -> google.protobuf.Timestamp
+	10, // 17: muniment.v1.SearchPassagesResponse.results:type_name -> muniment.v1.PassageResult
+	19, // 18: muniment.v1.SearchPassagesResponse.classification:type_name -> muniment.v1.Classification
+	17, // 19: muniment.v1.SearchPassagesResponse.integrity:type_name -> muniment.v1.Integrity
+	16, // 20: muniment.v1.PassageResult.passage:type_name -> muniment.v1.Passage
+	19, // 21: muniment.v1.DeletePassageResponse.revealed:type_name -> muniment.v1.Classification
+	17, // 22: muniment.v1.DeletePassageResponse.revealed_integrity:type_name -> muniment.v1.Integrity
+	17, // 23: muniment.v1.DeletePassageResponse.integrity:type_name -> muniment.v1.Integrity
+	17, // 24: muniment.v1.DeletePassagesResponse.integrity:type_name -> muniment.v1.Integrity
+	0,  // 25: muniment.v1.PassageService.StorePassage:input_type -> muniment.v1.StorePassageRequest
+	2,  // 26: muniment.v1.PassageService.ImportPassages:input_type -> muniment.v1.ImportPassagesRequest
+	4,  // 27: muniment.v1.PassageService.GetPassage:input_type -> muniment.v1.GetPassageRequest
+	6,  // 28: muniment.v1.PassageService.ListPassages:input_type -> muniment.v1.ListPassagesRequest
+	8,  // 29: muniment.v1.PassageService.SearchPassages:input_type -> muniment.v1.SearchPassagesRequest
+	11, // 30: muniment.v1.PassageService.DeletePassage:input_type -> muniment.v1.DeletePassageRequest
+	13, // 31: muniment.v1.PassageService.DeletePassages:input_type -> muniment.v1.DeletePassagesRequest
+	1,  // 32: muniment.v1.PassageService.StorePassage:output_type -> muniment.v1.StorePassageResponse
+	3,  // 33: muniment.v1.PassageService.ImportPassages:output_type -> muniment.v1.ImportPassagesResponse
+	5,  // 34: muniment.v1.PassageService.GetPassage:output_type -> muniment.v1.GetPassageResponse
+	7,  // 35: muniment.v1.PassageService.ListPassages:output_type -> muniment.v1.ListPassagesResponse
+	9,  // 36: muniment.v1.PassageService.SearchPassages:output_type -> muniment.v1.SearchPassagesResponse
+	12, // 37: muniment.v1.PassageService.DeletePassage:output_type -> muniment.v1.DeletePassageResponse
+	14, // 38: muniment.v1.PassageService.DeletePassages:output_type -> muniment.v1.DeletePassagesResponse
+	32, // [32:39] is the sub-list for method output_type
+	25, // [25:32] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_muniment_v1_passage_service_proto_init() }

@@ -92,7 +92,9 @@ type PromptSection struct {
 	// The highest level in this section.
 	Classification Classification `protobuf:"varint,5,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
 	// Present if a version below one of the items is newer. Of several, the newest.
-	NewerBelow    *NewerBelow `protobuf:"bytes,6,opt,name=newer_below,json=newerBelow,proto3" json:"newer_below,omitempty"`
+	NewerBelow *NewerBelow `protobuf:"bytes,6,opt,name=newer_below,json=newerBelow,proto3" json:"newer_below,omitempty"`
+	// TRUSTED if all in this section is.
+	Integrity     Integrity `protobuf:"varint,7,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -169,11 +171,18 @@ func (x *PromptSection) GetNewerBelow() *NewerBelow {
 	return nil
 }
 
+func (x *PromptSection) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
+}
+
 var File_muniment_v1_prompt_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_prompt_proto_rawDesc = "" +
 	"\n" +
-	"\x18muniment/v1/prompt.proto\x12\vmuniment.v1\x1a muniment/v1/classification.proto\x1a\x19muniment/v1/version.proto\"\x9e\x02\n" +
+	"\x18muniment/v1/prompt.proto\x12\vmuniment.v1\x1a muniment/v1/classification.proto\x1a\x19muniment/v1/version.proto\"\xd4\x02\n" +
 	"\rPromptSection\x122\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x1e.muniment.v1.PromptSectionKindR\x04kind\x12\x19\n" +
 	"\x05label\x18\x02 \x01(\tB\x03\x80\x01\x01R\x05label\x12$\n" +
@@ -181,7 +190,8 @@ const file_muniment_v1_prompt_proto_rawDesc = "" +
 	"\bnote_ids\x18\x04 \x03(\tR\anoteIds\x12C\n" +
 	"\x0eclassification\x18\x05 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\x128\n" +
 	"\vnewer_below\x18\x06 \x01(\v2\x17.muniment.v1.NewerBelowR\n" +
-	"newerBelow*\x9d\x01\n" +
+	"newerBelow\x124\n" +
+	"\tintegrity\x18\a \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity*\x9d\x01\n" +
 	"\x11PromptSectionKind\x12#\n" +
 	"\x1fPROMPT_SECTION_KIND_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19PROMPT_SECTION_KIND_BLOCK\x10\x01\x12\x1e\n" +
@@ -208,16 +218,18 @@ var file_muniment_v1_prompt_proto_goTypes = []any{
 	(*PromptSection)(nil),  // 1: muniment.v1.PromptSection
 	(Classification)(0),    // 2: muniment.v1.Classification
 	(*NewerBelow)(nil),     // 3: muniment.v1.NewerBelow
+	(Integrity)(0),         // 4: muniment.v1.Integrity
 }
 var file_muniment_v1_prompt_proto_depIdxs = []int32{
 	0, // 0: muniment.v1.PromptSection.kind:type_name -> muniment.v1.PromptSectionKind
 	2, // 1: muniment.v1.PromptSection.classification:type_name -> muniment.v1.Classification
 	3, // 2: muniment.v1.PromptSection.newer_below:type_name -> muniment.v1.NewerBelow
-	3, // [3:3] is the sub-list for method output_type
-	3, // [3:3] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	4, // 3: muniment.v1.PromptSection.integrity:type_name -> muniment.v1.Integrity
+	4, // [4:4] is the sub-list for method output_type
+	4, // [4:4] is the sub-list for method input_type
+	4, // [4:4] is the sub-list for extension type_name
+	4, // [4:4] is the sub-list for extension extendee
+	0, // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_muniment_v1_prompt_proto_init() }

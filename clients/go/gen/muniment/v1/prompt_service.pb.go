@@ -108,7 +108,9 @@ type RenderPromptResponse struct {
 	NotModified bool `protobuf:"varint,6,opt,name=not_modified,json=notModified,proto3" json:"not_modified,omitempty"`
 	// The first 100 of the blocks and notes that the text has no room for, in the order of the text. ListBlocks and
 	// ListNotes return their content. Empty if it is not modified.
-	LeftOut       []*PromptSection `protobuf:"bytes,7,rep,name=left_out,json=leftOut,proto3" json:"left_out,omitempty"`
+	LeftOut []*PromptSection `protobuf:"bytes,7,rep,name=left_out,json=leftOut,proto3" json:"left_out,omitempty"`
+	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	Integrity     Integrity `protobuf:"varint,8,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -192,6 +194,13 @@ func (x *RenderPromptResponse) GetLeftOut() []*PromptSection {
 	return nil
 }
 
+func (x *RenderPromptResponse) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
+}
+
 var File_muniment_v1_prompt_service_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_prompt_service_proto_rawDesc = "" +
@@ -201,7 +210,7 @@ const file_muniment_v1_prompt_service_proto_rawDesc = "" +
 	"\bsections\x18\x01 \x03(\x0e2\x1e.muniment.v1.PromptSectionKindR\bsections\x12\x1d\n" +
 	"\n" +
 	"omit_usage\x18\x02 \x01(\bR\tomitUsage\x12\"\n" +
-	"\rif_none_match\x18\x03 \x01(\tR\vifNoneMatch\"\xc4\x02\n" +
+	"\rif_none_match\x18\x03 \x01(\tR\vifNoneMatch\"\xfa\x02\n" +
 	"\x14RenderPromptResponse\x12\x17\n" +
 	"\x04text\x18\x01 \x01(\tB\x03\x80\x01\x01R\x04text\x126\n" +
 	"\bsections\x18\x02 \x03(\v2\x1a.muniment.v1.PromptSectionR\bsections\x12(\n" +
@@ -209,7 +218,8 @@ const file_muniment_v1_prompt_service_proto_rawDesc = "" +
 	"\x0eclassification\x18\x04 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\x12\x12\n" +
 	"\x04etag\x18\x05 \x01(\tR\x04etag\x12!\n" +
 	"\fnot_modified\x18\x06 \x01(\bR\vnotModified\x125\n" +
-	"\bleft_out\x18\a \x03(\v2\x1a.muniment.v1.PromptSectionR\aleftOut2v\n" +
+	"\bleft_out\x18\a \x03(\v2\x1a.muniment.v1.PromptSectionR\aleftOut\x124\n" +
+	"\tintegrity\x18\b \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity2v\n" +
 	"\rPromptService\x12e\n" +
 	"\fRenderPrompt\x12 .muniment.v1.RenderPromptRequest\x1a!.muniment.v1.RenderPromptResponse\"\x10\xc2\xc1\x18\t\n" +
 	"\x01\x02\x10\x01\x18\x01 \x01\x90\x02\x01BG\n" +
@@ -235,6 +245,7 @@ var file_muniment_v1_prompt_service_proto_goTypes = []any{
 	(*PromptSection)(nil),        // 3: muniment.v1.PromptSection
 	(*Usage)(nil),                // 4: muniment.v1.Usage
 	(Classification)(0),          // 5: muniment.v1.Classification
+	(Integrity)(0),               // 6: muniment.v1.Integrity
 }
 var file_muniment_v1_prompt_service_proto_depIdxs = []int32{
 	2, // 0: muniment.v1.RenderPromptRequest.sections:type_name -> muniment.v1.PromptSectionKind
@@ -242,13 +253,14 @@ var file_muniment_v1_prompt_service_proto_depIdxs = []int32{
 	4, // 2: muniment.v1.RenderPromptResponse.usage:type_name -> muniment.v1.Usage
 	5, // 3: muniment.v1.RenderPromptResponse.classification:type_name -> muniment.v1.Classification
 	3, // 4: muniment.v1.RenderPromptResponse.left_out:type_name -> muniment.v1.PromptSection
-	0, // 5: muniment.v1.PromptService.RenderPrompt:input_type -> muniment.v1.RenderPromptRequest
-	1, // 6: muniment.v1.PromptService.RenderPrompt:output_type -> muniment.v1.RenderPromptResponse
-	6, // [6:7] is the sub-list for method output_type
-	5, // [5:6] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	6, // 5: muniment.v1.RenderPromptResponse.integrity:type_name -> muniment.v1.Integrity
+	0, // 6: muniment.v1.PromptService.RenderPrompt:input_type -> muniment.v1.RenderPromptRequest
+	1, // 7: muniment.v1.PromptService.RenderPrompt:output_type -> muniment.v1.RenderPromptResponse
+	7, // [7:8] is the sub-list for method output_type
+	6, // [6:7] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_muniment_v1_prompt_service_proto_init() }

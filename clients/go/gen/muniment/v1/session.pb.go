@@ -42,7 +42,9 @@ type Session struct {
 	CloseTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=close_time,json=closeTime,proto3" json:"close_time,omitempty"`
 	// The highest level that the conversation may reach: the lower one of the agent's ceiling and of that of the key that
 	// began it. Only hosts see it.
-	Ceiling       Classification `protobuf:"varint,8,opt,name=ceiling,proto3,enum=muniment.v1.Classification" json:"ceiling,omitempty"`
+	Ceiling Classification `protobuf:"varint,8,opt,name=ceiling,proto3,enum=muniment.v1.Classification" json:"ceiling,omitempty"`
+	// The integrity of the conversation: with `taint`, the label of what its sessions write.
+	Integrity     Integrity `protobuf:"varint,9,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -133,11 +135,20 @@ func (x *Session) GetCeiling() Classification {
 	return Classification_CLASSIFICATION_UNSPECIFIED
 }
 
+func (x *Session) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
+}
+
 // How far a conversation is tainted: the detail of `CONVERSATION_TAINTED`.
 type ConversationTainted struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The taint.
-	Taint         Classification `protobuf:"varint,1,opt,name=taint,proto3,enum=muniment.v1.Classification" json:"taint,omitempty"`
+	Taint Classification `protobuf:"varint,1,opt,name=taint,proto3,enum=muniment.v1.Classification" json:"taint,omitempty"`
+	// The integrity.
+	Integrity     Integrity `protobuf:"varint,2,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -179,11 +190,18 @@ func (x *ConversationTainted) GetTaint() Classification {
 	return Classification_CLASSIFICATION_UNSPECIFIED
 }
 
+func (x *ConversationTainted) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
+}
+
 var File_muniment_v1_session_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_session_proto_rawDesc = "" +
 	"\n" +
-	"\x19muniment/v1/session.proto\x12\vmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\"\x8b\x03\n" +
+	"\x19muniment/v1/session.proto\x12\vmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\"\xc1\x03\n" +
 	"\aSession\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x19\n" +
@@ -196,9 +214,11 @@ const file_muniment_v1_session_proto_rawDesc = "" +
 	"expireTime\x129\n" +
 	"\n" +
 	"close_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\tcloseTime\x125\n" +
-	"\aceiling\x18\b \x01(\x0e2\x1b.muniment.v1.ClassificationR\aceiling\"H\n" +
+	"\aceiling\x18\b \x01(\x0e2\x1b.muniment.v1.ClassificationR\aceiling\x124\n" +
+	"\tintegrity\x18\t \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity\"~\n" +
 	"\x13ConversationTainted\x121\n" +
-	"\x05taint\x18\x01 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x05taintBG\n" +
+	"\x05taint\x18\x01 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x05taint\x124\n" +
+	"\tintegrity\x18\x02 \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrityBG\n" +
 	"\vmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (
@@ -219,6 +239,7 @@ var file_muniment_v1_session_proto_goTypes = []any{
 	(*ConversationTainted)(nil),   // 1: muniment.v1.ConversationTainted
 	(Classification)(0),           // 2: muniment.v1.Classification
 	(*timestamppb.Timestamp)(nil), // 3: google.protobuf.Timestamp
+	(Integrity)(0),                // 4: muniment.v1.Integrity
 }
 var file_muniment_v1_session_proto_depIdxs = []int32{
 	2, // 0: muniment.v1.Session.taint:type_name -> muniment.v1.Classification
@@ -226,12 +247,14 @@ var file_muniment_v1_session_proto_depIdxs = []int32{
 	3, // 2: muniment.v1.Session.expire_time:type_name -> google.protobuf.Timestamp
 	3, // 3: muniment.v1.Session.close_time:type_name -> google.protobuf.Timestamp
 	2, // 4: muniment.v1.Session.ceiling:type_name -> muniment.v1.Classification
-	2, // 5: muniment.v1.ConversationTainted.taint:type_name -> muniment.v1.Classification
-	6, // [6:6] is the sub-list for method output_type
-	6, // [6:6] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	4, // 5: muniment.v1.Session.integrity:type_name -> muniment.v1.Integrity
+	2, // 6: muniment.v1.ConversationTainted.taint:type_name -> muniment.v1.Classification
+	4, // 7: muniment.v1.ConversationTainted.integrity:type_name -> muniment.v1.Integrity
+	8, // [8:8] is the sub-list for method output_type
+	8, // [8:8] is the sub-list for method input_type
+	8, // [8:8] is the sub-list for extension type_name
+	8, // [8:8] is the sub-list for extension extendee
+	0, // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_muniment_v1_session_proto_init() }

@@ -39,7 +39,11 @@ type OpenSessionRequest struct {
 	// How long the session stays valid: 1 second to 30 days.
 	//
 	// The default is 24 hours.
-	Ttl           *durationpb.Duration `protobuf:"bytes,4,opt,name=ttl,proto3" json:"ttl,omitempty"`
+	Ttl *durationpb.Duration `protobuf:"bytes,4,opt,name=ttl,proto3" json:"ttl,omitempty"`
+	// TRUSTED if the conversation has seen nothing but what the host vouches for, such as the operator's prompt.
+	//
+	// The default is UNTRUSTED, which taints a conversation that was trusted.
+	Integrity     Integrity `protobuf:"varint,5,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -100,6 +104,13 @@ func (x *OpenSessionRequest) GetTtl() *durationpb.Duration {
 		return x.Ttl
 	}
 	return nil
+}
+
+func (x *OpenSessionRequest) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
 }
 
 // The response of OpenSession.
@@ -391,7 +402,12 @@ type RaiseTaintRequest struct {
 	// The level to raise to.
 	Taint Classification `protobuf:"varint,2,opt,name=taint,proto3,enum=muniment.v1.Classification" json:"taint,omitempty"`
 	// The reason, for the audit log: up to 200 code points. It must not contain content.
-	Reason        string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	// UNTRUSTED before the model sees web pages, mail, documents, the output of tools or untrusted memories. TRUSTED leaves the
+	// integrity of the conversation as it is.
+	//
+	// The default is UNTRUSTED.
+	Integrity     Integrity `protobuf:"varint,4,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -447,6 +463,13 @@ func (x *RaiseTaintRequest) GetReason() string {
 	return ""
 }
 
+func (x *RaiseTaintRequest) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
+}
+
 // The response of RaiseTaint.
 type RaiseTaintResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -499,7 +522,11 @@ type ResetSessionRequest struct {
 	// An open session of the conversation.
 	SessionId string `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
 	// The reason, for the audit log: up to 200 code points. It must not contain content.
-	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	// The integrity of the conversation from now on.
+	//
+	// The default is UNTRUSTED.
+	Integrity     Integrity `protobuf:"varint,3,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -546,6 +573,13 @@ func (x *ResetSessionRequest) GetReason() string {
 		return x.Reason
 	}
 	return ""
+}
+
+func (x *ResetSessionRequest) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
 }
 
 // The response of ResetSession.
@@ -692,12 +726,13 @@ var File_muniment_v1_session_service_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_session_service_proto_rawDesc = "" +
 	"\n" +
-	"!muniment/v1/session_service.proto\x12\vmuniment.v1\x1a\x1egoogle/protobuf/duration.proto\x1a muniment/v1/classification.proto\x1a\x18muniment/v1/policy.proto\x1a\x19muniment/v1/session.proto\"\xb8\x01\n" +
+	"!muniment/v1/session_service.proto\x12\vmuniment.v1\x1a\x1egoogle/protobuf/duration.proto\x1a muniment/v1/classification.proto\x1a\x18muniment/v1/policy.proto\x1a\x19muniment/v1/session.proto\"\xee\x01\n" +
 	"\x12OpenSessionRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x121\n" +
 	"\x05taint\x18\x02 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x05taint\x12'\n" +
 	"\x0fconversation_id\x18\x03 \x01(\tR\x0econversationId\x12+\n" +
-	"\x03ttl\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\"`\n" +
+	"\x03ttl\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\x124\n" +
+	"\tintegrity\x18\x05 \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity\"`\n" +
 	"\x13OpenSessionResponse\x12.\n" +
 	"\asession\x18\x01 \x01(\v2\x14.muniment.v1.SessionR\asession\x12\x19\n" +
 	"\x05token\x18\x02 \x01(\tB\x03\x80\x01\x01R\x05token\"2\n" +
@@ -714,18 +749,20 @@ const file_muniment_v1_session_service_proto_rawDesc = "" +
 	"page_token\x18\x04 \x01(\tR\tpageToken\"p\n" +
 	"\x14ListSessionsResponse\x120\n" +
 	"\bsessions\x18\x01 \x03(\v2\x14.muniment.v1.SessionR\bsessions\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"}\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xb3\x01\n" +
 	"\x11RaiseTaintRequest\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x121\n" +
 	"\x05taint\x18\x02 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x05taint\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason\"D\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x124\n" +
+	"\tintegrity\x18\x04 \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity\"D\n" +
 	"\x12RaiseTaintResponse\x12.\n" +
-	"\asession\x18\x01 \x01(\v2\x14.muniment.v1.SessionR\asession\"L\n" +
+	"\asession\x18\x01 \x01(\v2\x14.muniment.v1.SessionR\asession\"\x82\x01\n" +
 	"\x13ResetSessionRequest\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"a\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\x124\n" +
+	"\tintegrity\x18\x03 \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity\"a\n" +
 	"\x14ResetSessionResponse\x12.\n" +
 	"\asession\x18\x01 \x01(\v2\x14.muniment.v1.SessionR\asession\x12\x19\n" +
 	"\x05token\x18\x02 \x01(\tB\x03\x80\x01\x01R\x05token\"4\n" +
@@ -778,34 +815,38 @@ var file_muniment_v1_session_service_proto_goTypes = []any{
 	(*CloseSessionResponse)(nil), // 11: muniment.v1.CloseSessionResponse
 	(Classification)(0),          // 12: muniment.v1.Classification
 	(*durationpb.Duration)(nil),  // 13: google.protobuf.Duration
-	(*Session)(nil),              // 14: muniment.v1.Session
+	(Integrity)(0),               // 14: muniment.v1.Integrity
+	(*Session)(nil),              // 15: muniment.v1.Session
 }
 var file_muniment_v1_session_service_proto_depIdxs = []int32{
 	12, // 0: muniment.v1.OpenSessionRequest.taint:type_name -> muniment.v1.Classification
 	13, // 1: muniment.v1.OpenSessionRequest.ttl:type_name -> google.protobuf.Duration
-	14, // 2: muniment.v1.OpenSessionResponse.session:type_name -> muniment.v1.Session
-	14, // 3: muniment.v1.GetSessionResponse.session:type_name -> muniment.v1.Session
-	14, // 4: muniment.v1.ListSessionsResponse.sessions:type_name -> muniment.v1.Session
-	12, // 5: muniment.v1.RaiseTaintRequest.taint:type_name -> muniment.v1.Classification
-	14, // 6: muniment.v1.RaiseTaintResponse.session:type_name -> muniment.v1.Session
-	14, // 7: muniment.v1.ResetSessionResponse.session:type_name -> muniment.v1.Session
-	0,  // 8: muniment.v1.SessionService.OpenSession:input_type -> muniment.v1.OpenSessionRequest
-	2,  // 9: muniment.v1.SessionService.GetSession:input_type -> muniment.v1.GetSessionRequest
-	4,  // 10: muniment.v1.SessionService.ListSessions:input_type -> muniment.v1.ListSessionsRequest
-	6,  // 11: muniment.v1.SessionService.RaiseTaint:input_type -> muniment.v1.RaiseTaintRequest
-	8,  // 12: muniment.v1.SessionService.ResetSession:input_type -> muniment.v1.ResetSessionRequest
-	10, // 13: muniment.v1.SessionService.CloseSession:input_type -> muniment.v1.CloseSessionRequest
-	1,  // 14: muniment.v1.SessionService.OpenSession:output_type -> muniment.v1.OpenSessionResponse
-	3,  // 15: muniment.v1.SessionService.GetSession:output_type -> muniment.v1.GetSessionResponse
-	5,  // 16: muniment.v1.SessionService.ListSessions:output_type -> muniment.v1.ListSessionsResponse
-	7,  // 17: muniment.v1.SessionService.RaiseTaint:output_type -> muniment.v1.RaiseTaintResponse
-	9,  // 18: muniment.v1.SessionService.ResetSession:output_type -> muniment.v1.ResetSessionResponse
-	11, // 19: muniment.v1.SessionService.CloseSession:output_type -> muniment.v1.CloseSessionResponse
-	14, // [14:20] is the sub-list for method output_type
-	8,  // [8:14] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	14, // 2: muniment.v1.OpenSessionRequest.integrity:type_name -> muniment.v1.Integrity
+	15, // 3: muniment.v1.OpenSessionResponse.session:type_name -> muniment.v1.Session
+	15, // 4: muniment.v1.GetSessionResponse.session:type_name -> muniment.v1.Session
+	15, // 5: muniment.v1.ListSessionsResponse.sessions:type_name -> muniment.v1.Session
+	12, // 6: muniment.v1.RaiseTaintRequest.taint:type_name -> muniment.v1.Classification
+	14, // 7: muniment.v1.RaiseTaintRequest.integrity:type_name -> muniment.v1.Integrity
+	15, // 8: muniment.v1.RaiseTaintResponse.session:type_name -> muniment.v1.Session
+	14, // 9: muniment.v1.ResetSessionRequest.integrity:type_name -> muniment.v1.Integrity
+	15, // 10: muniment.v1.ResetSessionResponse.session:type_name -> muniment.v1.Session
+	0,  // 11: muniment.v1.SessionService.OpenSession:input_type -> muniment.v1.OpenSessionRequest
+	2,  // 12: muniment.v1.SessionService.GetSession:input_type -> muniment.v1.GetSessionRequest
+	4,  // 13: muniment.v1.SessionService.ListSessions:input_type -> muniment.v1.ListSessionsRequest
+	6,  // 14: muniment.v1.SessionService.RaiseTaint:input_type -> muniment.v1.RaiseTaintRequest
+	8,  // 15: muniment.v1.SessionService.ResetSession:input_type -> muniment.v1.ResetSessionRequest
+	10, // 16: muniment.v1.SessionService.CloseSession:input_type -> muniment.v1.CloseSessionRequest
+	1,  // 17: muniment.v1.SessionService.OpenSession:output_type -> muniment.v1.OpenSessionResponse
+	3,  // 18: muniment.v1.SessionService.GetSession:output_type -> muniment.v1.GetSessionResponse
+	5,  // 19: muniment.v1.SessionService.ListSessions:output_type -> muniment.v1.ListSessionsResponse
+	7,  // 20: muniment.v1.SessionService.RaiseTaint:output_type -> muniment.v1.RaiseTaintResponse
+	9,  // 21: muniment.v1.SessionService.ResetSession:output_type -> muniment.v1.ResetSessionResponse
+	11, // 22: muniment.v1.SessionService.CloseSession:output_type -> muniment.v1.CloseSessionResponse
+	17, // [17:23] is the sub-list for method output_type
+	11, // [11:17] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_muniment_v1_session_service_proto_init() }

@@ -30,7 +30,9 @@ type NewerBelow struct {
 	// The level of the newest version.
 	Classification Classification `protobuf:"varint,1,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
 	// When that version was written.
-	UpdateTime    *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
+	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
+	// The integrity of the newest version.
+	Integrity     Integrity `protobuf:"varint,3,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -79,6 +81,13 @@ func (x *NewerBelow) GetUpdateTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *NewerBelow) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
+}
+
 // One version of one item, as a session sees it, or a revision that it has replaced.
 type ItemVersion struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -95,7 +104,9 @@ type ItemVersion struct {
 	// When it expires. Absent if it never expires.
 	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
 	// Whether a newer revision at the same level has replaced it. Only if ListVersions was asked `with_revisions`.
-	Replaced      bool `protobuf:"varint,7,opt,name=replaced,proto3" json:"replaced,omitempty"`
+	Replaced bool `protobuf:"varint,7,opt,name=replaced,proto3" json:"replaced,omitempty"`
+	// Whether the session that wrote this version was trusted.
+	Integrity     Integrity `protobuf:"varint,8,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -179,16 +190,24 @@ func (x *ItemVersion) GetReplaced() bool {
 	return false
 }
 
+func (x *ItemVersion) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
+}
+
 var File_muniment_v1_version_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_version_proto_rawDesc = "" +
 	"\n" +
-	"\x19muniment/v1/version.proto\x12\vmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\"\x8e\x01\n" +
+	"\x19muniment/v1/version.proto\x12\vmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\"\xc4\x01\n" +
 	"\n" +
 	"NewerBelow\x12C\n" +
 	"\x0eclassification\x18\x01 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\x12;\n" +
 	"\vupdate_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"updateTime\"\xb4\x02\n" +
+	"updateTime\x124\n" +
+	"\tintegrity\x18\x03 \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity\"\xea\x02\n" +
 	"\vItemVersion\x12\x1d\n" +
 	"\acontent\x18\x01 \x01(\tB\x03\x80\x01\x01R\acontent\x12\x17\n" +
 	"\x04tags\x18\x02 \x03(\tB\x03\x80\x01\x01R\x04tags\x12C\n" +
@@ -198,7 +217,8 @@ const file_muniment_v1_version_proto_rawDesc = "" +
 	"updateTime\x12;\n" +
 	"\vexpire_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"expireTime\x12\x1a\n" +
-	"\breplaced\x18\a \x01(\bR\breplacedBG\n" +
+	"\breplaced\x18\a \x01(\bR\breplaced\x124\n" +
+	"\tintegrity\x18\b \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrityBG\n" +
 	"\vmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (
@@ -219,18 +239,21 @@ var file_muniment_v1_version_proto_goTypes = []any{
 	(*ItemVersion)(nil),           // 1: muniment.v1.ItemVersion
 	(Classification)(0),           // 2: muniment.v1.Classification
 	(*timestamppb.Timestamp)(nil), // 3: google.protobuf.Timestamp
+	(Integrity)(0),                // 4: muniment.v1.Integrity
 }
 var file_muniment_v1_version_proto_depIdxs = []int32{
 	2, // 0: muniment.v1.NewerBelow.classification:type_name -> muniment.v1.Classification
 	3, // 1: muniment.v1.NewerBelow.update_time:type_name -> google.protobuf.Timestamp
-	2, // 2: muniment.v1.ItemVersion.classification:type_name -> muniment.v1.Classification
-	3, // 3: muniment.v1.ItemVersion.update_time:type_name -> google.protobuf.Timestamp
-	3, // 4: muniment.v1.ItemVersion.expire_time:type_name -> google.protobuf.Timestamp
-	5, // [5:5] is the sub-list for method output_type
-	5, // [5:5] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	4, // 2: muniment.v1.NewerBelow.integrity:type_name -> muniment.v1.Integrity
+	2, // 3: muniment.v1.ItemVersion.classification:type_name -> muniment.v1.Classification
+	3, // 4: muniment.v1.ItemVersion.update_time:type_name -> google.protobuf.Timestamp
+	3, // 5: muniment.v1.ItemVersion.expire_time:type_name -> google.protobuf.Timestamp
+	4, // 6: muniment.v1.ItemVersion.integrity:type_name -> muniment.v1.Integrity
+	7, // [7:7] is the sub-list for method output_type
+	7, // [7:7] is the sub-list for method input_type
+	7, // [7:7] is the sub-list for extension type_name
+	7, // [7:7] is the sub-list for extension extendee
+	0, // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_muniment_v1_version_proto_init() }

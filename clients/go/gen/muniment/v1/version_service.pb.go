@@ -130,6 +130,8 @@ type ListVersionsResponse struct {
 	Classification Classification `protobuf:"varint,2,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
 	// The token of the next page. Empty on the last page.
 	NextPageToken string `protobuf:"bytes,3,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	Integrity     Integrity `protobuf:"varint,4,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -185,6 +187,13 @@ func (x *ListVersionsResponse) GetNextPageToken() string {
 	return ""
 }
 
+func (x *ListVersionsResponse) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
+}
+
 var File_muniment_v1_version_service_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_version_service_proto_rawDesc = "" +
@@ -197,11 +206,12 @@ const file_muniment_v1_version_service_proto_rawDesc = "" +
 	"\x0ewith_revisions\x18\x04 \x01(\bR\rwithRevisions\x12\x1b\n" +
 	"\tpage_size\x18\x05 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x06 \x01(\tR\tpageToken\"\xb9\x01\n" +
+	"page_token\x18\x06 \x01(\tR\tpageToken\"\xef\x01\n" +
 	"\x14ListVersionsResponse\x124\n" +
 	"\bversions\x18\x01 \x03(\v2\x18.muniment.v1.ItemVersionR\bversions\x12C\n" +
 	"\x0eclassification\x18\x02 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\x12&\n" +
-	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken2u\n" +
+	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\x124\n" +
+	"\tintegrity\x18\x04 \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity2u\n" +
 	"\x0eVersionService\x12c\n" +
 	"\fListVersions\x12 .muniment.v1.ListVersionsRequest\x1a!.muniment.v1.ListVersionsResponse\"\x0e\xc2\xc1\x18\a\n" +
 	"\x01\x02\x10\x01\x18\x01\x90\x02\x01BG\n" +
@@ -226,18 +236,20 @@ var file_muniment_v1_version_service_proto_goTypes = []any{
 	(ItemKind)(0),                // 2: muniment.v1.ItemKind
 	(*ItemVersion)(nil),          // 3: muniment.v1.ItemVersion
 	(Classification)(0),          // 4: muniment.v1.Classification
+	(Integrity)(0),               // 5: muniment.v1.Integrity
 }
 var file_muniment_v1_version_service_proto_depIdxs = []int32{
 	2, // 0: muniment.v1.ListVersionsRequest.kind:type_name -> muniment.v1.ItemKind
 	3, // 1: muniment.v1.ListVersionsResponse.versions:type_name -> muniment.v1.ItemVersion
 	4, // 2: muniment.v1.ListVersionsResponse.classification:type_name -> muniment.v1.Classification
-	0, // 3: muniment.v1.VersionService.ListVersions:input_type -> muniment.v1.ListVersionsRequest
-	1, // 4: muniment.v1.VersionService.ListVersions:output_type -> muniment.v1.ListVersionsResponse
-	4, // [4:5] is the sub-list for method output_type
-	3, // [3:4] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	5, // 3: muniment.v1.ListVersionsResponse.integrity:type_name -> muniment.v1.Integrity
+	0, // 4: muniment.v1.VersionService.ListVersions:input_type -> muniment.v1.ListVersionsRequest
+	1, // 5: muniment.v1.VersionService.ListVersions:output_type -> muniment.v1.ListVersionsResponse
+	5, // [5:6] is the sub-list for method output_type
+	4, // [4:5] is the sub-list for method input_type
+	4, // [4:4] is the sub-list for extension type_name
+	4, // [4:4] is the sub-list for extension extendee
+	0, // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_muniment_v1_version_service_proto_init() }

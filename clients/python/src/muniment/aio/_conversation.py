@@ -21,7 +21,7 @@ from muniment.errors import (
     Unauthenticated,
 )
 from muniment.v1.session_service_pb2 import GetSessionRequest
-from muniment.values import Classification, Session
+from muniment.values import Classification, Integrity, Session
 
 if TYPE_CHECKING:
     from muniment.aio.host import HostClient
@@ -106,25 +106,33 @@ class Conversation(SessionClient):
         if _was_ended(before) or before.taint < self.session.taint:
             return False
         since = time.monotonic()
-        opened = await self._open_at(before.taint, before, deadline)
+        opened = await self._open_at(before.taint, before.integrity, before, deadline)
         self._previous, self._session = (before.session_id, opened.session)
         self._calls.use(opened.token)
         self._schedule(since)
         return True
 
-    async def _open_at(self, taint: Classification, before: Session, deadline: float) -> SessionClient:
-        """A session at *taint*, or at the higher one to which the conversation was raised meanwhile.
+    async def _open_at(
+        self, taint: Classification, integrity: Integrity, before: Session, deadline: float
+    ) -> SessionClient:
+        """A session with this label, or with that to which the conversation was raised meanwhile.
 
         Always at one that is given: without, a reset meanwhile would lower it.
         """
         try:
             return await self._host.open_session(
-                before.agent_id, taint, conversation_id=before.conversation_id, ttl=self.ttl, timeout=left(deadline)
+                before.agent_id,
+                taint,
+                integrity=integrity,
+                conversation_id=before.conversation_id,
+                ttl=self.ttl,
+                timeout=left(deadline),
             )
         except ConversationTainted as error:
-            if error.taint is None or error.taint <= taint:
+            raised = (max(taint, error.taint or taint), min(integrity, error.integrity))
+            if raised == (taint, integrity):
                 raise
-            return await self._open_at(error.taint, before, deadline)
+            return await self._open_at(*raised, before, deadline)
 
     def _schedule(self, since: float) -> None:
         """Have the session opened again in time. It was opened after *since*, by the monotonic clock."""

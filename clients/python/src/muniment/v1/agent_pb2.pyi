@@ -96,6 +96,7 @@ class AgentStorage(message.Message):
     ITEMS_FIELD_NUMBER: builtins.int
     BYTES_FIELD_NUMBER: builtins.int
     NEARLY_FULL_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
     classification: classification_pb2.Classification.ValueType
     """The level."""
     items: builtins.int
@@ -104,6 +105,8 @@ class AgentStorage(message.Message):
     """The bytes, as `max_bytes` counts them."""
     nearly_full: builtins.bool
     """Whether one of the two is at 80 % of its limit or above. Nothing stored is never nearly full."""
+    integrity: classification_pb2.Integrity.ValueType
+    """The integrity."""
     def __init__(
         self,
         *,
@@ -111,10 +114,11 @@ class AgentStorage(message.Message):
         items: builtins.int = ...,
         bytes: builtins.int = ...,
         nearly_full: builtins.bool = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["bytes", b"bytes", "classification", b"classification", "items", b"items", "nearly_full", b"nearly_full"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["bytes", b"bytes", "classification", b"classification", "integrity", b"integrity", "items", b"items", "nearly_full", b"nearly_full"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -428,6 +428,7 @@ class UndeleteItemRequest(message.Message):
     KIND_FIELD_NUMBER: builtins.int
     NAME_FIELD_NUMBER: builtins.int
     CLASSIFICATION_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
     agent_id: builtins.str
     """The agent id."""
     kind: audit_pb2.ItemKind.ValueType
@@ -436,6 +437,11 @@ class UndeleteItemRequest(message.Message):
     """The name of the item: the key of a memory, the id of a note or passage, the label of a block."""
     classification: classification_pb2.Classification.ValueType
     """The level at which it was deleted."""
+    integrity: classification_pb2.Integrity.ValueType
+    """The integrity with which it was deleted.
+
+    The default is UNTRUSTED.
+    """
     def __init__(
         self,
         *,
@@ -443,10 +449,11 @@ class UndeleteItemRequest(message.Message):
         kind: audit_pb2.ItemKind.ValueType = ...,
         name: builtins.str = ...,
         classification: classification_pb2.Classification.ValueType = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["agent_id", b"agent_id", "classification", b"classification", "kind", b"kind", "name", b"name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["agent_id", b"agent_id", "classification", b"classification", "integrity", b"integrity", "kind", b"kind", "name", b"name"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -26,7 +26,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from muniment.v1 import classification_pb2 as muniment_dot_v1_dot_classification__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17muniment/v1/audit.proto\x12\x0bmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\"\xc3\x03\n\nAuditEvent\x12\x19\n\x08\x65vent_id\x18\x01 \x01(\tR\x07\x65ventId\x12.\n\x04time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x04time\x12\x43\n\x0e\x63lassification\x18\x03 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x0e\x63lassification\x12\x19\n\x08\x61gent_id\x18\x04 \x01(\tR\x07\x61gentId\x12\x1d\n\nsession_id\x18\x05 \x01(\tR\tsessionId\x12\x1e\n\x0bhost_key_id\x18\x06 \x01(\tR\thostKeyId\x12\x16\n\x06method\x18\x07 \x01(\tR\x06method\x12\x18\n\x07outcome\x18\x08 \x01(\tR\x07outcome\x12)\n\x04kind\x18\t \x01(\x0e\x32\x15.muniment.v1.ItemKindR\x04kind\x12\x17\n\x07item_id\x18\n \x01(\tR\x06itemId\x12\x1a\n\x08revision\x18\x0b \x01(\x05R\x08revision\x12!\n\x0cresult_count\x18\x0c \x01(\x05R\x0bresultCount\x12\x16\n\x06reason\x18\r \x01(\tR\x06reason\"\xe5\x01\n\x0f\x41uditCheckpoint\x12\x43\n\x0e\x63lassification\x18\x01 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x0e\x63lassification\x12\x1f\n\x0bseal_number\x18\x02 \x01(\x03R\nsealNumber\x12\x1f\n\x0b\x65vent_count\x18\x03 \x01(\x03R\neventCount\x12\x1b\n\thead_hash\x18\x04 \x01(\tR\x08headHash\x12.\n\x04time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x04time*{\n\x08ItemKind\x12\x19\n\x15ITEM_KIND_UNSPECIFIED\x10\x00\x12\x14\n\x10ITEM_KIND_MEMORY\x10\x01\x12\x12\n\x0eITEM_KIND_NOTE\x10\x02\x12\x13\n\x0fITEM_KIND_BLOCK\x10\x03\x12\x15\n\x11ITEM_KIND_PASSAGE\x10\x04\x42G\n\x0bmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17muniment/v1/audit.proto\x12\x0bmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\"\xf9\x03\n\nAuditEvent\x12\x19\n\x08\x65vent_id\x18\x01 \x01(\tR\x07\x65ventId\x12.\n\x04time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x04time\x12\x43\n\x0e\x63lassification\x18\x03 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x0e\x63lassification\x12\x19\n\x08\x61gent_id\x18\x04 \x01(\tR\x07\x61gentId\x12\x1d\n\nsession_id\x18\x05 \x01(\tR\tsessionId\x12\x1e\n\x0bhost_key_id\x18\x06 \x01(\tR\thostKeyId\x12\x16\n\x06method\x18\x07 \x01(\tR\x06method\x12\x18\n\x07outcome\x18\x08 \x01(\tR\x07outcome\x12)\n\x04kind\x18\t \x01(\x0e\x32\x15.muniment.v1.ItemKindR\x04kind\x12\x17\n\x07item_id\x18\n \x01(\tR\x06itemId\x12\x1a\n\x08revision\x18\x0b \x01(\x05R\x08revision\x12!\n\x0cresult_count\x18\x0c \x01(\x05R\x0bresultCount\x12\x16\n\x06reason\x18\r \x01(\tR\x06reason\x12\x34\n\tintegrity\x18\x0e \x01(\x0e\x32\x16.muniment.v1.IntegrityR\tintegrity\"\x9b\x02\n\x0f\x41uditCheckpoint\x12\x43\n\x0e\x63lassification\x18\x01 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x0e\x63lassification\x12\x1f\n\x0bseal_number\x18\x02 \x01(\x03R\nsealNumber\x12\x1f\n\x0b\x65vent_count\x18\x03 \x01(\x03R\neventCount\x12\x1b\n\thead_hash\x18\x04 \x01(\tR\x08headHash\x12.\n\x04time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x04time\x12\x34\n\tintegrity\x18\x06 \x01(\x0e\x32\x16.muniment.v1.IntegrityR\tintegrity*{\n\x08ItemKind\x12\x19\n\x15ITEM_KIND_UNSPECIFIED\x10\x00\x12\x14\n\x10ITEM_KIND_MEMORY\x10\x01\x12\x12\n\x0eITEM_KIND_NOTE\x10\x02\x12\x13\n\x0fITEM_KIND_BLOCK\x10\x03\x12\x15\n\x11ITEM_KIND_PASSAGE\x10\x04\x42G\n\x0bmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,10 +34,10 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'muniment.v1.audit_pb2', _gl
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\013muniment.v1P\001Z6muniment.example/clients/go/gen/muniment/v1;munimentv1'
-  _globals['_ITEMKIND']._serialized_start=793
-  _globals['_ITEMKIND']._serialized_end=916
+  _globals['_ITEMKIND']._serialized_start=901
+  _globals['_ITEMKIND']._serialized_end=1024
   _globals['_AUDITEVENT']._serialized_start=108
-  _globals['_AUDITEVENT']._serialized_end=559
-  _globals['_AUDITCHECKPOINT']._serialized_start=562
-  _globals['_AUDITCHECKPOINT']._serialized_end=791
+  _globals['_AUDITEVENT']._serialized_end=613
+  _globals['_AUDITCHECKPOINT']._serialized_start=616
+  _globals['_AUDITCHECKPOINT']._serialized_end=899
 # @@protoc_insertion_point(module_scope)

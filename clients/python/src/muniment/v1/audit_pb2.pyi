@@ -69,6 +69,7 @@ class AuditEvent(message.Message):
     REVISION_FIELD_NUMBER: builtins.int
     RESULT_COUNT_FIELD_NUMBER: builtins.int
     REASON_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
     event_id: builtins.str
     """The id, a random UUID."""
     classification: classification_pb2.Classification.ValueType
@@ -93,6 +94,8 @@ class AuditEvent(message.Message):
     """How many items a read returned."""
     reason: builtins.str
     """The reason that the host gave."""
+    integrity: classification_pb2.Integrity.ValueType
+    """The integrity of the session that did it. UNTRUSTED for what hosts and operators did."""
     @builtins.property
     def time(self) -> timestamp_pb2.Timestamp:
         """When the transaction of the event began."""
@@ -113,10 +116,11 @@ class AuditEvent(message.Message):
         revision: builtins.int = ...,
         result_count: builtins.int = ...,
         reason: builtins.str = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["time", b"time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["agent_id", b"agent_id", "classification", b"classification", "event_id", b"event_id", "host_key_id", b"host_key_id", "item_id", b"item_id", "kind", b"kind", "method", b"method", "outcome", b"outcome", "reason", b"reason", "result_count", b"result_count", "revision", b"revision", "session_id", b"session_id", "time", b"time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["agent_id", b"agent_id", "classification", b"classification", "event_id", b"event_id", "host_key_id", b"host_key_id", "integrity", b"integrity", "item_id", b"item_id", "kind", b"kind", "method", b"method", "outcome", b"outcome", "reason", b"reason", "result_count", b"result_count", "revision", b"revision", "session_id", b"session_id", "time", b"time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -131,6 +135,7 @@ class AuditCheckpoint(message.Message):
     EVENT_COUNT_FIELD_NUMBER: builtins.int
     HEAD_HASH_FIELD_NUMBER: builtins.int
     TIME_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
     classification: classification_pb2.Classification.ValueType
     """The level."""
     seal_number: builtins.int
@@ -139,6 +144,8 @@ class AuditCheckpoint(message.Message):
     """How many events the chain has sealed."""
     head_hash: builtins.str
     """The SHA-256 hash of the last seal, in hexadecimal. It covers all events sealed so far. Empty if there are none."""
+    integrity: classification_pb2.Integrity.ValueType
+    """The integrity: each level has two chains."""
     @builtins.property
     def time(self) -> timestamp_pb2.Timestamp:
         """When the last seal was made. Absent if there is none."""
@@ -151,9 +158,10 @@ class AuditCheckpoint(message.Message):
         event_count: builtins.int = ...,
         head_hash: builtins.str = ...,
         time: timestamp_pb2.Timestamp | None = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["time", b"time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "event_count", b"event_count", "head_hash", b"head_hash", "seal_number", b"seal_number", "time", b"time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "event_count", b"event_count", "head_hash", b"head_hash", "integrity", b"integrity", "seal_number", b"seal_number", "time", b"time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...

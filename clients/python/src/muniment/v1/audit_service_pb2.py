@@ -28,7 +28,7 @@ from muniment.v1 import classification_pb2 as muniment_dot_v1_dot_classification
 from muniment.v1 import policy_pb2 as muniment_dot_v1_dot_policy__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fmuniment/v1/audit_service.proto\x12\x0bmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17muniment/v1/audit.proto\x1a muniment/v1/classification.proto\x1a\x18muniment/v1/policy.proto\"\x80\x02\n\x16ListAuditEventsRequest\x12\x19\n\x08\x61gent_id\x18\x01 \x01(\tR\x07\x61gentId\x12\x1d\n\nsession_id\x18\x02 \x01(\tR\tsessionId\x12\x39\n\nstart_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\tstartTime\x12\x35\n\x08\x65nd_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x07\x65ndTime\x12\x1b\n\tpage_size\x18\x05 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x06 \x01(\tR\tpageToken\"}\n\x17ListAuditEventsResponse\x12:\n\x0c\x61udit_events\x18\x01 \x03(\x0b\x32\x17.muniment.v1.AuditEventR\x0b\x61uditEvents\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"`\n\x19GetAuditCheckpointRequest\x12\x43\n\x0e\x63lassification\x18\x01 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x0e\x63lassification\"Z\n\x1aGetAuditCheckpointResponse\x12<\n\ncheckpoint\x18\x01 \x01(\x0b\x32\x1c.muniment.v1.AuditCheckpointR\ncheckpoint2\xf3\x01\n\x0c\x41uditService\x12l\n\x0fListAuditEvents\x12#.muniment.v1.ListAuditEventsRequest\x1a$.muniment.v1.ListAuditEventsResponse\"\x0e\x90\x02\x01\xc2\xc1\x18\x07\n\x01\x01\x10\x03\x18\x01\x12u\n\x12GetAuditCheckpoint\x12&.muniment.v1.GetAuditCheckpointRequest\x1a\'.muniment.v1.GetAuditCheckpointResponse\"\x0e\x90\x02\x01\xc2\xc1\x18\x07\n\x01\x01\x10\x03\x18\x01\x42G\n\x0bmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fmuniment/v1/audit_service.proto\x12\x0bmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17muniment/v1/audit.proto\x1a muniment/v1/classification.proto\x1a\x18muniment/v1/policy.proto\"\x80\x02\n\x16ListAuditEventsRequest\x12\x19\n\x08\x61gent_id\x18\x01 \x01(\tR\x07\x61gentId\x12\x1d\n\nsession_id\x18\x02 \x01(\tR\tsessionId\x12\x39\n\nstart_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\tstartTime\x12\x35\n\x08\x65nd_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x07\x65ndTime\x12\x1b\n\tpage_size\x18\x05 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x06 \x01(\tR\tpageToken\"}\n\x17ListAuditEventsResponse\x12:\n\x0c\x61udit_events\x18\x01 \x03(\x0b\x32\x17.muniment.v1.AuditEventR\x0b\x61uditEvents\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x96\x01\n\x19GetAuditCheckpointRequest\x12\x43\n\x0e\x63lassification\x18\x01 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x0e\x63lassification\x12\x34\n\tintegrity\x18\x02 \x01(\x0e\x32\x16.muniment.v1.IntegrityR\tintegrity\"Z\n\x1aGetAuditCheckpointResponse\x12<\n\ncheckpoint\x18\x01 \x01(\x0b\x32\x1c.muniment.v1.AuditCheckpointR\ncheckpoint2\xf3\x01\n\x0c\x41uditService\x12l\n\x0fListAuditEvents\x12#.muniment.v1.ListAuditEventsRequest\x1a$.muniment.v1.ListAuditEventsResponse\"\x0e\x90\x02\x01\xc2\xc1\x18\x07\n\x01\x01\x10\x03\x18\x01\x12u\n\x12GetAuditCheckpoint\x12&.muniment.v1.GetAuditCheckpointRequest\x1a\'.muniment.v1.GetAuditCheckpointResponse\"\x0e\x90\x02\x01\xc2\xc1\x18\x07\n\x01\x01\x10\x03\x18\x01\x42G\n\x0bmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -44,10 +44,10 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTAUDITEVENTSREQUEST']._serialized_end=423
   _globals['_LISTAUDITEVENTSRESPONSE']._serialized_start=425
   _globals['_LISTAUDITEVENTSRESPONSE']._serialized_end=550
-  _globals['_GETAUDITCHECKPOINTREQUEST']._serialized_start=552
-  _globals['_GETAUDITCHECKPOINTREQUEST']._serialized_end=648
-  _globals['_GETAUDITCHECKPOINTRESPONSE']._serialized_start=650
-  _globals['_GETAUDITCHECKPOINTRESPONSE']._serialized_end=740
-  _globals['_AUDITSERVICE']._serialized_start=743
-  _globals['_AUDITSERVICE']._serialized_end=986
+  _globals['_GETAUDITCHECKPOINTREQUEST']._serialized_start=553
+  _globals['_GETAUDITCHECKPOINTREQUEST']._serialized_end=703
+  _globals['_GETAUDITCHECKPOINTRESPONSE']._serialized_start=705
+  _globals['_GETAUDITCHECKPOINTRESPONSE']._serialized_end=795
+  _globals['_AUDITSERVICE']._serialized_start=798
+  _globals['_AUDITSERVICE']._serialized_end=1041
 # @@protoc_insertion_point(module_scope)

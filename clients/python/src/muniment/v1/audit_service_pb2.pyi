@@ -110,16 +110,23 @@ class GetAuditCheckpointRequest(message.Message):
     DESCRIPTOR: descriptor.Descriptor
 
     CLASSIFICATION_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
     classification: classification_pb2.Classification.ValueType
     """The level."""
+    integrity: classification_pb2.Integrity.ValueType
+    """The integrity.
+
+    The default is UNTRUSTED.
+    """
     def __init__(
         self,
         *,
         classification: classification_pb2.Classification.ValueType = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "integrity", b"integrity"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

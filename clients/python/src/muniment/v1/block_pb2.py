@@ -27,7 +27,7 @@ from muniment.v1 import classification_pb2 as muniment_dot_v1_dot_classification
 from muniment.v1 import version_pb2 as muniment_dot_v1_dot_version__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17muniment/v1/block.proto\x12\x0bmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\x1a\x19muniment/v1/version.proto\"\x8c\x03\n\x05\x42lock\x12$\n\x0eowner_agent_id\x18\x01 \x01(\tR\x0cownerAgentId\x12\x19\n\x05label\x18\x02 \x01(\tB\x03\x80\x01\x01R\x05label\x12\x1d\n\x07\x63ontent\x18\x03 \x01(\tB\x03\x80\x01\x01R\x07\x63ontent\x12\x16\n\x06shared\x18\x04 \x01(\x08R\x06shared\x12\x43\n\x0e\x63lassification\x18\x05 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x0e\x63lassification\x12\x12\n\x04\x65tag\x18\x06 \x01(\tR\x04\x65tag\x12;\n\x0b\x63reate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\x12;\n\x0bupdate_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nupdateTime\x12\x38\n\x0bnewer_below\x18\t \x01(\x0b\x32\x17.muniment.v1.NewerBelowR\nnewerBelowBG\n\x0bmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17muniment/v1/block.proto\x12\x0bmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\x1a\x19muniment/v1/version.proto\"\xc2\x03\n\x05\x42lock\x12$\n\x0eowner_agent_id\x18\x01 \x01(\tR\x0cownerAgentId\x12\x19\n\x05label\x18\x02 \x01(\tB\x03\x80\x01\x01R\x05label\x12\x1d\n\x07\x63ontent\x18\x03 \x01(\tB\x03\x80\x01\x01R\x07\x63ontent\x12\x16\n\x06shared\x18\x04 \x01(\x08R\x06shared\x12\x43\n\x0e\x63lassification\x18\x05 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x0e\x63lassification\x12\x12\n\x04\x65tag\x18\x06 \x01(\tR\x04\x65tag\x12;\n\x0b\x63reate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\x12;\n\x0bupdate_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nupdateTime\x12\x38\n\x0bnewer_below\x18\t \x01(\x0b\x32\x17.muniment.v1.NewerBelowR\nnewerBelow\x12\x34\n\tintegrity\x18\n \x01(\x0e\x32\x16.muniment.v1.IntegrityR\tintegrityBG\n\x0bmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -40,5 +40,5 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_BLOCK'].fields_by_name['content']._loaded_options = None
   _globals['_BLOCK'].fields_by_name['content']._serialized_options = b'\200\001\001'
   _globals['_BLOCK']._serialized_start=135
-  _globals['_BLOCK']._serialized_end=531
+  _globals['_BLOCK']._serialized_end=585
 # @@protoc_insertion_point(module_scope)

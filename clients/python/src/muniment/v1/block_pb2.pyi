@@ -34,6 +34,7 @@ class Block(message.Message):
     CREATE_TIME_FIELD_NUMBER: builtins.int
     UPDATE_TIME_FIELD_NUMBER: builtins.int
     NEWER_BELOW_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
     owner_agent_id: builtins.str
     """The agent that owns the block. Only its sessions write it."""
     label: builtins.str
@@ -46,6 +47,8 @@ class Block(message.Message):
     """The level of this version: the taint of the session that wrote it."""
     etag: builtins.str
     """Identifies this version. Pass it to a call that has this field to change only this version."""
+    integrity: classification_pb2.Integrity.ValueType
+    """Whether the session that wrote this version was trusted."""
     @builtins.property
     def create_time(self) -> timestamp_pb2.Timestamp:
         """When the block was first written."""
@@ -70,9 +73,10 @@ class Block(message.Message):
         create_time: timestamp_pb2.Timestamp | None = ...,
         update_time: timestamp_pb2.Timestamp | None = ...,
         newer_below: version_pb2.NewerBelow | None = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["create_time", b"create_time", "newer_below", b"newer_below", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "content", b"content", "create_time", b"create_time", "etag", b"etag", "label", b"label", "newer_below", b"newer_below", "owner_agent_id", b"owner_agent_id", "shared", b"shared", "update_time", b"update_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "content", b"content", "create_time", b"create_time", "etag", b"etag", "integrity", b"integrity", "label", b"label", "newer_below", b"newer_below", "owner_agent_id", b"owner_agent_id", "shared", b"shared", "update_time", b"update_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...

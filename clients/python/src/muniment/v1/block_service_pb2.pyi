@@ -59,10 +59,13 @@ class ListBlocksResponse(message.Message):
     BLOCKS_FIELD_NUMBER: builtins.int
     CLASSIFICATION_FIELD_NUMBER: builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
     classification: classification_pb2.Classification.ValueType
     """The highest level among the entries. PUBLIC if there are none."""
     next_page_token: builtins.str
     """The token of the next page. Empty on the last page."""
+    integrity: classification_pb2.Integrity.ValueType
+    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
     @builtins.property
     def blocks(self) -> containers.RepeatedCompositeFieldContainer[block_pb2.Block]:
         """One page of blocks."""
@@ -73,10 +76,11 @@ class ListBlocksResponse(message.Message):
         blocks: abc.Iterable[block_pb2.Block] | None = ...,
         classification: classification_pb2.Classification.ValueType = ...,
         next_page_token: builtins.str = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["blocks", b"blocks", "classification", b"classification", "next_page_token", b"next_page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["blocks", b"blocks", "classification", b"classification", "integrity", b"integrity", "next_page_token", b"next_page_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -114,6 +118,9 @@ class GetBlockResponse(message.Message):
     DESCRIPTOR: descriptor.Descriptor
 
     BLOCK_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
+    integrity: classification_pb2.Integrity.ValueType
+    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
     @builtins.property
     def block(self) -> block_pb2.Block:
         """The block."""
@@ -122,10 +129,11 @@ class GetBlockResponse(message.Message):
         self,
         *,
         block: block_pb2.Block | None = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["block", b"block"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["block", b"block"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["block", b"block", "integrity", b"integrity"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -174,6 +182,9 @@ class UpdateBlockResponse(message.Message):
     DESCRIPTOR: descriptor.Descriptor
 
     BLOCK_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
+    integrity: classification_pb2.Integrity.ValueType
+    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
     @builtins.property
     def block(self) -> block_pb2.Block:
         """The block as it is stored."""
@@ -182,10 +193,11 @@ class UpdateBlockResponse(message.Message):
         self,
         *,
         block: block_pb2.Block | None = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["block", b"block"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["block", b"block"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["block", b"block", "integrity", b"integrity"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -315,6 +327,9 @@ class EditBlockResponse(message.Message):
     DESCRIPTOR: descriptor.Descriptor
 
     BLOCK_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
+    integrity: classification_pb2.Integrity.ValueType
+    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
     @builtins.property
     def block(self) -> block_pb2.Block:
         """The block as it is stored."""
@@ -323,10 +338,11 @@ class EditBlockResponse(message.Message):
         self,
         *,
         block: block_pb2.Block | None = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["block", b"block"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["block", b"block"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["block", b"block", "integrity", b"integrity"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -364,16 +380,24 @@ class DeleteBlockResponse(message.Message):
     DESCRIPTOR: descriptor.Descriptor
 
     REVEALED_FIELD_NUMBER: builtins.int
+    REVEALED_INTEGRITY_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
     revealed: classification_pb2.Classification.ValueType
     """The level of the lower version that is visible after the deletion. UNSPECIFIED if there is none."""
+    revealed_integrity: classification_pb2.Integrity.ValueType
+    """The integrity of the revealed version."""
+    integrity: classification_pb2.Integrity.ValueType
+    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
     def __init__(
         self,
         *,
         revealed: classification_pb2.Classification.ValueType = ...,
+        revealed_integrity: classification_pb2.Integrity.ValueType = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["revealed", b"revealed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["integrity", b"integrity", "revealed", b"revealed", "revealed_integrity", b"revealed_integrity"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

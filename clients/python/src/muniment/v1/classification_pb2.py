@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n muniment/v1/classification.proto\x12\x0bmuniment.v1*\xa8\x01\n\x0e\x43lassification\x12\x1e\n\x1a\x43LASSIFICATION_UNSPECIFIED\x10\x00\x12\x19\n\x15\x43LASSIFICATION_PUBLIC\x10\x01\x12\x1b\n\x17\x43LASSIFICATION_INTERNAL\x10\x02\x12\x1f\n\x1b\x43LASSIFICATION_CONFIDENTIAL\x10\x03\x12\x1d\n\x19\x43LASSIFICATION_RESTRICTED\x10\x04\x42G\n\x0bmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n muniment/v1/classification.proto\x12\x0bmuniment.v1*\xa8\x01\n\x0e\x43lassification\x12\x1e\n\x1a\x43LASSIFICATION_UNSPECIFIED\x10\x00\x12\x19\n\x15\x43LASSIFICATION_PUBLIC\x10\x01\x12\x1b\n\x17\x43LASSIFICATION_INTERNAL\x10\x02\x12\x1f\n\x1b\x43LASSIFICATION_CONFIDENTIAL\x10\x03\x12\x1d\n\x19\x43LASSIFICATION_RESTRICTED\x10\x04*;\n\tIntegrity\x12\x17\n\x13INTEGRITY_UNTRUSTED\x10\x00\x12\x15\n\x11INTEGRITY_TRUSTED\x10\x01\x42G\n\x0bmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,4 +34,6 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._serialized_options = b'\n\013muniment.v1P\001Z6muniment.example/clients/go/gen/muniment/v1;munimentv1'
   _globals['_CLASSIFICATION']._serialized_start=50
   _globals['_CLASSIFICATION']._serialized_end=218
+  _globals['_INTEGRITY']._serialized_start=220
+  _globals['_INTEGRITY']._serialized_end=279
 # @@protoc_insertion_point(module_scope)

@@ -50,3 +50,30 @@ CLASSIFICATION_CONFIDENTIAL: Classification.ValueType  # 3
 """Information for those who need it. At this level and above, reads are audited too."""
 CLASSIFICATION_RESTRICTED: Classification.ValueType  # 4
 """Information for a few named people."""
+
+class _Integrity:
+    ValueType = typing.NewType("ValueType", builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _IntegrityEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_Integrity.ValueType], builtins.type):
+    DESCRIPTOR: descriptor.EnumDescriptor
+    INTEGRITY_UNTRUSTED: _Integrity.ValueType  # 0
+    """Something that the host does not vouch for may have had a part in it. The default, so that nothing is trusted
+    because it was not said.
+    """
+    INTEGRITY_TRUSTED: _Integrity.ValueType  # 1
+    """Only what hosts vouch for had a part in it."""
+
+class Integrity(_Integrity, metaclass=_IntegrityEnumTypeWrapper):
+    """Whether information may steer what a trusted conversation does.
+
+    TRUSTED information may flow to what is UNTRUSTED, never back: with a level it is a label, and information flows from
+    one label to another if both its level and its integrity may.
+    """
+
+INTEGRITY_UNTRUSTED: Integrity.ValueType  # 0
+"""Something that the host does not vouch for may have had a part in it. The default, so that nothing is trusted
+because it was not said.
+"""
+INTEGRITY_TRUSTED: Integrity.ValueType  # 1
+"""Only what hosts vouch for had a part in it."""

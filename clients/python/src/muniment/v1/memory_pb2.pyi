@@ -36,6 +36,7 @@ class Memory(message.Message):
     UPDATE_TIME_FIELD_NUMBER: builtins.int
     EXPIRE_TIME_FIELD_NUMBER: builtins.int
     NEWER_BELOW_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
     key: builtins.str
     """The name, compared byte by byte."""
     content: builtins.str
@@ -44,6 +45,8 @@ class Memory(message.Message):
     """The level of this version: the taint of the session that wrote it."""
     etag: builtins.str
     """Identifies this version. Pass it to a call that has this field to change only this version."""
+    integrity: classification_pb2.Integrity.ValueType
+    """Whether the session that wrote this version was trusted."""
     @builtins.property
     def tags(self) -> containers.RepeatedScalarFieldContainer[builtins.str]:
         """Labels to list and search by, in the order they were given."""
@@ -76,9 +79,10 @@ class Memory(message.Message):
         update_time: timestamp_pb2.Timestamp | None = ...,
         expire_time: timestamp_pb2.Timestamp | None = ...,
         newer_below: version_pb2.NewerBelow | None = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["create_time", b"create_time", "expire_time", b"expire_time", "newer_below", b"newer_below", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "content", b"content", "create_time", b"create_time", "etag", b"etag", "expire_time", b"expire_time", "key", b"key", "newer_below", b"newer_below", "tags", b"tags", "update_time", b"update_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "content", b"content", "create_time", b"create_time", "etag", b"etag", "expire_time", b"expire_time", "integrity", b"integrity", "key", b"key", "newer_below", b"newer_below", "tags", b"tags", "update_time", b"update_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...

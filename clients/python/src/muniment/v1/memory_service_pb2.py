@@ -29,7 +29,7 @@ from muniment.v1 import policy_pb2 as muniment_dot_v1_dot_policy__pb2
 from muniment.v1 import tag_match_pb2 as muniment_dot_v1_dot_tag__match__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n muniment/v1/memory_service.proto\x12\x0bmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\x1a\x18muniment/v1/memory.proto\x1a\x18muniment/v1/policy.proto\x1a\x1bmuniment/v1/tag_match.proto\"\xb3\x01\n\x11SaveMemoryRequest\x12\x15\n\x03key\x18\x01 \x01(\tB\x03\x80\x01\x01R\x03key\x12\x1d\n\x07\x63ontent\x18\x02 \x01(\tB\x03\x80\x01\x01R\x07\x63ontent\x12\x17\n\x04tags\x18\x03 \x03(\tB\x03\x80\x01\x01R\x04tags\x12;\n\x0b\x65xpire_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nexpireTime\x12\x12\n\x04\x65tag\x18\x05 \x01(\tR\x04\x65tag\"A\n\x12SaveMemoryResponse\x12+\n\x06memory\x18\x01 \x01(\x0b\x32\x13.muniment.v1.MemoryR\x06memory\"v\n\x13SaveMemoriesRequest\x12:\n\x08memories\x18\x01 \x03(\x0b\x32\x1e.muniment.v1.SaveMemoryRequestR\x08memories\x12#\n\rvalidate_only\x18\x02 \x01(\x08R\x0cvalidateOnly\"\x8c\x01\n\x14SaveMemoriesResponse\x12/\n\x08memories\x18\x01 \x03(\x0b\x32\x13.muniment.v1.MemoryR\x08memories\x12\x43\n\x0e\x63lassification\x18\x02 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x0e\x63lassification\")\n\x10GetMemoryRequest\x12\x15\n\x03key\x18\x01 \x01(\tB\x03\x80\x01\x01R\x03key\"@\n\x11GetMemoryResponse\x12+\n\x06memory\x18\x01 \x01(\x0b\x32\x13.muniment.v1.MemoryR\x06memory\"\x8c\x01\n\x13ListMemoriesRequest\x12\x15\n\x03tag\x18\x01 \x01(\tB\x03\x80\x01\x01R\x03tag\x12\x1b\n\tpage_size\x18\x02 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x03 \x01(\tR\tpageToken\x12\"\n\nkey_prefix\x18\x04 \x01(\tB\x03\x80\x01\x01R\tkeyPrefix\"\xb4\x01\n\x14ListMemoriesResponse\x12/\n\x08memories\x18\x01 \x03(\x0b\x32\x13.muniment.v1.MemoryR\x08memories\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x43\n\x0e\x63lassification\x18\x03 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x0e\x63lassification\"\xe9\x01\n\x15SearchMemoriesRequest\x12\x19\n\x05query\x18\x01 \x01(\tB\x03\x80\x01\x01R\x05query\x12\x1f\n\x0bmax_results\x18\x02 \x01(\x05R\nmaxResults\x12\x17\n\x04tags\x18\x03 \x03(\tB\x03\x80\x01\x01R\x04tags\x12\x32\n\ttag_match\x18\x04 \x01(\x0e\x32\x15.muniment.v1.TagMatchR\x08tagMatch\x12\"\n\nkey_prefix\x18\x05 \x01(\tB\x03\x80\x01\x01R\tkeyPrefix\x12#\n\rmin_relevance\x18\x06 \x01(\x01R\x0cminRelevance\"\xca\x01\n\x16SearchMemoriesResponse\x12\x33\n\x07results\x18\x01 \x03(\x0b\x32\x19.muniment.v1.MemoryResultR\x07results\x12\x43\n\x0e\x63lassification\x18\x02 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x0e\x63lassification\x12\x1a\n\x08semantic\x18\x03 \x01(\x08R\x08semantic\x12\x1a\n\x08reranked\x18\x04 \x01(\x08R\x08reranked\"\x8e\x01\n\x0cMemoryResult\x12+\n\x06memory\x18\x01 \x01(\x0b\x32\x13.muniment.v1.MemoryR\x06memory\x12\x14\n\x05score\x18\x02 \x01(\x01R\x05score\x12\x1d\n\x07snippet\x18\x03 \x01(\tB\x03\x80\x01\x01R\x07snippet\x12\x1c\n\trelevance\x18\x04 \x01(\x01R\trelevance\"@\n\x13\x44\x65leteMemoryRequest\x12\x15\n\x03key\x18\x01 \x01(\tB\x03\x80\x01\x01R\x03key\x12\x12\n\x04\x65tag\x18\x02 \x01(\tR\x04\x65tag\"O\n\x14\x44\x65leteMemoryResponse\x12\x37\n\x08revealed\x18\x01 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x08revealed\".\n\x15\x44\x65leteMemoriesRequest\x12\x15\n\x03tag\x18\x01 \x01(\tB\x03\x80\x01\x01R\x03tag\"Q\n\x16\x44\x65leteMemoriesResponse\x12#\n\rdeleted_count\x18\x01 \x01(\x05R\x0c\x64\x65letedCount\x12\x12\n\x04more\x18\x02 \x01(\x08R\x04more\"^\n\x13RenameMemoryRequest\x12\x15\n\x03key\x18\x01 \x01(\tB\x03\x80\x01\x01R\x03key\x12\x1c\n\x07new_key\x18\x02 \x01(\tB\x03\x80\x01\x01R\x06newKey\x12\x12\n\x04\x65tag\x18\x03 \x01(\tR\x04\x65tag\"|\n\x14RenameMemoryResponse\x12+\n\x06memory\x18\x01 \x01(\x0b\x32\x13.muniment.v1.MemoryR\x06memory\x12\x37\n\x08revealed\x18\x02 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x08revealed2\x90\x07\n\rMemoryService\x12n\n\nSaveMemory\x12\x1e.muniment.v1.SaveMemoryRequest\x1a\x1f.muniment.v1.SaveMemoryResponse\"\x1f\x90\x02\x02\xc2\xc1\x18\x18\n\x01\x02\x10\x02\x18\x01(\x01\x32\rupsert_memory\x12t\n\x0cSaveMemories\x12 .muniment.v1.SaveMemoriesRequest\x1a!.muniment.v1.SaveMemoriesResponse\"\x1f\x90\x02\x02\xc2\xc1\x18\x18\n\x01\x02\x10\x02\x18\x01(\x01\x32\rupsert_memory\x12Z\n\tGetMemory\x12\x1d.muniment.v1.GetMemoryRequest\x1a\x1e.muniment.v1.GetMemoryResponse\"\x0e\x90\x02\x01\xc2\xc1\x18\x07\n\x01\x02\x10\x01\x18\x01\x12\x63\n\x0cListMemories\x12 .muniment.v1.ListMemoriesRequest\x1a!.muniment.v1.ListMemoriesResponse\"\x0e\x90\x02\x01\xc2\xc1\x18\x07\n\x01\x02\x10\x01\x18\x01\x12z\n\x0eSearchMemories\x12\".muniment.v1.SearchMemoriesRequest\x1a#.muniment.v1.SearchMemoriesResponse\"\x1f\x90\x02\x01\xc2\xc1\x18\x18\n\x01\x02\x10\x01\x18\x01 \x01\x32\rsearch_memory\x12p\n\x0c\x44\x65leteMemory\x12 .muniment.v1.DeleteMemoryRequest\x1a!.muniment.v1.DeleteMemoryResponse\"\x1b\x90\x02\x02\xc2\xc1\x18\x14\n\x01\x02\x10\x02\x32\rdelete_memory\x12v\n\x0e\x44\x65leteMemories\x12\".muniment.v1.DeleteMemoriesRequest\x1a#.muniment.v1.DeleteMemoriesResponse\"\x1b\x90\x02\x00\xc2\xc1\x18\x14\n\x01\x02\x10\x02\x32\rdelete_memory\x12r\n\x0cRenameMemory\x12 .muniment.v1.RenameMemoryRequest\x1a!.muniment.v1.RenameMemoryResponse\"\x1d\x90\x02\x00\xc2\xc1\x18\x16\n\x01\x02\x10\x02(\x01\x32\rupdate_memoryBG\n\x0bmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n muniment/v1/memory_service.proto\x12\x0bmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\x1a\x18muniment/v1/memory.proto\x1a\x18muniment/v1/policy.proto\x1a\x1bmuniment/v1/tag_match.proto\"\xb3\x01\n\x11SaveMemoryRequest\x12\x15\n\x03key\x18\x01 \x01(\tB\x03\x80\x01\x01R\x03key\x12\x1d\n\x07\x63ontent\x18\x02 \x01(\tB\x03\x80\x01\x01R\x07\x63ontent\x12\x17\n\x04tags\x18\x03 \x03(\tB\x03\x80\x01\x01R\x04tags\x12;\n\x0b\x65xpire_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nexpireTime\x12\x12\n\x04\x65tag\x18\x05 \x01(\tR\x04\x65tag\"w\n\x12SaveMemoryResponse\x12+\n\x06memory\x18\x01 \x01(\x0b\x32\x13.muniment.v1.MemoryR\x06memory\x12\x34\n\tintegrity\x18\x02 \x01(\x0e\x32\x16.muniment.v1.IntegrityR\tintegrity\"v\n\x13SaveMemoriesRequest\x12:\n\x08memories\x18\x01 \x03(\x0b\x32\x1e.muniment.v1.SaveMemoryRequestR\x08memories\x12#\n\rvalidate_only\x18\x02 \x01(\x08R\x0cvalidateOnly\"\xc2\x01\n\x14SaveMemoriesResponse\x12/\n\x08memories\x18\x01 \x03(\x0b\x32\x13.muniment.v1.MemoryR\x08memories\x12\x43\n\x0e\x63lassification\x18\x02 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x0e\x63lassification\x12\x34\n\tintegrity\x18\x03 \x01(\x0e\x32\x16.muniment.v1.IntegrityR\tintegrity\")\n\x10GetMemoryRequest\x12\x15\n\x03key\x18\x01 \x01(\tB\x03\x80\x01\x01R\x03key\"v\n\x11GetMemoryResponse\x12+\n\x06memory\x18\x01 \x01(\x0b\x32\x13.muniment.v1.MemoryR\x06memory\x12\x34\n\tintegrity\x18\x02 \x01(\x0e\x32\x16.muniment.v1.IntegrityR\tintegrity\"\x8c\x01\n\x13ListMemoriesRequest\x12\x15\n\x03tag\x18\x01 \x01(\tB\x03\x80\x01\x01R\x03tag\x12\x1b\n\tpage_size\x18\x02 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x03 \x01(\tR\tpageToken\x12\"\n\nkey_prefix\x18\x04 \x01(\tB\x03\x80\x01\x01R\tkeyPrefix\"\xea\x01\n\x14ListMemoriesResponse\x12/\n\x08memories\x18\x01 \x03(\x0b\x32\x13.muniment.v1.MemoryR\x08memories\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x43\n\x0e\x63lassification\x18\x03 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x0e\x63lassification\x12\x34\n\tintegrity\x18\x04 \x01(\x0e\x32\x16.muniment.v1.IntegrityR\tintegrity\"\xe9\x01\n\x15SearchMemoriesRequest\x12\x19\n\x05query\x18\x01 \x01(\tB\x03\x80\x01\x01R\x05query\x12\x1f\n\x0bmax_results\x18\x02 \x01(\x05R\nmaxResults\x12\x17\n\x04tags\x18\x03 \x03(\tB\x03\x80\x01\x01R\x04tags\x12\x32\n\ttag_match\x18\x04 \x01(\x0e\x32\x15.muniment.v1.TagMatchR\x08tagMatch\x12\"\n\nkey_prefix\x18\x05 \x01(\tB\x03\x80\x01\x01R\tkeyPrefix\x12#\n\rmin_relevance\x18\x06 \x01(\x01R\x0cminRelevance\"\x80\x02\n\x16SearchMemoriesResponse\x12\x33\n\x07results\x18\x01 \x03(\x0b\x32\x19.muniment.v1.MemoryResultR\x07results\x12\x43\n\x0e\x63lassification\x18\x02 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x0e\x63lassification\x12\x1a\n\x08semantic\x18\x03 \x01(\x08R\x08semantic\x12\x1a\n\x08reranked\x18\x04 \x01(\x08R\x08reranked\x12\x34\n\tintegrity\x18\x05 \x01(\x0e\x32\x16.muniment.v1.IntegrityR\tintegrity\"\x8e\x01\n\x0cMemoryResult\x12+\n\x06memory\x18\x01 \x01(\x0b\x32\x13.muniment.v1.MemoryR\x06memory\x12\x14\n\x05score\x18\x02 \x01(\x01R\x05score\x12\x1d\n\x07snippet\x18\x03 \x01(\tB\x03\x80\x01\x01R\x07snippet\x12\x1c\n\trelevance\x18\x04 \x01(\x01R\trelevance\"@\n\x13\x44\x65leteMemoryRequest\x12\x15\n\x03key\x18\x01 \x01(\tB\x03\x80\x01\x01R\x03key\x12\x12\n\x04\x65tag\x18\x02 \x01(\tR\x04\x65tag\"\xcc\x01\n\x14\x44\x65leteMemoryResponse\x12\x37\n\x08revealed\x18\x01 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x08revealed\x12\x45\n\x12revealed_integrity\x18\x02 \x01(\x0e\x32\x16.muniment.v1.IntegrityR\x11revealedIntegrity\x12\x34\n\tintegrity\x18\x03 \x01(\x0e\x32\x16.muniment.v1.IntegrityR\tintegrity\".\n\x15\x44\x65leteMemoriesRequest\x12\x15\n\x03tag\x18\x01 \x01(\tB\x03\x80\x01\x01R\x03tag\"\x87\x01\n\x16\x44\x65leteMemoriesResponse\x12#\n\rdeleted_count\x18\x01 \x01(\x05R\x0c\x64\x65letedCount\x12\x12\n\x04more\x18\x02 \x01(\x08R\x04more\x12\x34\n\tintegrity\x18\x03 \x01(\x0e\x32\x16.muniment.v1.IntegrityR\tintegrity\"^\n\x13RenameMemoryRequest\x12\x15\n\x03key\x18\x01 \x01(\tB\x03\x80\x01\x01R\x03key\x12\x1c\n\x07new_key\x18\x02 \x01(\tB\x03\x80\x01\x01R\x06newKey\x12\x12\n\x04\x65tag\x18\x03 \x01(\tR\x04\x65tag\"\xf9\x01\n\x14RenameMemoryResponse\x12+\n\x06memory\x18\x01 \x01(\x0b\x32\x13.muniment.v1.MemoryR\x06memory\x12\x37\n\x08revealed\x18\x02 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x08revealed\x12\x45\n\x12revealed_integrity\x18\x03 \x01(\x0e\x32\x16.muniment.v1.IntegrityR\x11revealedIntegrity\x12\x34\n\tintegrity\x18\x04 \x01(\x0e\x32\x16.muniment.v1.IntegrityR\tintegrity2\x90\x07\n\rMemoryService\x12n\n\nSaveMemory\x12\x1e.muniment.v1.SaveMemoryRequest\x1a\x1f.muniment.v1.SaveMemoryResponse\"\x1f\x90\x02\x02\xc2\xc1\x18\x18\n\x01\x02\x10\x02\x18\x01(\x01\x32\rupsert_memory\x12t\n\x0cSaveMemories\x12 .muniment.v1.SaveMemoriesRequest\x1a!.muniment.v1.SaveMemoriesResponse\"\x1f\x90\x02\x02\xc2\xc1\x18\x18\n\x01\x02\x10\x02\x18\x01(\x01\x32\rupsert_memory\x12Z\n\tGetMemory\x12\x1d.muniment.v1.GetMemoryRequest\x1a\x1e.muniment.v1.GetMemoryResponse\"\x0e\x90\x02\x01\xc2\xc1\x18\x07\n\x01\x02\x10\x01\x18\x01\x12\x63\n\x0cListMemories\x12 .muniment.v1.ListMemoriesRequest\x1a!.muniment.v1.ListMemoriesResponse\"\x0e\x90\x02\x01\xc2\xc1\x18\x07\n\x01\x02\x10\x01\x18\x01\x12z\n\x0eSearchMemories\x12\".muniment.v1.SearchMemoriesRequest\x1a#.muniment.v1.SearchMemoriesResponse\"\x1f\x90\x02\x01\xc2\xc1\x18\x18\n\x01\x02\x10\x01\x18\x01 \x01\x32\rsearch_memory\x12p\n\x0c\x44\x65leteMemory\x12 .muniment.v1.DeleteMemoryRequest\x1a!.muniment.v1.DeleteMemoryResponse\"\x1b\x90\x02\x02\xc2\xc1\x18\x14\n\x01\x02\x10\x02\x32\rdelete_memory\x12v\n\x0e\x44\x65leteMemories\x12\".muniment.v1.DeleteMemoriesRequest\x1a#.muniment.v1.DeleteMemoriesResponse\"\x1b\x90\x02\x00\xc2\xc1\x18\x14\n\x01\x02\x10\x02\x32\rdelete_memory\x12r\n\x0cRenameMemory\x12 .muniment.v1.RenameMemoryRequest\x1a!.muniment.v1.RenameMemoryResponse\"\x1d\x90\x02\x00\xc2\xc1\x18\x16\n\x01\x02\x10\x02(\x01\x32\rupdate_memoryBG\n\x0bmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -84,37 +84,37 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SAVEMEMORYREQUEST']._serialized_start=198
   _globals['_SAVEMEMORYREQUEST']._serialized_end=377
   _globals['_SAVEMEMORYRESPONSE']._serialized_start=379
-  _globals['_SAVEMEMORYRESPONSE']._serialized_end=444
-  _globals['_SAVEMEMORIESREQUEST']._serialized_start=446
-  _globals['_SAVEMEMORIESREQUEST']._serialized_end=564
-  _globals['_SAVEMEMORIESRESPONSE']._serialized_start=567
-  _globals['_SAVEMEMORIESRESPONSE']._serialized_end=707
-  _globals['_GETMEMORYREQUEST']._serialized_start=709
-  _globals['_GETMEMORYREQUEST']._serialized_end=750
-  _globals['_GETMEMORYRESPONSE']._serialized_start=752
-  _globals['_GETMEMORYRESPONSE']._serialized_end=816
-  _globals['_LISTMEMORIESREQUEST']._serialized_start=819
-  _globals['_LISTMEMORIESREQUEST']._serialized_end=959
-  _globals['_LISTMEMORIESRESPONSE']._serialized_start=962
-  _globals['_LISTMEMORIESRESPONSE']._serialized_end=1142
-  _globals['_SEARCHMEMORIESREQUEST']._serialized_start=1145
-  _globals['_SEARCHMEMORIESREQUEST']._serialized_end=1378
-  _globals['_SEARCHMEMORIESRESPONSE']._serialized_start=1381
-  _globals['_SEARCHMEMORIESRESPONSE']._serialized_end=1583
-  _globals['_MEMORYRESULT']._serialized_start=1586
-  _globals['_MEMORYRESULT']._serialized_end=1728
-  _globals['_DELETEMEMORYREQUEST']._serialized_start=1730
-  _globals['_DELETEMEMORYREQUEST']._serialized_end=1794
-  _globals['_DELETEMEMORYRESPONSE']._serialized_start=1796
-  _globals['_DELETEMEMORYRESPONSE']._serialized_end=1875
-  _globals['_DELETEMEMORIESREQUEST']._serialized_start=1877
-  _globals['_DELETEMEMORIESREQUEST']._serialized_end=1923
-  _globals['_DELETEMEMORIESRESPONSE']._serialized_start=1925
-  _globals['_DELETEMEMORIESRESPONSE']._serialized_end=2006
-  _globals['_RENAMEMEMORYREQUEST']._serialized_start=2008
-  _globals['_RENAMEMEMORYREQUEST']._serialized_end=2102
-  _globals['_RENAMEMEMORYRESPONSE']._serialized_start=2104
-  _globals['_RENAMEMEMORYRESPONSE']._serialized_end=2228
-  _globals['_MEMORYSERVICE']._serialized_start=2231
-  _globals['_MEMORYSERVICE']._serialized_end=3143
+  _globals['_SAVEMEMORYRESPONSE']._serialized_end=498
+  _globals['_SAVEMEMORIESREQUEST']._serialized_start=500
+  _globals['_SAVEMEMORIESREQUEST']._serialized_end=618
+  _globals['_SAVEMEMORIESRESPONSE']._serialized_start=621
+  _globals['_SAVEMEMORIESRESPONSE']._serialized_end=815
+  _globals['_GETMEMORYREQUEST']._serialized_start=817
+  _globals['_GETMEMORYREQUEST']._serialized_end=858
+  _globals['_GETMEMORYRESPONSE']._serialized_start=860
+  _globals['_GETMEMORYRESPONSE']._serialized_end=978
+  _globals['_LISTMEMORIESREQUEST']._serialized_start=981
+  _globals['_LISTMEMORIESREQUEST']._serialized_end=1121
+  _globals['_LISTMEMORIESRESPONSE']._serialized_start=1124
+  _globals['_LISTMEMORIESRESPONSE']._serialized_end=1358
+  _globals['_SEARCHMEMORIESREQUEST']._serialized_start=1361
+  _globals['_SEARCHMEMORIESREQUEST']._serialized_end=1594
+  _globals['_SEARCHMEMORIESRESPONSE']._serialized_start=1597
+  _globals['_SEARCHMEMORIESRESPONSE']._serialized_end=1853
+  _globals['_MEMORYRESULT']._serialized_start=1856
+  _globals['_MEMORYRESULT']._serialized_end=1998
+  _globals['_DELETEMEMORYREQUEST']._serialized_start=2000
+  _globals['_DELETEMEMORYREQUEST']._serialized_end=2064
+  _globals['_DELETEMEMORYRESPONSE']._serialized_start=2067
+  _globals['_DELETEMEMORYRESPONSE']._serialized_end=2271
+  _globals['_DELETEMEMORIESREQUEST']._serialized_start=2273
+  _globals['_DELETEMEMORIESREQUEST']._serialized_end=2319
+  _globals['_DELETEMEMORIESRESPONSE']._serialized_start=2322
+  _globals['_DELETEMEMORIESRESPONSE']._serialized_end=2457
+  _globals['_RENAMEMEMORYREQUEST']._serialized_start=2459
+  _globals['_RENAMEMEMORYREQUEST']._serialized_end=2553
+  _globals['_RENAMEMEMORYRESPONSE']._serialized_start=2556
+  _globals['_RENAMEMEMORYRESPONSE']._serialized_end=2805
+  _globals['_MEMORYSERVICE']._serialized_start=2808
+  _globals['_MEMORYSERVICE']._serialized_end=3720
 # @@protoc_insertion_point(module_scope)

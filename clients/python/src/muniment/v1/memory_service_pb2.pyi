@@ -76,6 +76,9 @@ class SaveMemoryResponse(message.Message):
     DESCRIPTOR: descriptor.Descriptor
 
     MEMORY_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
+    integrity: classification_pb2.Integrity.ValueType
+    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
     @builtins.property
     def memory(self) -> memory_pb2.Memory:
         """The memory as it is stored."""
@@ -84,10 +87,11 @@ class SaveMemoryResponse(message.Message):
         self,
         *,
         memory: memory_pb2.Memory | None = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["memory", b"memory"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["memory", b"memory"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["integrity", b"integrity", "memory", b"memory"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -128,8 +132,11 @@ class SaveMemoriesResponse(message.Message):
 
     MEMORIES_FIELD_NUMBER: builtins.int
     CLASSIFICATION_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
     classification: classification_pb2.Classification.ValueType
     """The highest level among the memories: that of all of them."""
+    integrity: classification_pb2.Integrity.ValueType
+    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
     @builtins.property
     def memories(self) -> containers.RepeatedCompositeFieldContainer[memory_pb2.Memory]:
         """The memories as they are stored, in the order of the request."""
@@ -139,10 +146,11 @@ class SaveMemoriesResponse(message.Message):
         *,
         memories: abc.Iterable[memory_pb2.Memory] | None = ...,
         classification: classification_pb2.Classification.ValueType = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "memories", b"memories"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "integrity", b"integrity", "memories", b"memories"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -173,6 +181,9 @@ class GetMemoryResponse(message.Message):
     DESCRIPTOR: descriptor.Descriptor
 
     MEMORY_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
+    integrity: classification_pb2.Integrity.ValueType
+    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
     @builtins.property
     def memory(self) -> memory_pb2.Memory:
         """The memory."""
@@ -181,10 +192,11 @@ class GetMemoryResponse(message.Message):
         self,
         *,
         memory: memory_pb2.Memory | None = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["memory", b"memory"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["memory", b"memory"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["integrity", b"integrity", "memory", b"memory"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -242,10 +254,13 @@ class ListMemoriesResponse(message.Message):
     MEMORIES_FIELD_NUMBER: builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: builtins.int
     CLASSIFICATION_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
     next_page_token: builtins.str
     """The token of the next page. Empty on the last page."""
     classification: classification_pb2.Classification.ValueType
     """The highest level among the entries. PUBLIC if there are none."""
+    integrity: classification_pb2.Integrity.ValueType
+    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
     @builtins.property
     def memories(self) -> containers.RepeatedCompositeFieldContainer[memory_pb2.Memory]:
         """One page of memories."""
@@ -256,10 +271,11 @@ class ListMemoriesResponse(message.Message):
         memories: abc.Iterable[memory_pb2.Memory] | None = ...,
         next_page_token: builtins.str = ...,
         classification: classification_pb2.Classification.ValueType = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "memories", b"memories", "next_page_token", b"next_page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "integrity", b"integrity", "memories", b"memories", "next_page_token", b"next_page_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -331,6 +347,7 @@ class SearchMemoriesResponse(message.Message):
     CLASSIFICATION_FIELD_NUMBER: builtins.int
     SEMANTIC_FIELD_NUMBER: builtins.int
     RERANKED_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
     classification: classification_pb2.Classification.ValueType
     """The highest level among the entries. PUBLIC if there are none."""
     semantic: builtins.bool
@@ -339,6 +356,8 @@ class SearchMemoriesResponse(message.Message):
     """Whether a reranker at an address ordered the best matches. If false, they are in the order of search alone, as for every
     session above the ceiling of the reranker.
     """
+    integrity: classification_pb2.Integrity.ValueType
+    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
     @builtins.property
     def results(self) -> containers.RepeatedCompositeFieldContainer[MemoryResult]:
         """The best matches, best first."""
@@ -350,10 +369,11 @@ class SearchMemoriesResponse(message.Message):
         classification: classification_pb2.Classification.ValueType = ...,
         semantic: builtins.bool = ...,
         reranked: builtins.bool = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "reranked", b"reranked", "results", b"results", "semantic", b"semantic"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "integrity", b"integrity", "reranked", b"reranked", "results", b"results", "semantic", b"semantic"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -429,16 +449,24 @@ class DeleteMemoryResponse(message.Message):
     DESCRIPTOR: descriptor.Descriptor
 
     REVEALED_FIELD_NUMBER: builtins.int
+    REVEALED_INTEGRITY_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
     revealed: classification_pb2.Classification.ValueType
     """The level of the lower version that is visible after the deletion. UNSPECIFIED if there is none."""
+    revealed_integrity: classification_pb2.Integrity.ValueType
+    """The integrity of the revealed version."""
+    integrity: classification_pb2.Integrity.ValueType
+    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
     def __init__(
         self,
         *,
         revealed: classification_pb2.Classification.ValueType = ...,
+        revealed_integrity: classification_pb2.Integrity.ValueType = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["revealed", b"revealed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["integrity", b"integrity", "revealed", b"revealed", "revealed_integrity", b"revealed_integrity"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -470,19 +498,23 @@ class DeleteMemoriesResponse(message.Message):
 
     DELETED_COUNT_FIELD_NUMBER: builtins.int
     MORE_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
     deleted_count: builtins.int
     """How many memories were deleted."""
     more: builtins.bool
     """Whether there are more memories of the session's own level with this tag. If so, call again."""
+    integrity: classification_pb2.Integrity.ValueType
+    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
     def __init__(
         self,
         *,
         deleted_count: builtins.int = ...,
         more: builtins.bool = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["deleted_count", b"deleted_count", "more", b"more"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["deleted_count", b"deleted_count", "integrity", b"integrity", "more", b"more"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -525,8 +557,14 @@ class RenameMemoryResponse(message.Message):
 
     MEMORY_FIELD_NUMBER: builtins.int
     REVEALED_FIELD_NUMBER: builtins.int
+    REVEALED_INTEGRITY_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
     revealed: classification_pb2.Classification.ValueType
     """The level of the lower version of the old key that is visible from now on. UNSPECIFIED if there is none."""
+    revealed_integrity: classification_pb2.Integrity.ValueType
+    """The integrity of the revealed version."""
+    integrity: classification_pb2.Integrity.ValueType
+    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
     @builtins.property
     def memory(self) -> memory_pb2.Memory:
         """The memory as it is stored, under its new key."""
@@ -536,9 +574,11 @@ class RenameMemoryResponse(message.Message):
         *,
         memory: memory_pb2.Memory | None = ...,
         revealed: classification_pb2.Classification.ValueType = ...,
+        revealed_integrity: classification_pb2.Integrity.ValueType = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["memory", b"memory"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["memory", b"memory", "revealed", b"revealed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["integrity", b"integrity", "memory", b"memory", "revealed", b"revealed", "revealed_integrity", b"revealed_integrity"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...

@@ -27,7 +27,7 @@ from muniment.v1 import classification_pb2 as muniment_dot_v1_dot_classification
 from muniment.v1 import version_pb2 as muniment_dot_v1_dot_version__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16muniment/v1/note.proto\x12\x0bmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\x1a\x19muniment/v1/version.proto\"\xf2\x02\n\x04Note\x12\x17\n\x07note_id\x18\x01 \x01(\tR\x06noteId\x12%\n\x04tier\x18\x02 \x01(\x0e\x32\x11.muniment.v1.TierR\x04tier\x12\x1d\n\x07\x63ontent\x18\x03 \x01(\tB\x03\x80\x01\x01R\x07\x63ontent\x12\x43\n\x0e\x63lassification\x18\x04 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x0e\x63lassification\x12\x12\n\x04\x65tag\x18\x05 \x01(\tR\x04\x65tag\x12;\n\x0b\x63reate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\x12;\n\x0bupdate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nupdateTime\x12\x38\n\x0bnewer_below\x18\x08 \x01(\x0b\x32\x17.muniment.v1.NewerBelowR\nnewerBelow\"\x88\x01\n\x05Usage\x12%\n\x04tier\x18\x01 \x01(\x0e\x32\x11.muniment.v1.TierR\x04tier\x12\x1d\n\nused_chars\x18\x02 \x01(\x05R\tusedChars\x12\x1f\n\x0blimit_chars\x18\x03 \x01(\x05R\nlimitChars\x12\x18\n\x07percent\x18\x04 \x01(\x05R\x07percent\"\xb8\x01\n\x0e\x42udgetExceeded\x12(\n\x05usage\x18\x01 \x01(\x0b\x32\x12.muniment.v1.UsageR\x05usage\x12$\n\x0ewould_be_chars\x18\x02 \x01(\x05R\x0cwouldBeChars\x12\"\n\rover_by_chars\x18\x03 \x01(\x05R\x0boverByChars\x12\x32\n\x07\x65ntries\x18\x04 \x03(\x0b\x32\x18.muniment.v1.BudgetEntryR\x07\x65ntries\"\xca\x01\n\x0b\x42udgetEntry\x12\x17\n\x07note_id\x18\x01 \x01(\tR\x06noteId\x12!\n\x0clength_chars\x18\x02 \x01(\x05R\x0blengthChars\x12\x1d\n\x07preview\x18\x03 \x01(\tB\x03\x80\x01\x01R\x07preview\x12\x1b\n\town_level\x18\x04 \x01(\x08R\x08ownLevel\x12\x43\n\x0e\x63lassification\x18\x05 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x0e\x63lassification*<\n\x04Tier\x12\x14\n\x10TIER_UNSPECIFIED\x10\x00\x12\x0f\n\x0bTIER_MEMORY\x10\x01\x12\r\n\tTIER_USER\x10\x02\x42G\n\x0bmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16muniment/v1/note.proto\x12\x0bmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\x1a\x19muniment/v1/version.proto\"\xa8\x03\n\x04Note\x12\x17\n\x07note_id\x18\x01 \x01(\tR\x06noteId\x12%\n\x04tier\x18\x02 \x01(\x0e\x32\x11.muniment.v1.TierR\x04tier\x12\x1d\n\x07\x63ontent\x18\x03 \x01(\tB\x03\x80\x01\x01R\x07\x63ontent\x12\x43\n\x0e\x63lassification\x18\x04 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x0e\x63lassification\x12\x12\n\x04\x65tag\x18\x05 \x01(\tR\x04\x65tag\x12;\n\x0b\x63reate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\x12;\n\x0bupdate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nupdateTime\x12\x38\n\x0bnewer_below\x18\x08 \x01(\x0b\x32\x17.muniment.v1.NewerBelowR\nnewerBelow\x12\x34\n\tintegrity\x18\t \x01(\x0e\x32\x16.muniment.v1.IntegrityR\tintegrity\"\x88\x01\n\x05Usage\x12%\n\x04tier\x18\x01 \x01(\x0e\x32\x11.muniment.v1.TierR\x04tier\x12\x1d\n\nused_chars\x18\x02 \x01(\x05R\tusedChars\x12\x1f\n\x0blimit_chars\x18\x03 \x01(\x05R\nlimitChars\x12\x18\n\x07percent\x18\x04 \x01(\x05R\x07percent\"\xb8\x01\n\x0e\x42udgetExceeded\x12(\n\x05usage\x18\x01 \x01(\x0b\x32\x12.muniment.v1.UsageR\x05usage\x12$\n\x0ewould_be_chars\x18\x02 \x01(\x05R\x0cwouldBeChars\x12\"\n\rover_by_chars\x18\x03 \x01(\x05R\x0boverByChars\x12\x32\n\x07\x65ntries\x18\x04 \x03(\x0b\x32\x18.muniment.v1.BudgetEntryR\x07\x65ntries\"\x80\x02\n\x0b\x42udgetEntry\x12\x17\n\x07note_id\x18\x01 \x01(\tR\x06noteId\x12!\n\x0clength_chars\x18\x02 \x01(\x05R\x0blengthChars\x12\x1d\n\x07preview\x18\x03 \x01(\tB\x03\x80\x01\x01R\x07preview\x12\x1b\n\town_level\x18\x04 \x01(\x08R\x08ownLevel\x12\x43\n\x0e\x63lassification\x18\x05 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x0e\x63lassification\x12\x34\n\tintegrity\x18\x06 \x01(\x0e\x32\x16.muniment.v1.IntegrityR\tintegrity*<\n\x04Tier\x12\x14\n\x10TIER_UNSPECIFIED\x10\x00\x12\x0f\n\x0bTIER_MEMORY\x10\x01\x12\r\n\tTIER_USER\x10\x02\x42G\n\x0bmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -39,14 +39,14 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_NOTE'].fields_by_name['content']._serialized_options = b'\200\001\001'
   _globals['_BUDGETENTRY'].fields_by_name['preview']._loaded_options = None
   _globals['_BUDGETENTRY'].fields_by_name['preview']._serialized_options = b'\200\001\001'
-  _globals['_TIER']._serialized_start=1037
-  _globals['_TIER']._serialized_end=1097
+  _globals['_TIER']._serialized_start=1145
+  _globals['_TIER']._serialized_end=1205
   _globals['_NOTE']._serialized_start=134
-  _globals['_NOTE']._serialized_end=504
-  _globals['_USAGE']._serialized_start=507
-  _globals['_USAGE']._serialized_end=643
-  _globals['_BUDGETEXCEEDED']._serialized_start=646
-  _globals['_BUDGETEXCEEDED']._serialized_end=830
-  _globals['_BUDGETENTRY']._serialized_start=833
-  _globals['_BUDGETENTRY']._serialized_end=1035
+  _globals['_NOTE']._serialized_end=558
+  _globals['_USAGE']._serialized_start=561
+  _globals['_USAGE']._serialized_end=697
+  _globals['_BUDGETEXCEEDED']._serialized_start=700
+  _globals['_BUDGETEXCEEDED']._serialized_end=884
+  _globals['_BUDGETENTRY']._serialized_start=887
+  _globals['_BUDGETENTRY']._serialized_end=1143
 # @@protoc_insertion_point(module_scope)

@@ -59,6 +59,7 @@ class Note(message.Message):
     CREATE_TIME_FIELD_NUMBER: builtins.int
     UPDATE_TIME_FIELD_NUMBER: builtins.int
     NEWER_BELOW_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
     note_id: builtins.str
     """The id, a UUID."""
     tier: Tier.ValueType
@@ -69,6 +70,8 @@ class Note(message.Message):
     """The level of this version: the taint of the session that wrote it."""
     etag: builtins.str
     """Identifies this version. Pass it to a call that has this field to change only this version."""
+    integrity: classification_pb2.Integrity.ValueType
+    """Whether the session that wrote this version was trusted."""
     @builtins.property
     def create_time(self) -> timestamp_pb2.Timestamp:
         """When the note was added."""
@@ -92,10 +95,11 @@ class Note(message.Message):
         create_time: timestamp_pb2.Timestamp | None = ...,
         update_time: timestamp_pb2.Timestamp | None = ...,
         newer_below: version_pb2.NewerBelow | None = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["create_time", b"create_time", "newer_below", b"newer_below", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "content", b"content", "create_time", b"create_time", "etag", b"etag", "newer_below", b"newer_below", "note_id", b"note_id", "tier", b"tier", "update_time", b"update_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "content", b"content", "create_time", b"create_time", "etag", b"etag", "integrity", b"integrity", "newer_below", b"newer_below", "note_id", b"note_id", "tier", b"tier", "update_time", b"update_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -181,6 +185,7 @@ class BudgetEntry(message.Message):
     PREVIEW_FIELD_NUMBER: builtins.int
     OWN_LEVEL_FIELD_NUMBER: builtins.int
     CLASSIFICATION_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
     note_id: builtins.str
     """The id of the note."""
     length_chars: builtins.int
@@ -191,6 +196,8 @@ class BudgetEntry(message.Message):
     """Whether the note is at the session's own level. A session can update any visible note, but delete only such notes."""
     classification: classification_pb2.Classification.ValueType
     """The level of the note."""
+    integrity: classification_pb2.Integrity.ValueType
+    """The integrity of the note."""
     def __init__(
         self,
         *,
@@ -199,9 +206,10 @@ class BudgetEntry(message.Message):
         preview: builtins.str = ...,
         own_level: builtins.bool = ...,
         classification: classification_pb2.Classification.ValueType = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "length_chars", b"length_chars", "note_id", b"note_id", "own_level", b"own_level", "preview", b"preview"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "integrity", b"integrity", "length_chars", b"length_chars", "note_id", b"note_id", "own_level", b"own_level", "preview", b"preview"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...

@@ -27,7 +27,7 @@ from muniment.v1 import note_pb2 as muniment_dot_v1_dot_note__pb2
 from muniment.v1 import policy_pb2 as muniment_dot_v1_dot_policy__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1emuniment/v1/note_service.proto\x12\x0bmuniment.v1\x1a muniment/v1/classification.proto\x1a\x16muniment/v1/note.proto\x1a\x18muniment/v1/policy.proto\"o\n\x0e\x41\x64\x64NoteRequest\x12\x1d\n\x07\x63ontent\x18\x01 \x01(\tB\x03\x80\x01\x01R\x07\x63ontent\x12%\n\x04tier\x18\x02 \x01(\x0e\x32\x11.muniment.v1.TierR\x04tier\x12\x17\n\x07note_id\x18\x03 \x01(\tR\x06noteId\"b\n\x0f\x41\x64\x64NoteResponse\x12%\n\x04note\x18\x01 \x01(\x0b\x32\x11.muniment.v1.NoteR\x04note\x12(\n\x05usage\x18\x02 \x01(\x0b\x32\x12.muniment.v1.UsageR\x05usage\"\x86\x01\n\x11UpdateNoteRequest\x12\x17\n\x07note_id\x18\x01 \x01(\tR\x06noteId\x12\x1d\n\x07\x63ontent\x18\x02 \x01(\tB\x03\x80\x01\x01R\x07\x63ontent\x12%\n\x04tier\x18\x03 \x01(\x0e\x32\x11.muniment.v1.TierR\x04tier\x12\x12\n\x04\x65tag\x18\x04 \x01(\tR\x04\x65tag\"e\n\x12UpdateNoteResponse\x12%\n\x04note\x18\x01 \x01(\x0b\x32\x11.muniment.v1.NoteR\x04note\x12(\n\x05usage\x18\x02 \x01(\x0b\x32\x12.muniment.v1.UsageR\x05usage\"g\n\x11\x44\x65leteNoteRequest\x12\x17\n\x07note_id\x18\x01 \x01(\tR\x06noteId\x12%\n\x04tier\x18\x02 \x01(\x0e\x32\x11.muniment.v1.TierR\x04tier\x12\x12\n\x04\x65tag\x18\x03 \x01(\tR\x04\x65tag\"w\n\x12\x44\x65leteNoteResponse\x12\x37\n\x08revealed\x18\x01 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x08revealed\x12(\n\x05usage\x18\x02 \x01(\x0b\x32\x12.muniment.v1.UsageR\x05usage\"\x9c\x01\n\x12SearchNotesRequest\x12\x19\n\x05query\x18\x01 \x01(\tB\x03\x80\x01\x01R\x05query\x12%\n\x04tier\x18\x02 \x01(\x0e\x32\x11.muniment.v1.TierR\x04tier\x12\x1f\n\x0bmax_results\x18\x03 \x01(\x05R\nmaxResults\x12#\n\rmin_relevance\x18\x04 \x01(\x01R\x0cminRelevance\"\xef\x01\n\x13SearchNotesResponse\x12\x31\n\x07results\x18\x01 \x03(\x0b\x32\x17.muniment.v1.NoteResultR\x07results\x12(\n\x05usage\x18\x02 \x01(\x0b\x32\x12.muniment.v1.UsageR\x05usage\x12\x43\n\x0e\x63lassification\x18\x03 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x0e\x63lassification\x12\x1a\n\x08semantic\x18\x04 \x01(\x08R\x08semantic\x12\x1a\n\x08reranked\x18\x05 \x01(\x08R\x08reranked\"\x86\x01\n\nNoteResult\x12%\n\x04note\x18\x01 \x01(\x0b\x32\x11.muniment.v1.NoteR\x04note\x12\x14\n\x05score\x18\x02 \x01(\x01R\x05score\x12\x1d\n\x07snippet\x18\x03 \x01(\tB\x03\x80\x01\x01R\x07snippet\x12\x1c\n\trelevance\x18\x04 \x01(\x01R\trelevance\"u\n\x10ListNotesRequest\x12%\n\x04tier\x18\x01 \x01(\x0e\x32\x11.muniment.v1.TierR\x04tier\x12\x1b\n\tpage_size\x18\x02 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x03 \x01(\tR\tpageToken\"\xd3\x01\n\x11ListNotesResponse\x12\'\n\x05notes\x18\x01 \x03(\x0b\x32\x11.muniment.v1.NoteR\x05notes\x12(\n\x05usage\x18\x02 \x01(\x0b\x32\x12.muniment.v1.UsageR\x05usage\x12&\n\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\x12\x43\n\x0e\x63lassification\x18\x04 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x0e\x63lassification\"\x8b\x01\n\x10\x45\x64itNotesRequest\x12%\n\x04tier\x18\x01 \x01(\x0e\x32\x11.muniment.v1.TierR\x04tier\x12+\n\x05\x65\x64its\x18\x02 \x03(\x0b\x32\x15.muniment.v1.NoteEditR\x05\x65\x64its\x12#\n\rvalidate_only\x18\x03 \x01(\x08R\x0cvalidateOnly\"\xae\x01\n\x08NoteEdit\x12,\n\x03\x61\x64\x64\x18\x01 \x01(\x0b\x32\x18.muniment.v1.AddNoteEditH\x00R\x03\x61\x64\x64\x12\x35\n\x06update\x18\x02 \x01(\x0b\x32\x1b.muniment.v1.UpdateNoteEditH\x00R\x06update\x12\x35\n\x06\x64\x65lete\x18\x03 \x01(\x0b\x32\x1b.muniment.v1.DeleteNoteEditH\x00R\x06\x64\x65leteB\x06\n\x04\x65\x64it\"E\n\x0b\x41\x64\x64NoteEdit\x12\x1d\n\x07\x63ontent\x18\x01 \x01(\tB\x03\x80\x01\x01R\x07\x63ontent\x12\x17\n\x07note_id\x18\x02 \x01(\tR\x06noteId\"H\n\x0eUpdateNoteEdit\x12\x17\n\x07note_id\x18\x01 \x01(\tR\x06noteId\x12\x1d\n\x07\x63ontent\x18\x02 \x01(\tB\x03\x80\x01\x01R\x07\x63ontent\")\n\x0e\x44\x65leteNoteEdit\x12\x17\n\x07note_id\x18\x01 \x01(\tR\x06noteId\"\xab\x01\n\x11\x45\x64itNotesResponse\x12\'\n\x05notes\x18\x01 \x03(\x0b\x32\x11.muniment.v1.NoteR\x05notes\x12(\n\x05usage\x18\x02 \x01(\x0b\x32\x12.muniment.v1.UsageR\x05usage\x12\x43\n\x0e\x63lassification\x18\x03 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x0e\x63lassification2\x8c\x05\n\x0bNoteService\x12\x65\n\x07\x41\x64\x64Note\x12\x1b.muniment.v1.AddNoteRequest\x1a\x1c.muniment.v1.AddNoteResponse\"\x1f\x90\x02\x02\xc2\xc1\x18\x18\n\x01\x02\x10\x02\x18\x01(\x01\x32\rcreate_memory\x12n\n\nUpdateNote\x12\x1e.muniment.v1.UpdateNoteRequest\x1a\x1f.muniment.v1.UpdateNoteResponse\"\x1f\x90\x02\x02\xc2\xc1\x18\x18\n\x01\x02\x10\x02\x18\x01(\x01\x32\rupdate_memory\x12j\n\nDeleteNote\x12\x1e.muniment.v1.DeleteNoteRequest\x1a\x1f.muniment.v1.DeleteNoteResponse\"\x1b\x90\x02\x02\xc2\xc1\x18\x14\n\x01\x02\x10\x02\x32\rdelete_memory\x12q\n\x0bSearchNotes\x12\x1f.muniment.v1.SearchNotesRequest\x1a .muniment.v1.SearchNotesResponse\"\x1f\x90\x02\x01\xc2\xc1\x18\x18\n\x01\x02\x10\x01\x18\x01 \x01\x32\rsearch_memory\x12Z\n\tListNotes\x12\x1d.muniment.v1.ListNotesRequest\x1a\x1e.muniment.v1.ListNotesResponse\"\x0e\x90\x02\x01\xc2\xc1\x18\x07\n\x01\x02\x10\x01\x18\x01\x12k\n\tEditNotes\x12\x1d.muniment.v1.EditNotesRequest\x1a\x1e.muniment.v1.EditNotesResponse\"\x1f\x90\x02\x00\xc2\xc1\x18\x18\n\x01\x02\x10\x02\x18\x01(\x01\x32\rupdate_memoryBG\n\x0bmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1emuniment/v1/note_service.proto\x12\x0bmuniment.v1\x1a muniment/v1/classification.proto\x1a\x16muniment/v1/note.proto\x1a\x18muniment/v1/policy.proto\"o\n\x0e\x41\x64\x64NoteRequest\x12\x1d\n\x07\x63ontent\x18\x01 \x01(\tB\x03\x80\x01\x01R\x07\x63ontent\x12%\n\x04tier\x18\x02 \x01(\x0e\x32\x11.muniment.v1.TierR\x04tier\x12\x17\n\x07note_id\x18\x03 \x01(\tR\x06noteId\"\x98\x01\n\x0f\x41\x64\x64NoteResponse\x12%\n\x04note\x18\x01 \x01(\x0b\x32\x11.muniment.v1.NoteR\x04note\x12(\n\x05usage\x18\x02 \x01(\x0b\x32\x12.muniment.v1.UsageR\x05usage\x12\x34\n\tintegrity\x18\x03 \x01(\x0e\x32\x16.muniment.v1.IntegrityR\tintegrity\"\x86\x01\n\x11UpdateNoteRequest\x12\x17\n\x07note_id\x18\x01 \x01(\tR\x06noteId\x12\x1d\n\x07\x63ontent\x18\x02 \x01(\tB\x03\x80\x01\x01R\x07\x63ontent\x12%\n\x04tier\x18\x03 \x01(\x0e\x32\x11.muniment.v1.TierR\x04tier\x12\x12\n\x04\x65tag\x18\x04 \x01(\tR\x04\x65tag\"\x9b\x01\n\x12UpdateNoteResponse\x12%\n\x04note\x18\x01 \x01(\x0b\x32\x11.muniment.v1.NoteR\x04note\x12(\n\x05usage\x18\x02 \x01(\x0b\x32\x12.muniment.v1.UsageR\x05usage\x12\x34\n\tintegrity\x18\x03 \x01(\x0e\x32\x16.muniment.v1.IntegrityR\tintegrity\"g\n\x11\x44\x65leteNoteRequest\x12\x17\n\x07note_id\x18\x01 \x01(\tR\x06noteId\x12%\n\x04tier\x18\x02 \x01(\x0e\x32\x11.muniment.v1.TierR\x04tier\x12\x12\n\x04\x65tag\x18\x03 \x01(\tR\x04\x65tag\"\xf4\x01\n\x12\x44\x65leteNoteResponse\x12\x37\n\x08revealed\x18\x01 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x08revealed\x12(\n\x05usage\x18\x02 \x01(\x0b\x32\x12.muniment.v1.UsageR\x05usage\x12\x45\n\x12revealed_integrity\x18\x03 \x01(\x0e\x32\x16.muniment.v1.IntegrityR\x11revealedIntegrity\x12\x34\n\tintegrity\x18\x04 \x01(\x0e\x32\x16.muniment.v1.IntegrityR\tintegrity\"\x9c\x01\n\x12SearchNotesRequest\x12\x19\n\x05query\x18\x01 \x01(\tB\x03\x80\x01\x01R\x05query\x12%\n\x04tier\x18\x02 \x01(\x0e\x32\x11.muniment.v1.TierR\x04tier\x12\x1f\n\x0bmax_results\x18\x03 \x01(\x05R\nmaxResults\x12#\n\rmin_relevance\x18\x04 \x01(\x01R\x0cminRelevance\"\xa5\x02\n\x13SearchNotesResponse\x12\x31\n\x07results\x18\x01 \x03(\x0b\x32\x17.muniment.v1.NoteResultR\x07results\x12(\n\x05usage\x18\x02 \x01(\x0b\x32\x12.muniment.v1.UsageR\x05usage\x12\x43\n\x0e\x63lassification\x18\x03 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x0e\x63lassification\x12\x1a\n\x08semantic\x18\x04 \x01(\x08R\x08semantic\x12\x1a\n\x08reranked\x18\x05 \x01(\x08R\x08reranked\x12\x34\n\tintegrity\x18\x06 \x01(\x0e\x32\x16.muniment.v1.IntegrityR\tintegrity\"\x86\x01\n\nNoteResult\x12%\n\x04note\x18\x01 \x01(\x0b\x32\x11.muniment.v1.NoteR\x04note\x12\x14\n\x05score\x18\x02 \x01(\x01R\x05score\x12\x1d\n\x07snippet\x18\x03 \x01(\tB\x03\x80\x01\x01R\x07snippet\x12\x1c\n\trelevance\x18\x04 \x01(\x01R\trelevance\"u\n\x10ListNotesRequest\x12%\n\x04tier\x18\x01 \x01(\x0e\x32\x11.muniment.v1.TierR\x04tier\x12\x1b\n\tpage_size\x18\x02 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x03 \x01(\tR\tpageToken\"\x89\x02\n\x11ListNotesResponse\x12\'\n\x05notes\x18\x01 \x03(\x0b\x32\x11.muniment.v1.NoteR\x05notes\x12(\n\x05usage\x18\x02 \x01(\x0b\x32\x12.muniment.v1.UsageR\x05usage\x12&\n\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\x12\x43\n\x0e\x63lassification\x18\x04 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x0e\x63lassification\x12\x34\n\tintegrity\x18\x05 \x01(\x0e\x32\x16.muniment.v1.IntegrityR\tintegrity\"\x8b\x01\n\x10\x45\x64itNotesRequest\x12%\n\x04tier\x18\x01 \x01(\x0e\x32\x11.muniment.v1.TierR\x04tier\x12+\n\x05\x65\x64its\x18\x02 \x03(\x0b\x32\x15.muniment.v1.NoteEditR\x05\x65\x64its\x12#\n\rvalidate_only\x18\x03 \x01(\x08R\x0cvalidateOnly\"\xae\x01\n\x08NoteEdit\x12,\n\x03\x61\x64\x64\x18\x01 \x01(\x0b\x32\x18.muniment.v1.AddNoteEditH\x00R\x03\x61\x64\x64\x12\x35\n\x06update\x18\x02 \x01(\x0b\x32\x1b.muniment.v1.UpdateNoteEditH\x00R\x06update\x12\x35\n\x06\x64\x65lete\x18\x03 \x01(\x0b\x32\x1b.muniment.v1.DeleteNoteEditH\x00R\x06\x64\x65leteB\x06\n\x04\x65\x64it\"E\n\x0b\x41\x64\x64NoteEdit\x12\x1d\n\x07\x63ontent\x18\x01 \x01(\tB\x03\x80\x01\x01R\x07\x63ontent\x12\x17\n\x07note_id\x18\x02 \x01(\tR\x06noteId\"H\n\x0eUpdateNoteEdit\x12\x17\n\x07note_id\x18\x01 \x01(\tR\x06noteId\x12\x1d\n\x07\x63ontent\x18\x02 \x01(\tB\x03\x80\x01\x01R\x07\x63ontent\")\n\x0e\x44\x65leteNoteEdit\x12\x17\n\x07note_id\x18\x01 \x01(\tR\x06noteId\"\xe1\x01\n\x11\x45\x64itNotesResponse\x12\'\n\x05notes\x18\x01 \x03(\x0b\x32\x11.muniment.v1.NoteR\x05notes\x12(\n\x05usage\x18\x02 \x01(\x0b\x32\x12.muniment.v1.UsageR\x05usage\x12\x43\n\x0e\x63lassification\x18\x03 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x0e\x63lassification\x12\x34\n\tintegrity\x18\x04 \x01(\x0e\x32\x16.muniment.v1.IntegrityR\tintegrity2\x8c\x05\n\x0bNoteService\x12\x65\n\x07\x41\x64\x64Note\x12\x1b.muniment.v1.AddNoteRequest\x1a\x1c.muniment.v1.AddNoteResponse\"\x1f\x90\x02\x02\xc2\xc1\x18\x18\n\x01\x02\x10\x02\x18\x01(\x01\x32\rcreate_memory\x12n\n\nUpdateNote\x12\x1e.muniment.v1.UpdateNoteRequest\x1a\x1f.muniment.v1.UpdateNoteResponse\"\x1f\x90\x02\x02\xc2\xc1\x18\x18\n\x01\x02\x10\x02\x18\x01(\x01\x32\rupdate_memory\x12j\n\nDeleteNote\x12\x1e.muniment.v1.DeleteNoteRequest\x1a\x1f.muniment.v1.DeleteNoteResponse\"\x1b\x90\x02\x02\xc2\xc1\x18\x14\n\x01\x02\x10\x02\x32\rdelete_memory\x12q\n\x0bSearchNotes\x12\x1f.muniment.v1.SearchNotesRequest\x1a .muniment.v1.SearchNotesResponse\"\x1f\x90\x02\x01\xc2\xc1\x18\x18\n\x01\x02\x10\x01\x18\x01 \x01\x32\rsearch_memory\x12Z\n\tListNotes\x12\x1d.muniment.v1.ListNotesRequest\x1a\x1e.muniment.v1.ListNotesResponse\"\x0e\x90\x02\x01\xc2\xc1\x18\x07\n\x01\x02\x10\x01\x18\x01\x12k\n\tEditNotes\x12\x1d.muniment.v1.EditNotesRequest\x1a\x1e.muniment.v1.EditNotesResponse\"\x1f\x90\x02\x00\xc2\xc1\x18\x18\n\x01\x02\x10\x02\x18\x01(\x01\x32\rupdate_memoryBG\n\x0bmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -61,38 +61,38 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_NOTESERVICE'].methods_by_name['EditNotes']._serialized_options = b'\220\002\000\302\301\030\030\n\001\002\020\002\030\001(\0012\rupdate_memory'
   _globals['_ADDNOTEREQUEST']._serialized_start=131
   _globals['_ADDNOTEREQUEST']._serialized_end=242
-  _globals['_ADDNOTERESPONSE']._serialized_start=244
-  _globals['_ADDNOTERESPONSE']._serialized_end=342
-  _globals['_UPDATENOTEREQUEST']._serialized_start=345
-  _globals['_UPDATENOTEREQUEST']._serialized_end=479
-  _globals['_UPDATENOTERESPONSE']._serialized_start=481
-  _globals['_UPDATENOTERESPONSE']._serialized_end=582
-  _globals['_DELETENOTEREQUEST']._serialized_start=584
-  _globals['_DELETENOTEREQUEST']._serialized_end=687
-  _globals['_DELETENOTERESPONSE']._serialized_start=689
-  _globals['_DELETENOTERESPONSE']._serialized_end=808
-  _globals['_SEARCHNOTESREQUEST']._serialized_start=811
-  _globals['_SEARCHNOTESREQUEST']._serialized_end=967
-  _globals['_SEARCHNOTESRESPONSE']._serialized_start=970
-  _globals['_SEARCHNOTESRESPONSE']._serialized_end=1209
-  _globals['_NOTERESULT']._serialized_start=1212
-  _globals['_NOTERESULT']._serialized_end=1346
-  _globals['_LISTNOTESREQUEST']._serialized_start=1348
-  _globals['_LISTNOTESREQUEST']._serialized_end=1465
-  _globals['_LISTNOTESRESPONSE']._serialized_start=1468
-  _globals['_LISTNOTESRESPONSE']._serialized_end=1679
-  _globals['_EDITNOTESREQUEST']._serialized_start=1682
-  _globals['_EDITNOTESREQUEST']._serialized_end=1821
-  _globals['_NOTEEDIT']._serialized_start=1824
-  _globals['_NOTEEDIT']._serialized_end=1998
-  _globals['_ADDNOTEEDIT']._serialized_start=2000
-  _globals['_ADDNOTEEDIT']._serialized_end=2069
-  _globals['_UPDATENOTEEDIT']._serialized_start=2071
-  _globals['_UPDATENOTEEDIT']._serialized_end=2143
-  _globals['_DELETENOTEEDIT']._serialized_start=2145
-  _globals['_DELETENOTEEDIT']._serialized_end=2186
-  _globals['_EDITNOTESRESPONSE']._serialized_start=2189
-  _globals['_EDITNOTESRESPONSE']._serialized_end=2360
-  _globals['_NOTESERVICE']._serialized_start=2363
-  _globals['_NOTESERVICE']._serialized_end=3015
+  _globals['_ADDNOTERESPONSE']._serialized_start=245
+  _globals['_ADDNOTERESPONSE']._serialized_end=397
+  _globals['_UPDATENOTEREQUEST']._serialized_start=400
+  _globals['_UPDATENOTEREQUEST']._serialized_end=534
+  _globals['_UPDATENOTERESPONSE']._serialized_start=537
+  _globals['_UPDATENOTERESPONSE']._serialized_end=692
+  _globals['_DELETENOTEREQUEST']._serialized_start=694
+  _globals['_DELETENOTEREQUEST']._serialized_end=797
+  _globals['_DELETENOTERESPONSE']._serialized_start=800
+  _globals['_DELETENOTERESPONSE']._serialized_end=1044
+  _globals['_SEARCHNOTESREQUEST']._serialized_start=1047
+  _globals['_SEARCHNOTESREQUEST']._serialized_end=1203
+  _globals['_SEARCHNOTESRESPONSE']._serialized_start=1206
+  _globals['_SEARCHNOTESRESPONSE']._serialized_end=1499
+  _globals['_NOTERESULT']._serialized_start=1502
+  _globals['_NOTERESULT']._serialized_end=1636
+  _globals['_LISTNOTESREQUEST']._serialized_start=1638
+  _globals['_LISTNOTESREQUEST']._serialized_end=1755
+  _globals['_LISTNOTESRESPONSE']._serialized_start=1758
+  _globals['_LISTNOTESRESPONSE']._serialized_end=2023
+  _globals['_EDITNOTESREQUEST']._serialized_start=2026
+  _globals['_EDITNOTESREQUEST']._serialized_end=2165
+  _globals['_NOTEEDIT']._serialized_start=2168
+  _globals['_NOTEEDIT']._serialized_end=2342
+  _globals['_ADDNOTEEDIT']._serialized_start=2344
+  _globals['_ADDNOTEEDIT']._serialized_end=2413
+  _globals['_UPDATENOTEEDIT']._serialized_start=2415
+  _globals['_UPDATENOTEEDIT']._serialized_end=2487
+  _globals['_DELETENOTEEDIT']._serialized_start=2489
+  _globals['_DELETENOTEEDIT']._serialized_end=2530
+  _globals['_EDITNOTESRESPONSE']._serialized_start=2533
+  _globals['_EDITNOTESRESPONSE']._serialized_end=2758
+  _globals['_NOTESERVICE']._serialized_start=2761
+  _globals['_NOTESERVICE']._serialized_end=3413
 # @@protoc_insertion_point(module_scope)

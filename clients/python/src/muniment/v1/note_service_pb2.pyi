@@ -62,6 +62,9 @@ class AddNoteResponse(message.Message):
 
     NOTE_FIELD_NUMBER: builtins.int
     USAGE_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
+    integrity: classification_pb2.Integrity.ValueType
+    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
     @builtins.property
     def note(self) -> note_pb2.Note:
         """The note as it is stored."""
@@ -75,10 +78,11 @@ class AddNoteResponse(message.Message):
         *,
         note: note_pb2.Note | None = ...,
         usage: note_pb2.Usage | None = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["note", b"note", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["note", b"note", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["integrity", b"integrity", "note", b"note", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -128,6 +132,9 @@ class UpdateNoteResponse(message.Message):
 
     NOTE_FIELD_NUMBER: builtins.int
     USAGE_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
+    integrity: classification_pb2.Integrity.ValueType
+    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
     @builtins.property
     def note(self) -> note_pb2.Note:
         """The note as it is stored."""
@@ -141,10 +148,11 @@ class UpdateNoteResponse(message.Message):
         *,
         note: note_pb2.Note | None = ...,
         usage: note_pb2.Usage | None = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["note", b"note", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["note", b"note", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["integrity", b"integrity", "note", b"note", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -190,8 +198,14 @@ class DeleteNoteResponse(message.Message):
 
     REVEALED_FIELD_NUMBER: builtins.int
     USAGE_FIELD_NUMBER: builtins.int
+    REVEALED_INTEGRITY_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
     revealed: classification_pb2.Classification.ValueType
     """The level of the lower version that is visible after the deletion. UNSPECIFIED if there is none."""
+    revealed_integrity: classification_pb2.Integrity.ValueType
+    """The integrity of the revealed version."""
+    integrity: classification_pb2.Integrity.ValueType
+    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
     @builtins.property
     def usage(self) -> note_pb2.Usage:
         """The tier's usage after the call."""
@@ -201,10 +215,12 @@ class DeleteNoteResponse(message.Message):
         *,
         revealed: classification_pb2.Classification.ValueType = ...,
         usage: note_pb2.Usage | None = ...,
+        revealed_integrity: classification_pb2.Integrity.ValueType = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["revealed", b"revealed", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["integrity", b"integrity", "revealed", b"revealed", "revealed_integrity", b"revealed_integrity", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -260,6 +276,7 @@ class SearchNotesResponse(message.Message):
     CLASSIFICATION_FIELD_NUMBER: builtins.int
     SEMANTIC_FIELD_NUMBER: builtins.int
     RERANKED_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
     classification: classification_pb2.Classification.ValueType
     """The highest level among the entries. PUBLIC if there are none."""
     semantic: builtins.bool
@@ -268,6 +285,8 @@ class SearchNotesResponse(message.Message):
     """Whether a reranker at an address ordered the best matches. If false, they are in the order of search alone, as for every
     session above the ceiling of the reranker.
     """
+    integrity: classification_pb2.Integrity.ValueType
+    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
     @builtins.property
     def results(self) -> containers.RepeatedCompositeFieldContainer[NoteResult]:
         """The best matches, best first."""
@@ -284,10 +303,11 @@ class SearchNotesResponse(message.Message):
         classification: classification_pb2.Classification.ValueType = ...,
         semantic: builtins.bool = ...,
         reranked: builtins.bool = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "reranked", b"reranked", "results", b"results", "semantic", b"semantic", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "integrity", b"integrity", "reranked", b"reranked", "results", b"results", "semantic", b"semantic", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -376,10 +396,13 @@ class ListNotesResponse(message.Message):
     USAGE_FIELD_NUMBER: builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: builtins.int
     CLASSIFICATION_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
     next_page_token: builtins.str
     """The token of the next page. Empty on the last page."""
     classification: classification_pb2.Classification.ValueType
     """The highest level among the entries. PUBLIC if there are none."""
+    integrity: classification_pb2.Integrity.ValueType
+    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
     @builtins.property
     def notes(self) -> containers.RepeatedCompositeFieldContainer[note_pb2.Note]:
         """One page of notes."""
@@ -395,10 +418,11 @@ class ListNotesResponse(message.Message):
         usage: note_pb2.Usage | None = ...,
         next_page_token: builtins.str = ...,
         classification: classification_pb2.Classification.ValueType = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "next_page_token", b"next_page_token", "notes", b"notes", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "integrity", b"integrity", "next_page_token", b"next_page_token", "notes", b"notes", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -554,8 +578,11 @@ class EditNotesResponse(message.Message):
     NOTES_FIELD_NUMBER: builtins.int
     USAGE_FIELD_NUMBER: builtins.int
     CLASSIFICATION_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
     classification: classification_pb2.Classification.ValueType
     """The highest level among the entries. PUBLIC if there are none."""
+    integrity: classification_pb2.Integrity.ValueType
+    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
     @builtins.property
     def notes(self) -> containers.RepeatedCompositeFieldContainer[note_pb2.Note]:
         """The notes that were added or updated, in the order of the edits. A note updated twice appears twice."""
@@ -570,9 +597,10 @@ class EditNotesResponse(message.Message):
         notes: abc.Iterable[note_pb2.Note] | None = ...,
         usage: note_pb2.Usage | None = ...,
         classification: classification_pb2.Classification.ValueType = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "notes", b"notes", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "integrity", b"integrity", "notes", b"notes", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...

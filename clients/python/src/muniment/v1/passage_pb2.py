@@ -27,7 +27,7 @@ from muniment.v1 import classification_pb2 as muniment_dot_v1_dot_classification
 from muniment.v1 import version_pb2 as muniment_dot_v1_dot_version__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19muniment/v1/passage.proto\x12\x0bmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\x1a\x19muniment/v1/version.proto\"\xce\x03\n\x07Passage\x12\x1d\n\npassage_id\x18\x01 \x01(\tR\tpassageId\x12\x1d\n\x07\x63ontent\x18\x02 \x01(\tB\x03\x80\x01\x01R\x07\x63ontent\x12\x17\n\x04tags\x18\x03 \x03(\tB\x03\x80\x01\x01R\x04tags\x12\x1b\n\x06thread\x18\x04 \x01(\tB\x03\x80\x01\x01R\x06thread\x12\x1b\n\x06\x61uthor\x18\x05 \x01(\tB\x03\x80\x01\x01R\x06\x61uthor\x12\x39\n\nevent_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\teventTime\x12\x43\n\x0e\x63lassification\x18\x07 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x0e\x63lassification\x12;\n\x0b\x63reate_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\x12;\n\x0b\x65xpire_time\x18\t \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nexpireTime\x12\x38\n\x0bnewer_below\x18\n \x01(\x0b\x32\x17.muniment.v1.NewerBelowR\nnewerBelow\"Z\n\x0eImportProgress\x12!\n\x0cstored_count\x18\x01 \x01(\x05R\x0bstoredCount\x12%\n\x0e\x65xisting_count\x18\x02 \x01(\x05R\rexistingCountBG\n\x0bmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19muniment/v1/passage.proto\x12\x0bmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\x1a\x19muniment/v1/version.proto\"\x84\x04\n\x07Passage\x12\x1d\n\npassage_id\x18\x01 \x01(\tR\tpassageId\x12\x1d\n\x07\x63ontent\x18\x02 \x01(\tB\x03\x80\x01\x01R\x07\x63ontent\x12\x17\n\x04tags\x18\x03 \x03(\tB\x03\x80\x01\x01R\x04tags\x12\x1b\n\x06thread\x18\x04 \x01(\tB\x03\x80\x01\x01R\x06thread\x12\x1b\n\x06\x61uthor\x18\x05 \x01(\tB\x03\x80\x01\x01R\x06\x61uthor\x12\x39\n\nevent_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\teventTime\x12\x43\n\x0e\x63lassification\x18\x07 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x0e\x63lassification\x12;\n\x0b\x63reate_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\x12;\n\x0b\x65xpire_time\x18\t \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nexpireTime\x12\x38\n\x0bnewer_below\x18\n \x01(\x0b\x32\x17.muniment.v1.NewerBelowR\nnewerBelow\x12\x34\n\tintegrity\x18\x0b \x01(\x0e\x32\x16.muniment.v1.IntegrityR\tintegrity\"Z\n\x0eImportProgress\x12!\n\x0cstored_count\x18\x01 \x01(\x05R\x0bstoredCount\x12%\n\x0e\x65xisting_count\x18\x02 \x01(\x05R\rexistingCountBG\n\x0bmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -44,7 +44,7 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PASSAGE'].fields_by_name['author']._loaded_options = None
   _globals['_PASSAGE'].fields_by_name['author']._serialized_options = b'\200\001\001'
   _globals['_PASSAGE']._serialized_start=137
-  _globals['_PASSAGE']._serialized_end=599
-  _globals['_IMPORTPROGRESS']._serialized_start=601
-  _globals['_IMPORTPROGRESS']._serialized_end=691
+  _globals['_PASSAGE']._serialized_end=653
+  _globals['_IMPORTPROGRESS']._serialized_start=655
+  _globals['_IMPORTPROGRESS']._serialized_end=745
 # @@protoc_insertion_point(module_scope)

@@ -37,6 +37,7 @@ class Passage(message.Message):
     CREATE_TIME_FIELD_NUMBER: builtins.int
     EXPIRE_TIME_FIELD_NUMBER: builtins.int
     NEWER_BELOW_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
     passage_id: builtins.str
     """The id, a UUID."""
     content: builtins.str
@@ -47,6 +48,8 @@ class Passage(message.Message):
     """Who said or wrote it. Empty if unknown."""
     classification: classification_pb2.Classification.ValueType
     """The level of the passage: the taint of the session that stored it."""
+    integrity: classification_pb2.Integrity.ValueType
+    """Whether the session that stored the passage was trusted."""
     @builtins.property
     def tags(self) -> containers.RepeatedScalarFieldContainer[builtins.str]:
         """Labels to list and search by, in the order they were given."""
@@ -80,10 +83,11 @@ class Passage(message.Message):
         create_time: timestamp_pb2.Timestamp | None = ...,
         expire_time: timestamp_pb2.Timestamp | None = ...,
         newer_below: version_pb2.NewerBelow | None = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["create_time", b"create_time", "event_time", b"event_time", "expire_time", b"expire_time", "newer_below", b"newer_below"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["author", b"author", "classification", b"classification", "content", b"content", "create_time", b"create_time", "event_time", b"event_time", "expire_time", b"expire_time", "newer_below", b"newer_below", "passage_id", b"passage_id", "tags", b"tags", "thread", b"thread"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["author", b"author", "classification", b"classification", "content", b"content", "create_time", b"create_time", "event_time", b"event_time", "expire_time", b"expire_time", "integrity", b"integrity", "newer_below", b"newer_below", "passage_id", b"passage_id", "tags", b"tags", "thread", b"thread"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

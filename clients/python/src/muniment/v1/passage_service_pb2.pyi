@@ -95,6 +95,9 @@ class StorePassageResponse(message.Message):
     DESCRIPTOR: descriptor.Descriptor
 
     PASSAGE_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
+    integrity: classification_pb2.Integrity.ValueType
+    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
     @builtins.property
     def passage(self) -> passage_pb2.Passage:
         """The passage as it is stored."""
@@ -103,10 +106,11 @@ class StorePassageResponse(message.Message):
         self,
         *,
         passage: passage_pb2.Passage | None = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["passage", b"passage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["passage", b"passage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["integrity", b"integrity", "passage", b"passage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -147,19 +151,23 @@ class ImportPassagesResponse(message.Message):
 
     STORED_COUNT_FIELD_NUMBER: builtins.int
     EXISTING_COUNT_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
     stored_count: builtins.int
     """How many passages were stored."""
     existing_count: builtins.int
     """How many passages existed already."""
+    integrity: classification_pb2.Integrity.ValueType
+    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
     def __init__(
         self,
         *,
         stored_count: builtins.int = ...,
         existing_count: builtins.int = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["existing_count", b"existing_count", "stored_count", b"stored_count"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["existing_count", b"existing_count", "integrity", b"integrity", "stored_count", b"stored_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -190,6 +198,9 @@ class GetPassageResponse(message.Message):
     DESCRIPTOR: descriptor.Descriptor
 
     PASSAGE_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
+    integrity: classification_pb2.Integrity.ValueType
+    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
     @builtins.property
     def passage(self) -> passage_pb2.Passage:
         """The passage."""
@@ -198,10 +209,11 @@ class GetPassageResponse(message.Message):
         self,
         *,
         passage: passage_pb2.Passage | None = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["passage", b"passage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["passage", b"passage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["integrity", b"integrity", "passage", b"passage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -285,10 +297,13 @@ class ListPassagesResponse(message.Message):
     PASSAGES_FIELD_NUMBER: builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: builtins.int
     CLASSIFICATION_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
     next_page_token: builtins.str
     """The token of the next page. Empty on the last page."""
     classification: classification_pb2.Classification.ValueType
     """The highest level among the entries. PUBLIC if there are none."""
+    integrity: classification_pb2.Integrity.ValueType
+    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
     @builtins.property
     def passages(self) -> containers.RepeatedCompositeFieldContainer[passage_pb2.Passage]:
         """One page of passages."""
@@ -299,10 +314,11 @@ class ListPassagesResponse(message.Message):
         passages: abc.Iterable[passage_pb2.Passage] | None = ...,
         next_page_token: builtins.str = ...,
         classification: classification_pb2.Classification.ValueType = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "next_page_token", b"next_page_token", "passages", b"passages"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "integrity", b"integrity", "next_page_token", b"next_page_token", "passages", b"passages"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -391,6 +407,7 @@ class SearchPassagesResponse(message.Message):
     CLASSIFICATION_FIELD_NUMBER: builtins.int
     SEMANTIC_FIELD_NUMBER: builtins.int
     RERANKED_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
     classification: classification_pb2.Classification.ValueType
     """The highest level among the entries. PUBLIC if there are none."""
     semantic: builtins.bool
@@ -399,6 +416,8 @@ class SearchPassagesResponse(message.Message):
     """Whether a reranker at an address ordered the best matches. If false, they are in the order of search alone, as for every
     session above the ceiling of the reranker.
     """
+    integrity: classification_pb2.Integrity.ValueType
+    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
     @builtins.property
     def results(self) -> containers.RepeatedCompositeFieldContainer[PassageResult]:
         """The best matches, best first."""
@@ -410,10 +429,11 @@ class SearchPassagesResponse(message.Message):
         classification: classification_pb2.Classification.ValueType = ...,
         semantic: builtins.bool = ...,
         reranked: builtins.bool = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "reranked", b"reranked", "results", b"results", "semantic", b"semantic"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "integrity", b"integrity", "reranked", b"reranked", "results", b"results", "semantic", b"semantic"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -482,16 +502,24 @@ class DeletePassageResponse(message.Message):
     DESCRIPTOR: descriptor.Descriptor
 
     REVEALED_FIELD_NUMBER: builtins.int
+    REVEALED_INTEGRITY_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
     revealed: classification_pb2.Classification.ValueType
     """The level of the lower version that is visible after the deletion. UNSPECIFIED if there is none."""
+    revealed_integrity: classification_pb2.Integrity.ValueType
+    """The integrity of the revealed version."""
+    integrity: classification_pb2.Integrity.ValueType
+    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
     def __init__(
         self,
         *,
         revealed: classification_pb2.Classification.ValueType = ...,
+        revealed_integrity: classification_pb2.Integrity.ValueType = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["revealed", b"revealed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["integrity", b"integrity", "revealed", b"revealed", "revealed_integrity", b"revealed_integrity"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -527,18 +555,22 @@ class DeletePassagesResponse(message.Message):
 
     DELETED_COUNT_FIELD_NUMBER: builtins.int
     MORE_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
     deleted_count: builtins.int
     """How many passages were deleted."""
     more: builtins.bool
     """Whether there are more passages of the session's own level that match. If so, call again."""
+    integrity: classification_pb2.Integrity.ValueType
+    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
     def __init__(
         self,
         *,
         deleted_count: builtins.int = ...,
         more: builtins.bool = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["deleted_count", b"deleted_count", "more", b"more"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["deleted_count", b"deleted_count", "integrity", b"integrity", "more", b"more"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...

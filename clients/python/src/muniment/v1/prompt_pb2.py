@@ -26,7 +26,7 @@ from muniment.v1 import classification_pb2 as muniment_dot_v1_dot_classification
 from muniment.v1 import version_pb2 as muniment_dot_v1_dot_version__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18muniment/v1/prompt.proto\x12\x0bmuniment.v1\x1a muniment/v1/classification.proto\x1a\x19muniment/v1/version.proto\"\x9e\x02\n\rPromptSection\x12\x32\n\x04kind\x18\x01 \x01(\x0e\x32\x1e.muniment.v1.PromptSectionKindR\x04kind\x12\x19\n\x05label\x18\x02 \x01(\tB\x03\x80\x01\x01R\x05label\x12$\n\x0eowner_agent_id\x18\x03 \x01(\tR\x0cownerAgentId\x12\x19\n\x08note_ids\x18\x04 \x03(\tR\x07noteIds\x12\x43\n\x0e\x63lassification\x18\x05 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x0e\x63lassification\x12\x38\n\x0bnewer_below\x18\x06 \x01(\x0b\x32\x17.muniment.v1.NewerBelowR\nnewerBelow*\x9d\x01\n\x11PromptSectionKind\x12#\n\x1fPROMPT_SECTION_KIND_UNSPECIFIED\x10\x00\x12\x1d\n\x19PROMPT_SECTION_KIND_BLOCK\x10\x01\x12\x1e\n\x1aPROMPT_SECTION_KIND_MEMORY\x10\x02\x12$\n PROMPT_SECTION_KIND_USER_PROFILE\x10\x03\x42G\n\x0bmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18muniment/v1/prompt.proto\x12\x0bmuniment.v1\x1a muniment/v1/classification.proto\x1a\x19muniment/v1/version.proto\"\xd4\x02\n\rPromptSection\x12\x32\n\x04kind\x18\x01 \x01(\x0e\x32\x1e.muniment.v1.PromptSectionKindR\x04kind\x12\x19\n\x05label\x18\x02 \x01(\tB\x03\x80\x01\x01R\x05label\x12$\n\x0eowner_agent_id\x18\x03 \x01(\tR\x0cownerAgentId\x12\x19\n\x08note_ids\x18\x04 \x03(\tR\x07noteIds\x12\x43\n\x0e\x63lassification\x18\x05 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x0e\x63lassification\x12\x38\n\x0bnewer_below\x18\x06 \x01(\x0b\x32\x17.muniment.v1.NewerBelowR\nnewerBelow\x12\x34\n\tintegrity\x18\x07 \x01(\x0e\x32\x16.muniment.v1.IntegrityR\tintegrity*\x9d\x01\n\x11PromptSectionKind\x12#\n\x1fPROMPT_SECTION_KIND_UNSPECIFIED\x10\x00\x12\x1d\n\x19PROMPT_SECTION_KIND_BLOCK\x10\x01\x12\x1e\n\x1aPROMPT_SECTION_KIND_MEMORY\x10\x02\x12$\n PROMPT_SECTION_KIND_USER_PROFILE\x10\x03\x42G\n\x0bmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,8 +36,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._serialized_options = b'\n\013muniment.v1P\001Z6muniment.example/clients/go/gen/muniment/v1;munimentv1'
   _globals['_PROMPTSECTION'].fields_by_name['label']._loaded_options = None
   _globals['_PROMPTSECTION'].fields_by_name['label']._serialized_options = b'\200\001\001'
-  _globals['_PROMPTSECTIONKIND']._serialized_start=392
-  _globals['_PROMPTSECTIONKIND']._serialized_end=549
+  _globals['_PROMPTSECTIONKIND']._serialized_start=446
+  _globals['_PROMPTSECTIONKIND']._serialized_end=603
   _globals['_PROMPTSECTION']._serialized_start=103
-  _globals['_PROMPTSECTION']._serialized_end=389
+  _globals['_PROMPTSECTION']._serialized_end=443
 # @@protoc_insertion_point(module_scope)

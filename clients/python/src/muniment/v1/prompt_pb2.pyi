@@ -60,6 +60,7 @@ class PromptSection(message.Message):
     NOTE_IDS_FIELD_NUMBER: builtins.int
     CLASSIFICATION_FIELD_NUMBER: builtins.int
     NEWER_BELOW_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
     kind: PromptSectionKind.ValueType
     """The kind of section."""
     label: builtins.str
@@ -68,6 +69,8 @@ class PromptSection(message.Message):
     """The agent that owns the block."""
     classification: classification_pb2.Classification.ValueType
     """The highest level in this section."""
+    integrity: classification_pb2.Integrity.ValueType
+    """TRUSTED if all in this section is."""
     @builtins.property
     def note_ids(self) -> containers.RepeatedScalarFieldContainer[builtins.str]:
         """The ids of the notes, in the order in which they appear in the text."""
@@ -85,9 +88,10 @@ class PromptSection(message.Message):
         note_ids: abc.Iterable[builtins.str] | None = ...,
         classification: classification_pb2.Classification.ValueType = ...,
         newer_below: version_pb2.NewerBelow | None = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["newer_below", b"newer_below"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "kind", b"kind", "label", b"label", "newer_below", b"newer_below", "note_ids", b"note_ids", "owner_agent_id", b"owner_agent_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "integrity", b"integrity", "kind", b"kind", "label", b"label", "newer_below", b"newer_below", "note_ids", b"note_ids", "owner_agent_id", b"owner_agent_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...

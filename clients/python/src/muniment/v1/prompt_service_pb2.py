@@ -28,7 +28,7 @@ from muniment.v1 import policy_pb2 as muniment_dot_v1_dot_policy__pb2
 from muniment.v1 import prompt_pb2 as muniment_dot_v1_dot_prompt__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n muniment/v1/prompt_service.proto\x12\x0bmuniment.v1\x1a muniment/v1/classification.proto\x1a\x16muniment/v1/note.proto\x1a\x18muniment/v1/policy.proto\x1a\x18muniment/v1/prompt.proto\"\x94\x01\n\x13RenderPromptRequest\x12:\n\x08sections\x18\x01 \x03(\x0e\x32\x1e.muniment.v1.PromptSectionKindR\x08sections\x12\x1d\n\nomit_usage\x18\x02 \x01(\x08R\tomitUsage\x12\"\n\rif_none_match\x18\x03 \x01(\tR\x0bifNoneMatch\"\xc4\x02\n\x14RenderPromptResponse\x12\x17\n\x04text\x18\x01 \x01(\tB\x03\x80\x01\x01R\x04text\x12\x36\n\x08sections\x18\x02 \x03(\x0b\x32\x1a.muniment.v1.PromptSectionR\x08sections\x12(\n\x05usage\x18\x03 \x03(\x0b\x32\x12.muniment.v1.UsageR\x05usage\x12\x43\n\x0e\x63lassification\x18\x04 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x0e\x63lassification\x12\x12\n\x04\x65tag\x18\x05 \x01(\tR\x04\x65tag\x12!\n\x0cnot_modified\x18\x06 \x01(\x08R\x0bnotModified\x12\x35\n\x08left_out\x18\x07 \x03(\x0b\x32\x1a.muniment.v1.PromptSectionR\x07leftOut2v\n\rPromptService\x12\x65\n\x0cRenderPrompt\x12 .muniment.v1.RenderPromptRequest\x1a!.muniment.v1.RenderPromptResponse\"\x10\x90\x02\x01\xc2\xc1\x18\t\n\x01\x02\x10\x01\x18\x01 \x01\x42G\n\x0bmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n muniment/v1/prompt_service.proto\x12\x0bmuniment.v1\x1a muniment/v1/classification.proto\x1a\x16muniment/v1/note.proto\x1a\x18muniment/v1/policy.proto\x1a\x18muniment/v1/prompt.proto\"\x94\x01\n\x13RenderPromptRequest\x12:\n\x08sections\x18\x01 \x03(\x0e\x32\x1e.muniment.v1.PromptSectionKindR\x08sections\x12\x1d\n\nomit_usage\x18\x02 \x01(\x08R\tomitUsage\x12\"\n\rif_none_match\x18\x03 \x01(\tR\x0bifNoneMatch\"\xfa\x02\n\x14RenderPromptResponse\x12\x17\n\x04text\x18\x01 \x01(\tB\x03\x80\x01\x01R\x04text\x12\x36\n\x08sections\x18\x02 \x03(\x0b\x32\x1a.muniment.v1.PromptSectionR\x08sections\x12(\n\x05usage\x18\x03 \x03(\x0b\x32\x12.muniment.v1.UsageR\x05usage\x12\x43\n\x0e\x63lassification\x18\x04 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x0e\x63lassification\x12\x12\n\x04\x65tag\x18\x05 \x01(\tR\x04\x65tag\x12!\n\x0cnot_modified\x18\x06 \x01(\x08R\x0bnotModified\x12\x35\n\x08left_out\x18\x07 \x03(\x0b\x32\x1a.muniment.v1.PromptSectionR\x07leftOut\x12\x34\n\tintegrity\x18\x08 \x01(\x0e\x32\x16.muniment.v1.IntegrityR\tintegrity2v\n\rPromptService\x12\x65\n\x0cRenderPrompt\x12 .muniment.v1.RenderPromptRequest\x1a!.muniment.v1.RenderPromptResponse\"\x10\x90\x02\x01\xc2\xc1\x18\t\n\x01\x02\x10\x01\x18\x01 \x01\x42G\n\x0bmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -43,7 +43,7 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RENDERPROMPTREQUEST']._serialized_start=160
   _globals['_RENDERPROMPTREQUEST']._serialized_end=308
   _globals['_RENDERPROMPTRESPONSE']._serialized_start=311
-  _globals['_RENDERPROMPTRESPONSE']._serialized_end=635
-  _globals['_PROMPTSERVICE']._serialized_start=637
-  _globals['_PROMPTSERVICE']._serialized_end=755
+  _globals['_RENDERPROMPTRESPONSE']._serialized_end=689
+  _globals['_PROMPTSERVICE']._serialized_start=691
+  _globals['_PROMPTSERVICE']._serialized_end=809
 # @@protoc_insertion_point(module_scope)

@@ -73,6 +73,7 @@ class RenderPromptResponse(message.Message):
     ETAG_FIELD_NUMBER: builtins.int
     NOT_MODIFIED_FIELD_NUMBER: builtins.int
     LEFT_OUT_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
     text: builtins.str
     """The text. Empty if there is nothing to render, or if it is not modified."""
     classification: classification_pb2.Classification.ValueType
@@ -81,6 +82,8 @@ class RenderPromptResponse(message.Message):
     """Identifies the text only: `sections`, `usage` and levels may change while the text stays the same."""
     not_modified: builtins.bool
     """Whether the text is the one that `if_none_match` identifies."""
+    integrity: classification_pb2.Integrity.ValueType
+    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
     @builtins.property
     def sections(self) -> containers.RepeatedCompositeFieldContainer[prompt_pb2.PromptSection]:
         """The sections of the text, in order. Empty if it is not modified."""
@@ -105,9 +108,10 @@ class RenderPromptResponse(message.Message):
         etag: builtins.str = ...,
         not_modified: builtins.bool = ...,
         left_out: abc.Iterable[prompt_pb2.PromptSection] | None = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "etag", b"etag", "left_out", b"left_out", "not_modified", b"not_modified", "sections", b"sections", "text", b"text", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "etag", b"etag", "integrity", b"integrity", "left_out", b"left_out", "not_modified", b"not_modified", "sections", b"sections", "text", b"text", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...

@@ -32,6 +32,7 @@ class Session(message.Message):
     EXPIRE_TIME_FIELD_NUMBER: builtins.int
     CLOSE_TIME_FIELD_NUMBER: builtins.int
     CEILING_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
     session_id: builtins.str
     """The id, a random UUID."""
     agent_id: builtins.str
@@ -44,6 +45,8 @@ class Session(message.Message):
     """The highest level that the conversation may reach: the lower one of the agent's ceiling and of that of the key that
     began it. Only hosts see it.
     """
+    integrity: classification_pb2.Integrity.ValueType
+    """The integrity of the conversation: with `taint`, the label of what its sessions write."""
     @builtins.property
     def create_time(self) -> timestamp_pb2.Timestamp:
         """When the session was opened."""
@@ -69,10 +72,11 @@ class Session(message.Message):
         expire_time: timestamp_pb2.Timestamp | None = ...,
         close_time: timestamp_pb2.Timestamp | None = ...,
         ceiling: classification_pb2.Classification.ValueType = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["close_time", b"close_time", "create_time", b"create_time", "expire_time", b"expire_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["agent_id", b"agent_id", "ceiling", b"ceiling", "close_time", b"close_time", "conversation_id", b"conversation_id", "create_time", b"create_time", "expire_time", b"expire_time", "session_id", b"session_id", "taint", b"taint"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["agent_id", b"agent_id", "ceiling", b"ceiling", "close_time", b"close_time", "conversation_id", b"conversation_id", "create_time", b"create_time", "expire_time", b"expire_time", "integrity", b"integrity", "session_id", b"session_id", "taint", b"taint"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -83,15 +87,19 @@ class ConversationTainted(message.Message):
     DESCRIPTOR: descriptor.Descriptor
 
     TAINT_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
     taint: classification_pb2.Classification.ValueType
     """The taint."""
+    integrity: classification_pb2.Integrity.ValueType
+    """The integrity."""
     def __init__(
         self,
         *,
         taint: classification_pb2.Classification.ValueType = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["taint", b"taint"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["integrity", b"integrity", "taint", b"taint"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...

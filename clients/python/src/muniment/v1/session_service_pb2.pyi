@@ -31,6 +31,7 @@ class OpenSessionRequest(message.Message):
     TAINT_FIELD_NUMBER: builtins.int
     CONVERSATION_ID_FIELD_NUMBER: builtins.int
     TTL_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
     agent_id: builtins.str
     """The agent to open the session for."""
     taint: classification_pb2.Classification.ValueType
@@ -43,6 +44,11 @@ class OpenSessionRequest(message.Message):
     highest ceiling that the key reaches.
 
     The default is a new conversation.
+    """
+    integrity: classification_pb2.Integrity.ValueType
+    """TRUSTED if the conversation has seen nothing but what the host vouches for, such as the operator's prompt.
+
+    The default is UNTRUSTED, which taints a conversation that was trusted.
     """
     @builtins.property
     def ttl(self) -> duration_pb2.Duration:
@@ -58,10 +64,11 @@ class OpenSessionRequest(message.Message):
         taint: classification_pb2.Classification.ValueType = ...,
         conversation_id: builtins.str = ...,
         ttl: duration_pb2.Duration | None = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["ttl", b"ttl"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["agent_id", b"agent_id", "conversation_id", b"conversation_id", "taint", b"taint", "ttl", b"ttl"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["agent_id", b"agent_id", "conversation_id", b"conversation_id", "integrity", b"integrity", "taint", b"taint", "ttl", b"ttl"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -209,22 +216,30 @@ class RaiseTaintRequest(message.Message):
     SESSION_ID_FIELD_NUMBER: builtins.int
     TAINT_FIELD_NUMBER: builtins.int
     REASON_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
     session_id: builtins.str
     """The session id."""
     taint: classification_pb2.Classification.ValueType
     """The level to raise to."""
     reason: builtins.str
     """The reason, for the audit log: up to 200 code points. It must not contain content."""
+    integrity: classification_pb2.Integrity.ValueType
+    """UNTRUSTED before the model sees web pages, mail, documents, the output of tools or untrusted memories. TRUSTED leaves the
+    integrity of the conversation as it is.
+
+    The default is UNTRUSTED.
+    """
     def __init__(
         self,
         *,
         session_id: builtins.str = ...,
         taint: classification_pb2.Classification.ValueType = ...,
         reason: builtins.str = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["reason", b"reason", "session_id", b"session_id", "taint", b"taint"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["integrity", b"integrity", "reason", b"reason", "session_id", b"session_id", "taint", b"taint"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -258,19 +273,26 @@ class ResetSessionRequest(message.Message):
 
     SESSION_ID_FIELD_NUMBER: builtins.int
     REASON_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
     session_id: builtins.str
     """An open session of the conversation."""
     reason: builtins.str
     """The reason, for the audit log: up to 200 code points. It must not contain content."""
+    integrity: classification_pb2.Integrity.ValueType
+    """The integrity of the conversation from now on.
+
+    The default is UNTRUSTED.
+    """
     def __init__(
         self,
         *,
         session_id: builtins.str = ...,
         reason: builtins.str = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["reason", b"reason", "session_id", b"session_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["integrity", b"integrity", "reason", b"reason", "session_id", b"session_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

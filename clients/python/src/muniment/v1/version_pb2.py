@@ -26,7 +26,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from muniment.v1 import classification_pb2 as muniment_dot_v1_dot_classification__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19muniment/v1/version.proto\x12\x0bmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\"\x8e\x01\n\nNewerBelow\x12\x43\n\x0e\x63lassification\x18\x01 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x0e\x63lassification\x12;\n\x0bupdate_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nupdateTime\"\xb4\x02\n\x0bItemVersion\x12\x1d\n\x07\x63ontent\x18\x01 \x01(\tB\x03\x80\x01\x01R\x07\x63ontent\x12\x17\n\x04tags\x18\x02 \x03(\tB\x03\x80\x01\x01R\x04tags\x12\x43\n\x0e\x63lassification\x18\x03 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x0e\x63lassification\x12\x12\n\x04\x65tag\x18\x04 \x01(\tR\x04\x65tag\x12;\n\x0bupdate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nupdateTime\x12;\n\x0b\x65xpire_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nexpireTime\x12\x1a\n\x08replaced\x18\x07 \x01(\x08R\x08replacedBG\n\x0bmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19muniment/v1/version.proto\x12\x0bmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\"\xc4\x01\n\nNewerBelow\x12\x43\n\x0e\x63lassification\x18\x01 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x0e\x63lassification\x12;\n\x0bupdate_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nupdateTime\x12\x34\n\tintegrity\x18\x03 \x01(\x0e\x32\x16.muniment.v1.IntegrityR\tintegrity\"\xea\x02\n\x0bItemVersion\x12\x1d\n\x07\x63ontent\x18\x01 \x01(\tB\x03\x80\x01\x01R\x07\x63ontent\x12\x17\n\x04tags\x18\x02 \x03(\tB\x03\x80\x01\x01R\x04tags\x12\x43\n\x0e\x63lassification\x18\x03 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x0e\x63lassification\x12\x12\n\x04\x65tag\x18\x04 \x01(\tR\x04\x65tag\x12;\n\x0bupdate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nupdateTime\x12;\n\x0b\x65xpire_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nexpireTime\x12\x1a\n\x08replaced\x18\x07 \x01(\x08R\x08replaced\x12\x34\n\tintegrity\x18\x08 \x01(\x0e\x32\x16.muniment.v1.IntegrityR\tintegrityBG\n\x0bmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -39,7 +39,7 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ITEMVERSION'].fields_by_name['tags']._loaded_options = None
   _globals['_ITEMVERSION'].fields_by_name['tags']._serialized_options = b'\200\001\001'
   _globals['_NEWERBELOW']._serialized_start=110
-  _globals['_NEWERBELOW']._serialized_end=252
-  _globals['_ITEMVERSION']._serialized_start=255
-  _globals['_ITEMVERSION']._serialized_end=563
+  _globals['_NEWERBELOW']._serialized_end=306
+  _globals['_ITEMVERSION']._serialized_start=309
+  _globals['_ITEMVERSION']._serialized_end=671
 # @@protoc_insertion_point(module_scope)

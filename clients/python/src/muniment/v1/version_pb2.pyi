@@ -31,8 +31,11 @@ class NewerBelow(message.Message):
 
     CLASSIFICATION_FIELD_NUMBER: builtins.int
     UPDATE_TIME_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
     classification: classification_pb2.Classification.ValueType
     """The level of the newest version."""
+    integrity: classification_pb2.Integrity.ValueType
+    """The integrity of the newest version."""
     @builtins.property
     def update_time(self) -> timestamp_pb2.Timestamp:
         """When that version was written."""
@@ -42,10 +45,11 @@ class NewerBelow(message.Message):
         *,
         classification: classification_pb2.Classification.ValueType = ...,
         update_time: timestamp_pb2.Timestamp | None = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "update_time", b"update_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "integrity", b"integrity", "update_time", b"update_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -62,6 +66,7 @@ class ItemVersion(message.Message):
     UPDATE_TIME_FIELD_NUMBER: builtins.int
     EXPIRE_TIME_FIELD_NUMBER: builtins.int
     REPLACED_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
     content: builtins.str
     """The text, byte for byte as it was written."""
     classification: classification_pb2.Classification.ValueType
@@ -70,6 +75,8 @@ class ItemVersion(message.Message):
     """Identifies this version. A write with it succeeds only while the session sees this version: never if it was replaced."""
     replaced: builtins.bool
     """Whether a newer revision at the same level has replaced it. Only if ListVersions was asked `with_revisions`."""
+    integrity: classification_pb2.Integrity.ValueType
+    """Whether the session that wrote this version was trusted."""
     @builtins.property
     def tags(self) -> containers.RepeatedScalarFieldContainer[builtins.str]:
         """Labels to list and search by, in the order they were given. Notes and blocks have none."""
@@ -92,9 +99,10 @@ class ItemVersion(message.Message):
         update_time: timestamp_pb2.Timestamp | None = ...,
         expire_time: timestamp_pb2.Timestamp | None = ...,
         replaced: builtins.bool = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["expire_time", b"expire_time", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "content", b"content", "etag", b"etag", "expire_time", b"expire_time", "replaced", b"replaced", "tags", b"tags", "update_time", b"update_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "content", b"content", "etag", b"etag", "expire_time", b"expire_time", "integrity", b"integrity", "replaced", b"replaced", "tags", b"tags", "update_time", b"update_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...

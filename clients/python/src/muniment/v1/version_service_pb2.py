@@ -28,7 +28,7 @@ from muniment.v1 import policy_pb2 as muniment_dot_v1_dot_policy__pb2
 from muniment.v1 import version_pb2 as muniment_dot_v1_dot_version__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!muniment/v1/version_service.proto\x12\x0bmuniment.v1\x1a\x17muniment/v1/audit.proto\x1a muniment/v1/classification.proto\x1a\x18muniment/v1/policy.proto\x1a\x19muniment/v1/version.proto\"\xe2\x01\n\x13ListVersionsRequest\x12)\n\x04kind\x18\x01 \x01(\x0e\x32\x15.muniment.v1.ItemKindR\x04kind\x12\x17\n\x04name\x18\x02 \x01(\tB\x03\x80\x01\x01R\x04name\x12$\n\x0eowner_agent_id\x18\x03 \x01(\tR\x0cownerAgentId\x12%\n\x0ewith_revisions\x18\x04 \x01(\x08R\rwithRevisions\x12\x1b\n\tpage_size\x18\x05 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x06 \x01(\tR\tpageToken\"\xb9\x01\n\x14ListVersionsResponse\x12\x34\n\x08versions\x18\x01 \x03(\x0b\x32\x18.muniment.v1.ItemVersionR\x08versions\x12\x43\n\x0e\x63lassification\x18\x02 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x0e\x63lassification\x12&\n\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken2u\n\x0eVersionService\x12\x63\n\x0cListVersions\x12 .muniment.v1.ListVersionsRequest\x1a!.muniment.v1.ListVersionsResponse\"\x0e\x90\x02\x01\xc2\xc1\x18\x07\n\x01\x02\x10\x01\x18\x01\x42G\n\x0bmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!muniment/v1/version_service.proto\x12\x0bmuniment.v1\x1a\x17muniment/v1/audit.proto\x1a muniment/v1/classification.proto\x1a\x18muniment/v1/policy.proto\x1a\x19muniment/v1/version.proto\"\xe2\x01\n\x13ListVersionsRequest\x12)\n\x04kind\x18\x01 \x01(\x0e\x32\x15.muniment.v1.ItemKindR\x04kind\x12\x17\n\x04name\x18\x02 \x01(\tB\x03\x80\x01\x01R\x04name\x12$\n\x0eowner_agent_id\x18\x03 \x01(\tR\x0cownerAgentId\x12%\n\x0ewith_revisions\x18\x04 \x01(\x08R\rwithRevisions\x12\x1b\n\tpage_size\x18\x05 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x06 \x01(\tR\tpageToken\"\xef\x01\n\x14ListVersionsResponse\x12\x34\n\x08versions\x18\x01 \x03(\x0b\x32\x18.muniment.v1.ItemVersionR\x08versions\x12\x43\n\x0e\x63lassification\x18\x02 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x0e\x63lassification\x12&\n\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\x12\x34\n\tintegrity\x18\x04 \x01(\x0e\x32\x16.muniment.v1.IntegrityR\tintegrity2u\n\x0eVersionService\x12\x63\n\x0cListVersions\x12 .muniment.v1.ListVersionsRequest\x1a!.muniment.v1.ListVersionsResponse\"\x0e\x90\x02\x01\xc2\xc1\x18\x07\n\x01\x02\x10\x01\x18\x01\x42G\n\x0bmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -43,7 +43,7 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTVERSIONSREQUEST']._serialized_start=163
   _globals['_LISTVERSIONSREQUEST']._serialized_end=389
   _globals['_LISTVERSIONSRESPONSE']._serialized_start=392
-  _globals['_LISTVERSIONSRESPONSE']._serialized_end=577
-  _globals['_VERSIONSERVICE']._serialized_start=579
-  _globals['_VERSIONSERVICE']._serialized_end=696
+  _globals['_LISTVERSIONSRESPONSE']._serialized_end=631
+  _globals['_VERSIONSERVICE']._serialized_start=633
+  _globals['_VERSIONSERVICE']._serialized_end=750
 # @@protoc_insertion_point(module_scope)

@@ -83,10 +83,13 @@ class ListVersionsResponse(message.Message):
     VERSIONS_FIELD_NUMBER: builtins.int
     CLASSIFICATION_FIELD_NUMBER: builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
     classification: classification_pb2.Classification.ValueType
     """The highest level among the entries. PUBLIC if there are none."""
     next_page_token: builtins.str
     """The token of the next page. Empty on the last page."""
+    integrity: classification_pb2.Integrity.ValueType
+    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
     @builtins.property
     def versions(self) -> containers.RepeatedCompositeFieldContainer[version_pb2.ItemVersion]:
         """One page of versions. At each level, at most one has not been replaced."""
@@ -97,9 +100,10 @@ class ListVersionsResponse(message.Message):
         versions: abc.Iterable[version_pb2.ItemVersion] | None = ...,
         classification: classification_pb2.Classification.ValueType = ...,
         next_page_token: builtins.str = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "next_page_token", b"next_page_token", "versions", b"versions"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "integrity", b"integrity", "next_page_token", b"next_page_token", "versions", b"versions"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...

@@ -14,7 +14,7 @@ from muniment.values.control import (
     MemorySettings,
     Session,
 )
-from muniment.values.levels import Classification, ItemKind
+from muniment.values.levels import Classification, Integrity, ItemKind
 from muniment.values.memories import (
     DeletedCount,
     Memory,
@@ -65,6 +65,7 @@ __all__ = [
     "DeleteNote",
     "DeletedCount",
     "ImportCounts",
+    "Integrity",
     "ItemKind",
     "ItemVersion",
     "Memory",

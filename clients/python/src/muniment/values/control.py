@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from muniment.values.levels import Classification, ItemKind
+from muniment.values.levels import Classification, Integrity, ItemKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +81,8 @@ class Session:
     close_time: datetime | None
     ceiling: Classification | None = None
     """The highest level that its conversation may reach. Only hosts see it."""
+    integrity: Integrity = Integrity.UNTRUSTED
+    """That of its conversation. A host may raise the conversation to UNTRUSTED at any time."""
 
 
 @dataclass(frozen=True, slots=True)

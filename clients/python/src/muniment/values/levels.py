@@ -28,6 +28,13 @@ class Classification(NamedEnum):
         return self <= target
 
 
+class Integrity(NamedEnum):
+    """Whether only what hosts vouch for had a part in something. TRUSTED flows to UNTRUSTED, never back."""
+
+    UNTRUSTED = 0
+    TRUSTED = 1
+
+
 class ItemKind(NamedEnum):
     """A kind of item."""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from muniment.values.levels import Classification, NamedEnum
+from muniment.values.levels import Classification, Integrity, NamedEnum
 from muniment.values.versions import NewerBelow
 
 
@@ -32,6 +32,7 @@ class Note:
     create_time: datetime
     update_time: datetime
     newer_below: NewerBelow | None = None
+    integrity: Integrity = Integrity.UNTRUSTED
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from muniment.values.levels import Classification
+from muniment.values.levels import Classification, Integrity
 from muniment.values.versions import NewerBelow
 
 
@@ -27,6 +27,7 @@ class Passage:
     create_time: datetime
     expire_time: datetime | None
     newer_below: NewerBelow | None = None
+    integrity: Integrity = Integrity.UNTRUSTED
 
 
 @dataclass(frozen=True, slots=True)

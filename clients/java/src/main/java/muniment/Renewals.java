@@ -13,6 +13,7 @@ import java.util.function.Supplier;
 import muniment.v1.Classification;
 import muniment.v1.CloseSessionRequest;
 import muniment.v1.GetSessionRequest;
+import muniment.v1.Integrity;
 import muniment.v1.OpenSessionRequest;
 import muniment.v1.OpenSessionResponse;
 import muniment.v1.RaiseTaintRequest;
@@ -237,7 +238,8 @@ final class Renewals implements Credential {
         OpenSessionRequest.newBuilder()
             .setAgentId(found.getAgentId())
             .setConversationId(found.getConversationId())
-            .setTaint(found.getTaint());
+            .setTaint(found.getTaint())
+            .setIntegrity(found.getIntegrity());
     ttl.ifPresent(request::setTtl);
     for (int raises = 0; ; raises++) {
       try {
@@ -245,6 +247,9 @@ final class Renewals implements Credential {
       } catch (MunimentException error) {
         if (error.taint().isEmpty() || raises == Pages.RAISES) {
           throw error;
+        }
+        if (error.taint().get() == request.getTaint()) {
+          request.setIntegrity(Integrity.INTEGRITY_UNTRUSTED); // then it is this half that was raised
         }
         request.setTaint(error.taint().get());
       }

@@ -6,7 +6,7 @@ import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2"
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import type { Classification } from "./classification_pb.js";
+import type { Classification, Integrity } from "./classification_pb.js";
 import { file_muniment_v1_classification } from "./classification_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file muniment/v1/audit.proto.
  */
 export const file_muniment_v1_audit: GenFile = /*@__PURE__*/
-  fileDesc("ChdtdW5pbWVudC92MS9hdWRpdC5wcm90bxILbXVuaW1lbnQudjEixwIKCkF1ZGl0RXZlbnQSEAoIZXZlbnRfaWQYASABKAkSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMwoOY2xhc3NpZmljYXRpb24YAyABKA4yGy5tdW5pbWVudC52MS5DbGFzc2lmaWNhdGlvbhIQCghhZ2VudF9pZBgEIAEoCRISCgpzZXNzaW9uX2lkGAUgASgJEhMKC2hvc3Rfa2V5X2lkGAYgASgJEg4KBm1ldGhvZBgHIAEoCRIPCgdvdXRjb21lGAggASgJEiMKBGtpbmQYCSABKA4yFS5tdW5pbWVudC52MS5JdGVtS2luZBIPCgdpdGVtX2lkGAogASgJEhAKCHJldmlzaW9uGAsgASgFEhQKDHJlc3VsdF9jb3VudBgMIAEoBRIOCgZyZWFzb24YDSABKAkirQEKD0F1ZGl0Q2hlY2twb2ludBIzCg5jbGFzc2lmaWNhdGlvbhgBIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uEhMKC3NlYWxfbnVtYmVyGAIgASgDEhMKC2V2ZW50X2NvdW50GAMgASgDEhEKCWhlYWRfaGFzaBgEIAEoCRIoCgR0aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCp7CghJdGVtS2luZBIZChVJVEVNX0tJTkRfVU5TUEVDSUZJRUQQABIUChBJVEVNX0tJTkRfTUVNT1JZEAESEgoOSVRFTV9LSU5EX05PVEUQAhITCg9JVEVNX0tJTkRfQkxPQ0sQAxIVChFJVEVNX0tJTkRfUEFTU0FHRRAEQkcKC211bmltZW50LnYxUAFaNm11bmltZW50LmV4YW1wbGUvY2xpZW50cy9nby9nZW4vbXVuaW1lbnQvdjE7bXVuaW1lbnR2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_muniment_v1_classification]);
+  fileDesc("ChdtdW5pbWVudC92MS9hdWRpdC5wcm90bxILbXVuaW1lbnQudjEi8gIKCkF1ZGl0RXZlbnQSEAoIZXZlbnRfaWQYASABKAkSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMwoOY2xhc3NpZmljYXRpb24YAyABKA4yGy5tdW5pbWVudC52MS5DbGFzc2lmaWNhdGlvbhIQCghhZ2VudF9pZBgEIAEoCRISCgpzZXNzaW9uX2lkGAUgASgJEhMKC2hvc3Rfa2V5X2lkGAYgASgJEg4KBm1ldGhvZBgHIAEoCRIPCgdvdXRjb21lGAggASgJEiMKBGtpbmQYCSABKA4yFS5tdW5pbWVudC52MS5JdGVtS2luZBIPCgdpdGVtX2lkGAogASgJEhAKCHJldmlzaW9uGAsgASgFEhQKDHJlc3VsdF9jb3VudBgMIAEoBRIOCgZyZWFzb24YDSABKAkSKQoJaW50ZWdyaXR5GA4gASgOMhYubXVuaW1lbnQudjEuSW50ZWdyaXR5ItgBCg9BdWRpdENoZWNrcG9pbnQSMwoOY2xhc3NpZmljYXRpb24YASABKA4yGy5tdW5pbWVudC52MS5DbGFzc2lmaWNhdGlvbhITCgtzZWFsX251bWJlchgCIAEoAxITCgtldmVudF9jb3VudBgDIAEoAxIRCgloZWFkX2hhc2gYBCABKAkSKAoEdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKQoJaW50ZWdyaXR5GAYgASgOMhYubXVuaW1lbnQudjEuSW50ZWdyaXR5KnsKCEl0ZW1LaW5kEhkKFUlURU1fS0lORF9VTlNQRUNJRklFRBAAEhQKEElURU1fS0lORF9NRU1PUlkQARISCg5JVEVNX0tJTkRfTk9URRACEhMKD0lURU1fS0lORF9CTE9DSxADEhUKEUlURU1fS0lORF9QQVNTQUdFEARCRwoLbXVuaW1lbnQudjFQAVo2bXVuaW1lbnQuZXhhbXBsZS9jbGllbnRzL2dvL2dlbi9tdW5pbWVudC92MTttdW5pbWVudHYxYgZwcm90bzM", [file_google_protobuf_timestamp, file_muniment_v1_classification]);
 
 /**
  * One effect, audited read or refusal. It never contains content, keys, tags or queries.
@@ -112,6 +112,13 @@ export type AuditEvent = Message<"muniment.v1.AuditEvent"> & {
    * @generated from field: string reason = 13;
    */
   reason: string;
+
+  /**
+   * The integrity of the session that did it. UNTRUSTED for what hosts and operators did.
+   *
+   * @generated from field: muniment.v1.Integrity integrity = 14;
+   */
+  integrity: Integrity;
 };
 
 /**
@@ -161,6 +168,13 @@ export type AuditCheckpoint = Message<"muniment.v1.AuditCheckpoint"> & {
    * @generated from field: google.protobuf.Timestamp time = 5;
    */
   time?: Timestamp | undefined;
+
+  /**
+   * The integrity: each level has two chains.
+   *
+   * @generated from field: muniment.v1.Integrity integrity = 6;
+   */
+  integrity: Integrity;
 };
 
 /**

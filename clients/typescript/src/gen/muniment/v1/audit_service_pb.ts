@@ -8,7 +8,7 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { AuditCheckpoint, AuditEvent } from "./audit_pb.js";
 import { file_muniment_v1_audit } from "./audit_pb.js";
-import type { Classification } from "./classification_pb.js";
+import type { Classification, Integrity } from "./classification_pb.js";
 import { file_muniment_v1_classification } from "./classification_pb.js";
 import { file_muniment_v1_policy } from "./policy_pb.js";
 import type { Message } from "@bufbuild/protobuf";
@@ -17,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file muniment/v1/audit_service.proto.
  */
 export const file_muniment_v1_audit_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch9tdW5pbWVudC92MS9hdWRpdF9zZXJ2aWNlLnByb3RvEgttdW5pbWVudC52MSLDAQoWTGlzdEF1ZGl0RXZlbnRzUmVxdWVzdBIQCghhZ2VudF9pZBgBIAEoCRISCgpzZXNzaW9uX2lkGAIgASgJEi4KCnN0YXJ0X3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCglwYWdlX3NpemUYBSABKAUSEgoKcGFnZV90b2tlbhgGIAEoCSJhChdMaXN0QXVkaXRFdmVudHNSZXNwb25zZRItCgxhdWRpdF9ldmVudHMYASADKAsyFy5tdW5pbWVudC52MS5BdWRpdEV2ZW50EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJQChlHZXRBdWRpdENoZWNrcG9pbnRSZXF1ZXN0EjMKDmNsYXNzaWZpY2F0aW9uGAEgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb24iTgoaR2V0QXVkaXRDaGVja3BvaW50UmVzcG9uc2USMAoKY2hlY2twb2ludBgBIAEoCzIcLm11bmltZW50LnYxLkF1ZGl0Q2hlY2twb2ludDLzAQoMQXVkaXRTZXJ2aWNlEmwKD0xpc3RBdWRpdEV2ZW50cxIjLm11bmltZW50LnYxLkxpc3RBdWRpdEV2ZW50c1JlcXVlc3QaJC5tdW5pbWVudC52MS5MaXN0QXVkaXRFdmVudHNSZXNwb25zZSIOkAIBwsEYBwoBARADGAESdQoSR2V0QXVkaXRDaGVja3BvaW50EiYubXVuaW1lbnQudjEuR2V0QXVkaXRDaGVja3BvaW50UmVxdWVzdBonLm11bmltZW50LnYxLkdldEF1ZGl0Q2hlY2twb2ludFJlc3BvbnNlIg6QAgHCwRgHCgEBEAMYAUJHCgttdW5pbWVudC52MVABWjZtdW5pbWVudC5leGFtcGxlL2NsaWVudHMvZ28vZ2VuL211bmltZW50L3YxO211bmltZW50djFiBnByb3RvMw", [file_google_protobuf_timestamp, file_muniment_v1_audit, file_muniment_v1_classification, file_muniment_v1_policy]);
+  fileDesc("Ch9tdW5pbWVudC92MS9hdWRpdF9zZXJ2aWNlLnByb3RvEgttdW5pbWVudC52MSLDAQoWTGlzdEF1ZGl0RXZlbnRzUmVxdWVzdBIQCghhZ2VudF9pZBgBIAEoCRISCgpzZXNzaW9uX2lkGAIgASgJEi4KCnN0YXJ0X3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCglwYWdlX3NpemUYBSABKAUSEgoKcGFnZV90b2tlbhgGIAEoCSJhChdMaXN0QXVkaXRFdmVudHNSZXNwb25zZRItCgxhdWRpdF9ldmVudHMYASADKAsyFy5tdW5pbWVudC52MS5BdWRpdEV2ZW50EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJ7ChlHZXRBdWRpdENoZWNrcG9pbnRSZXF1ZXN0EjMKDmNsYXNzaWZpY2F0aW9uGAEgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb24SKQoJaW50ZWdyaXR5GAIgASgOMhYubXVuaW1lbnQudjEuSW50ZWdyaXR5Ik4KGkdldEF1ZGl0Q2hlY2twb2ludFJlc3BvbnNlEjAKCmNoZWNrcG9pbnQYASABKAsyHC5tdW5pbWVudC52MS5BdWRpdENoZWNrcG9pbnQy8wEKDEF1ZGl0U2VydmljZRJsCg9MaXN0QXVkaXRFdmVudHMSIy5tdW5pbWVudC52MS5MaXN0QXVkaXRFdmVudHNSZXF1ZXN0GiQubXVuaW1lbnQudjEuTGlzdEF1ZGl0RXZlbnRzUmVzcG9uc2UiDpACAcLBGAcKAQEQAxgBEnUKEkdldEF1ZGl0Q2hlY2twb2ludBImLm11bmltZW50LnYxLkdldEF1ZGl0Q2hlY2twb2ludFJlcXVlc3QaJy5tdW5pbWVudC52MS5HZXRBdWRpdENoZWNrcG9pbnRSZXNwb25zZSIOkAIBwsEYBwoBARADGAFCRwoLbXVuaW1lbnQudjFQAVo2bXVuaW1lbnQuZXhhbXBsZS9jbGllbnRzL2dvL2dlbi9tdW5pbWVudC92MTttdW5pbWVudHYxYgZwcm90bzM", [file_google_protobuf_timestamp, file_muniment_v1_audit, file_muniment_v1_classification, file_muniment_v1_policy]);
 
 /**
  * The request of ListAuditEvents.
@@ -123,6 +123,15 @@ export type GetAuditCheckpointRequest = Message<"muniment.v1.GetAuditCheckpointR
    * @generated from field: muniment.v1.Classification classification = 1;
    */
   classification: Classification;
+
+  /**
+   * The integrity.
+   *
+   * The default is UNTRUSTED.
+   *
+   * @generated from field: muniment.v1.Integrity integrity = 2;
+   */
+  integrity: Integrity;
 };
 
 /**

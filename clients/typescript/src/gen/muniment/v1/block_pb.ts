@@ -6,7 +6,7 @@ import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import type { Classification } from "./classification_pb.js";
+import type { Classification, Integrity } from "./classification_pb.js";
 import { file_muniment_v1_classification } from "./classification_pb.js";
 import type { NewerBelow } from "./version_pb.js";
 import { file_muniment_v1_version } from "./version_pb.js";
@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file muniment/v1/block.proto.
  */
 export const file_muniment_v1_block: GenFile = /*@__PURE__*/
-  fileDesc("ChdtdW5pbWVudC92MS9ibG9jay5wcm90bxILbXVuaW1lbnQudjEirAIKBUJsb2NrEhYKDm93bmVyX2FnZW50X2lkGAEgASgJEhIKBWxhYmVsGAIgASgJQgOAAQESFAoHY29udGVudBgDIAEoCUIDgAEBEg4KBnNoYXJlZBgEIAEoCBIzCg5jbGFzc2lmaWNhdGlvbhgFIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uEgwKBGV0YWcYBiABKAkSLwoLY3JlYXRlX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCgtuZXdlcl9iZWxvdxgJIAEoCzIXLm11bmltZW50LnYxLk5ld2VyQmVsb3dCRwoLbXVuaW1lbnQudjFQAVo2bXVuaW1lbnQuZXhhbXBsZS9jbGllbnRzL2dvL2dlbi9tdW5pbWVudC92MTttdW5pbWVudHYxYgZwcm90bzM", [file_google_protobuf_timestamp, file_muniment_v1_classification, file_muniment_v1_version]);
+  fileDesc("ChdtdW5pbWVudC92MS9ibG9jay5wcm90bxILbXVuaW1lbnQudjEi1wIKBUJsb2NrEhYKDm93bmVyX2FnZW50X2lkGAEgASgJEhIKBWxhYmVsGAIgASgJQgOAAQESFAoHY29udGVudBgDIAEoCUIDgAEBEg4KBnNoYXJlZBgEIAEoCBIzCg5jbGFzc2lmaWNhdGlvbhgFIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uEgwKBGV0YWcYBiABKAkSLwoLY3JlYXRlX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCgtuZXdlcl9iZWxvdxgJIAEoCzIXLm11bmltZW50LnYxLk5ld2VyQmVsb3cSKQoJaW50ZWdyaXR5GAogASgOMhYubXVuaW1lbnQudjEuSW50ZWdyaXR5QkcKC211bmltZW50LnYxUAFaNm11bmltZW50LmV4YW1wbGUvY2xpZW50cy9nby9nZW4vbXVuaW1lbnQvdjE7bXVuaW1lbnR2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_muniment_v1_classification, file_muniment_v1_version]);
 
 /**
  * One version of one core block, as a session sees it: text that is always in the prompt.
@@ -86,6 +86,13 @@ export type Block = Message<"muniment.v1.Block"> & {
    * @generated from field: muniment.v1.NewerBelow newer_below = 9;
    */
   newerBelow?: NewerBelow | undefined;
+
+  /**
+   * Whether the session that wrote this version was trusted.
+   *
+   * @generated from field: muniment.v1.Integrity integrity = 10;
+   */
+  integrity: Integrity;
 };
 
 /**

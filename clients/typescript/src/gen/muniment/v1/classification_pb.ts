@@ -9,7 +9,7 @@ import { enumDesc, fileDesc } from "@bufbuild/protobuf/codegenv2";
  * Describes the file muniment/v1/classification.proto.
  */
 export const file_muniment_v1_classification: GenFile = /*@__PURE__*/
-  fileDesc("CiBtdW5pbWVudC92MS9jbGFzc2lmaWNhdGlvbi5wcm90bxILbXVuaW1lbnQudjEqqAEKDkNsYXNzaWZpY2F0aW9uEh4KGkNMQVNTSUZJQ0FUSU9OX1VOU1BFQ0lGSUVEEAASGQoVQ0xBU1NJRklDQVRJT05fUFVCTElDEAESGwoXQ0xBU1NJRklDQVRJT05fSU5URVJOQUwQAhIfChtDTEFTU0lGSUNBVElPTl9DT05GSURFTlRJQUwQAxIdChlDTEFTU0lGSUNBVElPTl9SRVNUUklDVEVEEARCRwoLbXVuaW1lbnQudjFQAVo2bXVuaW1lbnQuZXhhbXBsZS9jbGllbnRzL2dvL2dlbi9tdW5pbWVudC92MTttdW5pbWVudHYxYgZwcm90bzM");
+  fileDesc("CiBtdW5pbWVudC92MS9jbGFzc2lmaWNhdGlvbi5wcm90bxILbXVuaW1lbnQudjEqqAEKDkNsYXNzaWZpY2F0aW9uEh4KGkNMQVNTSUZJQ0FUSU9OX1VOU1BFQ0lGSUVEEAASGQoVQ0xBU1NJRklDQVRJT05fUFVCTElDEAESGwoXQ0xBU1NJRklDQVRJT05fSU5URVJOQUwQAhIfChtDTEFTU0lGSUNBVElPTl9DT05GSURFTlRJQUwQAxIdChlDTEFTU0lGSUNBVElPTl9SRVNUUklDVEVEEAQqOwoJSW50ZWdyaXR5EhcKE0lOVEVHUklUWV9VTlRSVVNURUQQABIVChFJTlRFR1JJVFlfVFJVU1RFRBABQkcKC211bmltZW50LnYxUAFaNm11bmltZW50LmV4YW1wbGUvY2xpZW50cy9nby9nZW4vbXVuaW1lbnQvdjE7bXVuaW1lbnR2MWIGcHJvdG8z");
 
 /**
  * How sensitive information is.
@@ -61,4 +61,35 @@ export enum Classification {
  */
 export const ClassificationSchema: GenEnum<Classification> = /*@__PURE__*/
   enumDesc(file_muniment_v1_classification, 0);
+
+/**
+ * Whether information may steer what a trusted conversation does.
+ *
+ * TRUSTED information may flow to what is UNTRUSTED, never back: with a level it is a label, and information flows from
+ * one label to another if both its level and its integrity may.
+ *
+ * @generated from enum muniment.v1.Integrity
+ */
+export enum Integrity {
+  /**
+   * Something that the host does not vouch for may have had a part in it. The default, so that nothing is trusted
+   * because it was not said.
+   *
+   * @generated from enum value: INTEGRITY_UNTRUSTED = 0;
+   */
+  UNTRUSTED = 0,
+
+  /**
+   * Only what hosts vouch for had a part in it.
+   *
+   * @generated from enum value: INTEGRITY_TRUSTED = 1;
+   */
+  TRUSTED = 1,
+}
+
+/**
+ * Describes the enum muniment.v1.Integrity.
+ */
+export const IntegritySchema: GenEnum<Integrity> = /*@__PURE__*/
+  enumDesc(file_muniment_v1_classification, 1);
 

@@ -6,7 +6,7 @@ import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import type { Classification } from "./classification_pb.js";
+import type { Classification, Integrity } from "./classification_pb.js";
 import { file_muniment_v1_classification } from "./classification_pb.js";
 import type { NewerBelow } from "./version_pb.js";
 import { file_muniment_v1_version } from "./version_pb.js";
@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file muniment/v1/memory.proto.
  */
 export const file_muniment_v1_memory: GenFile = /*@__PURE__*/
-  fileDesc("ChhtdW5pbWVudC92MS9tZW1vcnkucHJvdG8SC211bmltZW50LnYxIscCCgZNZW1vcnkSEAoDa2V5GAEgASgJQgOAAQESFAoHY29udGVudBgCIAEoCUIDgAEBEhEKBHRhZ3MYAyADKAlCA4ABARIzCg5jbGFzc2lmaWNhdGlvbhgEIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uEgwKBGV0YWcYBSABKAkSLwoLY3JlYXRlX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtleHBpcmVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoLbmV3ZXJfYmVsb3cYCSABKAsyFy5tdW5pbWVudC52MS5OZXdlckJlbG93QkcKC211bmltZW50LnYxUAFaNm11bmltZW50LmV4YW1wbGUvY2xpZW50cy9nby9nZW4vbXVuaW1lbnQvdjE7bXVuaW1lbnR2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_muniment_v1_classification, file_muniment_v1_version]);
+  fileDesc("ChhtdW5pbWVudC92MS9tZW1vcnkucHJvdG8SC211bmltZW50LnYxIvICCgZNZW1vcnkSEAoDa2V5GAEgASgJQgOAAQESFAoHY29udGVudBgCIAEoCUIDgAEBEhEKBHRhZ3MYAyADKAlCA4ABARIzCg5jbGFzc2lmaWNhdGlvbhgEIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uEgwKBGV0YWcYBSABKAkSLwoLY3JlYXRlX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtleHBpcmVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoLbmV3ZXJfYmVsb3cYCSABKAsyFy5tdW5pbWVudC52MS5OZXdlckJlbG93EikKCWludGVncml0eRgKIAEoDjIWLm11bmltZW50LnYxLkludGVncml0eUJHCgttdW5pbWVudC52MVABWjZtdW5pbWVudC5leGFtcGxlL2NsaWVudHMvZ28vZ2VuL211bmltZW50L3YxO211bmltZW50djFiBnByb3RvMw", [file_google_protobuf_timestamp, file_muniment_v1_classification, file_muniment_v1_version]);
 
 /**
  * One version of one keyed memory, as a session sees it.
@@ -86,6 +86,13 @@ export type Memory = Message<"muniment.v1.Memory"> & {
    * @generated from field: muniment.v1.NewerBelow newer_below = 9;
    */
   newerBelow?: NewerBelow | undefined;
+
+  /**
+   * Whether the session that wrote this version was trusted.
+   *
+   * @generated from field: muniment.v1.Integrity integrity = 10;
+   */
+  integrity: Integrity;
 };
 
 /**

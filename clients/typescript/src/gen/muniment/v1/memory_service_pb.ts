@@ -6,7 +6,7 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import type { Classification } from "./classification_pb.js";
+import type { Classification, Integrity } from "./classification_pb.js";
 import { file_muniment_v1_classification } from "./classification_pb.js";
 import type { Memory } from "./memory_pb.js";
 import { file_muniment_v1_memory } from "./memory_pb.js";
@@ -19,7 +19,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file muniment/v1/memory_service.proto.
  */
 export const file_muniment_v1_memory_service: GenFile = /*@__PURE__*/
-  fileDesc("CiBtdW5pbWVudC92MS9tZW1vcnlfc2VydmljZS5wcm90bxILbXVuaW1lbnQudjEijQEKEVNhdmVNZW1vcnlSZXF1ZXN0EhAKA2tleRgBIAEoCUIDgAEBEhQKB2NvbnRlbnQYAiABKAlCA4ABARIRCgR0YWdzGAMgAygJQgOAAQESLwoLZXhwaXJlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBGV0YWcYBSABKAkiOQoSU2F2ZU1lbW9yeVJlc3BvbnNlEiMKBm1lbW9yeRgBIAEoCzITLm11bmltZW50LnYxLk1lbW9yeSJeChNTYXZlTWVtb3JpZXNSZXF1ZXN0EjAKCG1lbW9yaWVzGAEgAygLMh4ubXVuaW1lbnQudjEuU2F2ZU1lbW9yeVJlcXVlc3QSFQoNdmFsaWRhdGVfb25seRgCIAEoCCJyChRTYXZlTWVtb3JpZXNSZXNwb25zZRIlCghtZW1vcmllcxgBIAMoCzITLm11bmltZW50LnYxLk1lbW9yeRIzCg5jbGFzc2lmaWNhdGlvbhgCIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uIiQKEEdldE1lbW9yeVJlcXVlc3QSEAoDa2V5GAEgASgJQgOAAQEiOAoRR2V0TWVtb3J5UmVzcG9uc2USIwoGbWVtb3J5GAEgASgLMhMubXVuaW1lbnQudjEuTWVtb3J5ImcKE0xpc3RNZW1vcmllc1JlcXVlc3QSEAoDdGFnGAEgASgJQgOAAQESEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkSFwoKa2V5X3ByZWZpeBgEIAEoCUIDgAEBIosBChRMaXN0TWVtb3JpZXNSZXNwb25zZRIlCghtZW1vcmllcxgBIAMoCzITLm11bmltZW50LnYxLk1lbW9yeRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSMwoOY2xhc3NpZmljYXRpb24YAyABKA4yGy5tdW5pbWVudC52MS5DbGFzc2lmaWNhdGlvbiKtAQoVU2VhcmNoTWVtb3JpZXNSZXF1ZXN0EhIKBXF1ZXJ5GAEgASgJQgOAAQESEwoLbWF4X3Jlc3VsdHMYAiABKAUSEQoEdGFncxgDIAMoCUIDgAEBEigKCXRhZ19tYXRjaBgEIAEoDjIVLm11bmltZW50LnYxLlRhZ01hdGNoEhcKCmtleV9wcmVmaXgYBSABKAlCA4ABARIVCg1taW5fcmVsZXZhbmNlGAYgASgBIp0BChZTZWFyY2hNZW1vcmllc1Jlc3BvbnNlEioKB3Jlc3VsdHMYASADKAsyGS5tdW5pbWVudC52MS5NZW1vcnlSZXN1bHQSMwoOY2xhc3NpZmljYXRpb24YAiABKA4yGy5tdW5pbWVudC52MS5DbGFzc2lmaWNhdGlvbhIQCghzZW1hbnRpYxgDIAEoCBIQCghyZXJhbmtlZBgEIAEoCCJrCgxNZW1vcnlSZXN1bHQSIwoGbWVtb3J5GAEgASgLMhMubXVuaW1lbnQudjEuTWVtb3J5Eg0KBXNjb3JlGAIgASgBEhQKB3NuaXBwZXQYAyABKAlCA4ABARIRCglyZWxldmFuY2UYBCABKAEiNQoTRGVsZXRlTWVtb3J5UmVxdWVzdBIQCgNrZXkYASABKAlCA4ABARIMCgRldGFnGAIgASgJIkUKFERlbGV0ZU1lbW9yeVJlc3BvbnNlEi0KCHJldmVhbGVkGAEgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb24iKQoVRGVsZXRlTWVtb3JpZXNSZXF1ZXN0EhAKA3RhZxgBIAEoCUIDgAEBIj0KFkRlbGV0ZU1lbW9yaWVzUmVzcG9uc2USFQoNZGVsZXRlZF9jb3VudBgBIAEoBRIMCgRtb3JlGAIgASgIIksKE1JlbmFtZU1lbW9yeVJlcXVlc3QSEAoDa2V5GAEgASgJQgOAAQESFAoHbmV3X2tleRgCIAEoCUIDgAEBEgwKBGV0YWcYAyABKAkiagoUUmVuYW1lTWVtb3J5UmVzcG9uc2USIwoGbWVtb3J5GAEgASgLMhMubXVuaW1lbnQudjEuTWVtb3J5Ei0KCHJldmVhbGVkGAIgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb24ykAcKDU1lbW9yeVNlcnZpY2USbgoKU2F2ZU1lbW9yeRIeLm11bmltZW50LnYxLlNhdmVNZW1vcnlSZXF1ZXN0Gh8ubXVuaW1lbnQudjEuU2F2ZU1lbW9yeVJlc3BvbnNlIh+QAgLCwRgYCgECEAIYASgBMg11cHNlcnRfbWVtb3J5EnQKDFNhdmVNZW1vcmllcxIgLm11bmltZW50LnYxLlNhdmVNZW1vcmllc1JlcXVlc3QaIS5tdW5pbWVudC52MS5TYXZlTWVtb3JpZXNSZXNwb25zZSIfkAICwsEYGAoBAhACGAEoATINdXBzZXJ0X21lbW9yeRJaCglHZXRNZW1vcnkSHS5tdW5pbWVudC52MS5HZXRNZW1vcnlSZXF1ZXN0Gh4ubXVuaW1lbnQudjEuR2V0TWVtb3J5UmVzcG9uc2UiDpACAcLBGAcKAQIQARgBEmMKDExpc3RNZW1vcmllcxIgLm11bmltZW50LnYxLkxpc3RNZW1vcmllc1JlcXVlc3QaIS5tdW5pbWVudC52MS5MaXN0TWVtb3JpZXNSZXNwb25zZSIOkAIBwsEYBwoBAhABGAESegoOU2VhcmNoTWVtb3JpZXMSIi5tdW5pbWVudC52MS5TZWFyY2hNZW1vcmllc1JlcXVlc3QaIy5tdW5pbWVudC52MS5TZWFyY2hNZW1vcmllc1Jlc3BvbnNlIh+QAgHCwRgYCgECEAEYASABMg1zZWFyY2hfbWVtb3J5EnAKDERlbGV0ZU1lbW9yeRIgLm11bmltZW50LnYxLkRlbGV0ZU1lbW9yeVJlcXVlc3QaIS5tdW5pbWVudC52MS5EZWxldGVNZW1vcnlSZXNwb25zZSIbkAICwsEYFAoBAhACMg1kZWxldGVfbWVtb3J5EnYKDkRlbGV0ZU1lbW9yaWVzEiIubXVuaW1lbnQudjEuRGVsZXRlTWVtb3JpZXNSZXF1ZXN0GiMubXVuaW1lbnQudjEuRGVsZXRlTWVtb3JpZXNSZXNwb25zZSIbkAIAwsEYFAoBAhACMg1kZWxldGVfbWVtb3J5EnIKDFJlbmFtZU1lbW9yeRIgLm11bmltZW50LnYxLlJlbmFtZU1lbW9yeVJlcXVlc3QaIS5tdW5pbWVudC52MS5SZW5hbWVNZW1vcnlSZXNwb25zZSIdkAIAwsEYFgoBAhACKAEyDXVwZGF0ZV9tZW1vcnlCRwoLbXVuaW1lbnQudjFQAVo2bXVuaW1lbnQuZXhhbXBsZS9jbGllbnRzL2dvL2dlbi9tdW5pbWVudC92MTttdW5pbWVudHYxYgZwcm90bzM", [file_google_protobuf_timestamp, file_muniment_v1_classification, file_muniment_v1_memory, file_muniment_v1_policy, file_muniment_v1_tag_match]);
+  fileDesc("CiBtdW5pbWVudC92MS9tZW1vcnlfc2VydmljZS5wcm90bxILbXVuaW1lbnQudjEijQEKEVNhdmVNZW1vcnlSZXF1ZXN0EhAKA2tleRgBIAEoCUIDgAEBEhQKB2NvbnRlbnQYAiABKAlCA4ABARIRCgR0YWdzGAMgAygJQgOAAQESLwoLZXhwaXJlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBGV0YWcYBSABKAkiZAoSU2F2ZU1lbW9yeVJlc3BvbnNlEiMKBm1lbW9yeRgBIAEoCzITLm11bmltZW50LnYxLk1lbW9yeRIpCglpbnRlZ3JpdHkYAiABKA4yFi5tdW5pbWVudC52MS5JbnRlZ3JpdHkiXgoTU2F2ZU1lbW9yaWVzUmVxdWVzdBIwCghtZW1vcmllcxgBIAMoCzIeLm11bmltZW50LnYxLlNhdmVNZW1vcnlSZXF1ZXN0EhUKDXZhbGlkYXRlX29ubHkYAiABKAginQEKFFNhdmVNZW1vcmllc1Jlc3BvbnNlEiUKCG1lbW9yaWVzGAEgAygLMhMubXVuaW1lbnQudjEuTWVtb3J5EjMKDmNsYXNzaWZpY2F0aW9uGAIgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb24SKQoJaW50ZWdyaXR5GAMgASgOMhYubXVuaW1lbnQudjEuSW50ZWdyaXR5IiQKEEdldE1lbW9yeVJlcXVlc3QSEAoDa2V5GAEgASgJQgOAAQEiYwoRR2V0TWVtb3J5UmVzcG9uc2USIwoGbWVtb3J5GAEgASgLMhMubXVuaW1lbnQudjEuTWVtb3J5EikKCWludGVncml0eRgCIAEoDjIWLm11bmltZW50LnYxLkludGVncml0eSJnChNMaXN0TWVtb3JpZXNSZXF1ZXN0EhAKA3RhZxgBIAEoCUIDgAEBEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJEhcKCmtleV9wcmVmaXgYBCABKAlCA4ABASK2AQoUTGlzdE1lbW9yaWVzUmVzcG9uc2USJQoIbWVtb3JpZXMYASADKAsyEy5tdW5pbWVudC52MS5NZW1vcnkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEjMKDmNsYXNzaWZpY2F0aW9uGAMgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb24SKQoJaW50ZWdyaXR5GAQgASgOMhYubXVuaW1lbnQudjEuSW50ZWdyaXR5Iq0BChVTZWFyY2hNZW1vcmllc1JlcXVlc3QSEgoFcXVlcnkYASABKAlCA4ABARITCgttYXhfcmVzdWx0cxgCIAEoBRIRCgR0YWdzGAMgAygJQgOAAQESKAoJdGFnX21hdGNoGAQgASgOMhUubXVuaW1lbnQudjEuVGFnTWF0Y2gSFwoKa2V5X3ByZWZpeBgFIAEoCUIDgAEBEhUKDW1pbl9yZWxldmFuY2UYBiABKAEiyAEKFlNlYXJjaE1lbW9yaWVzUmVzcG9uc2USKgoHcmVzdWx0cxgBIAMoCzIZLm11bmltZW50LnYxLk1lbW9yeVJlc3VsdBIzCg5jbGFzc2lmaWNhdGlvbhgCIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uEhAKCHNlbWFudGljGAMgASgIEhAKCHJlcmFua2VkGAQgASgIEikKCWludGVncml0eRgFIAEoDjIWLm11bmltZW50LnYxLkludGVncml0eSJrCgxNZW1vcnlSZXN1bHQSIwoGbWVtb3J5GAEgASgLMhMubXVuaW1lbnQudjEuTWVtb3J5Eg0KBXNjb3JlGAIgASgBEhQKB3NuaXBwZXQYAyABKAlCA4ABARIRCglyZWxldmFuY2UYBCABKAEiNQoTRGVsZXRlTWVtb3J5UmVxdWVzdBIQCgNrZXkYASABKAlCA4ABARIMCgRldGFnGAIgASgJIqQBChREZWxldGVNZW1vcnlSZXNwb25zZRItCghyZXZlYWxlZBgBIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uEjIKEnJldmVhbGVkX2ludGVncml0eRgCIAEoDjIWLm11bmltZW50LnYxLkludGVncml0eRIpCglpbnRlZ3JpdHkYAyABKA4yFi5tdW5pbWVudC52MS5JbnRlZ3JpdHkiKQoVRGVsZXRlTWVtb3JpZXNSZXF1ZXN0EhAKA3RhZxgBIAEoCUIDgAEBImgKFkRlbGV0ZU1lbW9yaWVzUmVzcG9uc2USFQoNZGVsZXRlZF9jb3VudBgBIAEoBRIMCgRtb3JlGAIgASgIEikKCWludGVncml0eRgDIAEoDjIWLm11bmltZW50LnYxLkludGVncml0eSJLChNSZW5hbWVNZW1vcnlSZXF1ZXN0EhAKA2tleRgBIAEoCUIDgAEBEhQKB25ld19rZXkYAiABKAlCA4ABARIMCgRldGFnGAMgASgJIskBChRSZW5hbWVNZW1vcnlSZXNwb25zZRIjCgZtZW1vcnkYASABKAsyEy5tdW5pbWVudC52MS5NZW1vcnkSLQoIcmV2ZWFsZWQYAiABKA4yGy5tdW5pbWVudC52MS5DbGFzc2lmaWNhdGlvbhIyChJyZXZlYWxlZF9pbnRlZ3JpdHkYAyABKA4yFi5tdW5pbWVudC52MS5JbnRlZ3JpdHkSKQoJaW50ZWdyaXR5GAQgASgOMhYubXVuaW1lbnQudjEuSW50ZWdyaXR5MpAHCg1NZW1vcnlTZXJ2aWNlEm4KClNhdmVNZW1vcnkSHi5tdW5pbWVudC52MS5TYXZlTWVtb3J5UmVxdWVzdBofLm11bmltZW50LnYxLlNhdmVNZW1vcnlSZXNwb25zZSIfkAICwsEYGAoBAhACGAEoATINdXBzZXJ0X21lbW9yeRJ0CgxTYXZlTWVtb3JpZXMSIC5tdW5pbWVudC52MS5TYXZlTWVtb3JpZXNSZXF1ZXN0GiEubXVuaW1lbnQudjEuU2F2ZU1lbW9yaWVzUmVzcG9uc2UiH5ACAsLBGBgKAQIQAhgBKAEyDXVwc2VydF9tZW1vcnkSWgoJR2V0TWVtb3J5Eh0ubXVuaW1lbnQudjEuR2V0TWVtb3J5UmVxdWVzdBoeLm11bmltZW50LnYxLkdldE1lbW9yeVJlc3BvbnNlIg6QAgHCwRgHCgECEAEYARJjCgxMaXN0TWVtb3JpZXMSIC5tdW5pbWVudC52MS5MaXN0TWVtb3JpZXNSZXF1ZXN0GiEubXVuaW1lbnQudjEuTGlzdE1lbW9yaWVzUmVzcG9uc2UiDpACAcLBGAcKAQIQARgBEnoKDlNlYXJjaE1lbW9yaWVzEiIubXVuaW1lbnQudjEuU2VhcmNoTWVtb3JpZXNSZXF1ZXN0GiMubXVuaW1lbnQudjEuU2VhcmNoTWVtb3JpZXNSZXNwb25zZSIfkAIBwsEYGAoBAhABGAEgATINc2VhcmNoX21lbW9yeRJwCgxEZWxldGVNZW1vcnkSIC5tdW5pbWVudC52MS5EZWxldGVNZW1vcnlSZXF1ZXN0GiEubXVuaW1lbnQudjEuRGVsZXRlTWVtb3J5UmVzcG9uc2UiG5ACAsLBGBQKAQIQAjINZGVsZXRlX21lbW9yeRJ2Cg5EZWxldGVNZW1vcmllcxIiLm11bmltZW50LnYxLkRlbGV0ZU1lbW9yaWVzUmVxdWVzdBojLm11bmltZW50LnYxLkRlbGV0ZU1lbW9yaWVzUmVzcG9uc2UiG5ACAMLBGBQKAQIQAjINZGVsZXRlX21lbW9yeRJyCgxSZW5hbWVNZW1vcnkSIC5tdW5pbWVudC52MS5SZW5hbWVNZW1vcnlSZXF1ZXN0GiEubXVuaW1lbnQudjEuUmVuYW1lTWVtb3J5UmVzcG9uc2UiHZACAMLBGBYKAQIQAigBMg11cGRhdGVfbWVtb3J5QkcKC211bmltZW50LnYxUAFaNm11bmltZW50LmV4YW1wbGUvY2xpZW50cy9nby9nZW4vbXVuaW1lbnQvdjE7bXVuaW1lbnR2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_muniment_v1_classification, file_muniment_v1_memory, file_muniment_v1_policy, file_muniment_v1_tag_match]);
 
 /**
  * The request of SaveMemory.
@@ -87,6 +87,13 @@ export type SaveMemoryResponse = Message<"muniment.v1.SaveMemoryResponse"> & {
    * @generated from field: muniment.v1.Memory memory = 1;
    */
   memory?: Memory | undefined;
+
+  /**
+   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   *
+   * @generated from field: muniment.v1.Integrity integrity = 2;
+   */
+  integrity: Integrity;
 };
 
 /**
@@ -145,6 +152,13 @@ export type SaveMemoriesResponse = Message<"muniment.v1.SaveMemoriesResponse"> &
    * @generated from field: muniment.v1.Classification classification = 2;
    */
   classification: Classification;
+
+  /**
+   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   *
+   * @generated from field: muniment.v1.Integrity integrity = 3;
+   */
+  integrity: Integrity;
 };
 
 /**
@@ -187,6 +201,13 @@ export type GetMemoryResponse = Message<"muniment.v1.GetMemoryResponse"> & {
    * @generated from field: muniment.v1.Memory memory = 1;
    */
   memory?: Memory | undefined;
+
+  /**
+   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   *
+   * @generated from field: muniment.v1.Integrity integrity = 2;
+   */
+  integrity: Integrity;
 };
 
 /**
@@ -273,6 +294,13 @@ export type ListMemoriesResponse = Message<"muniment.v1.ListMemoriesResponse"> &
    * @generated from field: muniment.v1.Classification classification = 3;
    */
   classification: Classification;
+
+  /**
+   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   *
+   * @generated from field: muniment.v1.Integrity integrity = 4;
+   */
+  integrity: Integrity;
 };
 
 /**
@@ -383,6 +411,13 @@ export type SearchMemoriesResponse = Message<"muniment.v1.SearchMemoriesResponse
    * @generated from field: bool reranked = 4;
    */
   reranked: boolean;
+
+  /**
+   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   *
+   * @generated from field: muniment.v1.Integrity integrity = 5;
+   */
+  integrity: Integrity;
 };
 
 /**
@@ -479,6 +514,20 @@ export type DeleteMemoryResponse = Message<"muniment.v1.DeleteMemoryResponse"> &
    * @generated from field: muniment.v1.Classification revealed = 1;
    */
   revealed: Classification;
+
+  /**
+   * The integrity of the revealed version.
+   *
+   * @generated from field: muniment.v1.Integrity revealed_integrity = 2;
+   */
+  revealedIntegrity: Integrity;
+
+  /**
+   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   *
+   * @generated from field: muniment.v1.Integrity integrity = 3;
+   */
+  integrity: Integrity;
 };
 
 /**
@@ -528,6 +577,13 @@ export type DeleteMemoriesResponse = Message<"muniment.v1.DeleteMemoriesResponse
    * @generated from field: bool more = 2;
    */
   more: boolean;
+
+  /**
+   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   *
+   * @generated from field: muniment.v1.Integrity integrity = 3;
+   */
+  integrity: Integrity;
 };
 
 /**
@@ -593,6 +649,20 @@ export type RenameMemoryResponse = Message<"muniment.v1.RenameMemoryResponse"> &
    * @generated from field: muniment.v1.Classification revealed = 2;
    */
   revealed: Classification;
+
+  /**
+   * The integrity of the revealed version.
+   *
+   * @generated from field: muniment.v1.Integrity revealed_integrity = 3;
+   */
+  revealedIntegrity: Integrity;
+
+  /**
+   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   *
+   * @generated from field: muniment.v1.Integrity integrity = 4;
+   */
+  integrity: Integrity;
 };
 
 /**

@@ -6,7 +6,7 @@ import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2"
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import type { Classification } from "./classification_pb.js";
+import type { Classification, Integrity } from "./classification_pb.js";
 import { file_muniment_v1_classification } from "./classification_pb.js";
 import type { NewerBelow } from "./version_pb.js";
 import { file_muniment_v1_version } from "./version_pb.js";
@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file muniment/v1/note.proto.
  */
 export const file_muniment_v1_note: GenFile = /*@__PURE__*/
-  fileDesc("ChZtdW5pbWVudC92MS9ub3RlLnByb3RvEgttdW5pbWVudC52MSKhAgoETm90ZRIPCgdub3RlX2lkGAEgASgJEh8KBHRpZXIYAiABKA4yES5tdW5pbWVudC52MS5UaWVyEhQKB2NvbnRlbnQYAyABKAlCA4ABARIzCg5jbGFzc2lmaWNhdGlvbhgEIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uEgwKBGV0YWcYBSABKAkSLwoLY3JlYXRlX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCgtuZXdlcl9iZWxvdxgIIAEoCzIXLm11bmltZW50LnYxLk5ld2VyQmVsb3ciYgoFVXNhZ2USHwoEdGllchgBIAEoDjIRLm11bmltZW50LnYxLlRpZXISEgoKdXNlZF9jaGFycxgCIAEoBRITCgtsaW1pdF9jaGFycxgDIAEoBRIPCgdwZXJjZW50GAQgASgFIo0BCg5CdWRnZXRFeGNlZWRlZBIhCgV1c2FnZRgBIAEoCzISLm11bmltZW50LnYxLlVzYWdlEhYKDndvdWxkX2JlX2NoYXJzGAIgASgFEhUKDW92ZXJfYnlfY2hhcnMYAyABKAUSKQoHZW50cmllcxgEIAMoCzIYLm11bmltZW50LnYxLkJ1ZGdldEVudHJ5IpIBCgtCdWRnZXRFbnRyeRIPCgdub3RlX2lkGAEgASgJEhQKDGxlbmd0aF9jaGFycxgCIAEoBRIUCgdwcmV2aWV3GAMgASgJQgOAAQESEQoJb3duX2xldmVsGAQgASgIEjMKDmNsYXNzaWZpY2F0aW9uGAUgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb24qPAoEVGllchIUChBUSUVSX1VOU1BFQ0lGSUVEEAASDwoLVElFUl9NRU1PUlkQARINCglUSUVSX1VTRVIQAkJHCgttdW5pbWVudC52MVABWjZtdW5pbWVudC5leGFtcGxlL2NsaWVudHMvZ28vZ2VuL211bmltZW50L3YxO211bmltZW50djFiBnByb3RvMw", [file_google_protobuf_timestamp, file_muniment_v1_classification, file_muniment_v1_version]);
+  fileDesc("ChZtdW5pbWVudC92MS9ub3RlLnByb3RvEgttdW5pbWVudC52MSLMAgoETm90ZRIPCgdub3RlX2lkGAEgASgJEh8KBHRpZXIYAiABKA4yES5tdW5pbWVudC52MS5UaWVyEhQKB2NvbnRlbnQYAyABKAlCA4ABARIzCg5jbGFzc2lmaWNhdGlvbhgEIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uEgwKBGV0YWcYBSABKAkSLwoLY3JlYXRlX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCgtuZXdlcl9iZWxvdxgIIAEoCzIXLm11bmltZW50LnYxLk5ld2VyQmVsb3cSKQoJaW50ZWdyaXR5GAkgASgOMhYubXVuaW1lbnQudjEuSW50ZWdyaXR5ImIKBVVzYWdlEh8KBHRpZXIYASABKA4yES5tdW5pbWVudC52MS5UaWVyEhIKCnVzZWRfY2hhcnMYAiABKAUSEwoLbGltaXRfY2hhcnMYAyABKAUSDwoHcGVyY2VudBgEIAEoBSKNAQoOQnVkZ2V0RXhjZWVkZWQSIQoFdXNhZ2UYASABKAsyEi5tdW5pbWVudC52MS5Vc2FnZRIWCg53b3VsZF9iZV9jaGFycxgCIAEoBRIVCg1vdmVyX2J5X2NoYXJzGAMgASgFEikKB2VudHJpZXMYBCADKAsyGC5tdW5pbWVudC52MS5CdWRnZXRFbnRyeSK9AQoLQnVkZ2V0RW50cnkSDwoHbm90ZV9pZBgBIAEoCRIUCgxsZW5ndGhfY2hhcnMYAiABKAUSFAoHcHJldmlldxgDIAEoCUIDgAEBEhEKCW93bl9sZXZlbBgEIAEoCBIzCg5jbGFzc2lmaWNhdGlvbhgFIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uEikKCWludGVncml0eRgGIAEoDjIWLm11bmltZW50LnYxLkludGVncml0eSo8CgRUaWVyEhQKEFRJRVJfVU5TUEVDSUZJRUQQABIPCgtUSUVSX01FTU9SWRABEg0KCVRJRVJfVVNFUhACQkcKC211bmltZW50LnYxUAFaNm11bmltZW50LmV4YW1wbGUvY2xpZW50cy9nby9nZW4vbXVuaW1lbnQvdjE7bXVuaW1lbnR2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_muniment_v1_classification, file_muniment_v1_version]);
 
 /**
  * One version of one note, as a session sees it.
@@ -79,6 +79,13 @@ export type Note = Message<"muniment.v1.Note"> & {
    * @generated from field: muniment.v1.NewerBelow newer_below = 8;
    */
   newerBelow?: NewerBelow | undefined;
+
+  /**
+   * Whether the session that wrote this version was trusted.
+   *
+   * @generated from field: muniment.v1.Integrity integrity = 9;
+   */
+  integrity: Integrity;
 };
 
 /**
@@ -214,6 +221,13 @@ export type BudgetEntry = Message<"muniment.v1.BudgetEntry"> & {
    * @generated from field: muniment.v1.Classification classification = 5;
    */
   classification: Classification;
+
+  /**
+   * The integrity of the note.
+   *
+   * @generated from field: muniment.v1.Integrity integrity = 6;
+   */
+  integrity: Integrity;
 };
 
 /**

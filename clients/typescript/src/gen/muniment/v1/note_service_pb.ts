@@ -4,7 +4,7 @@
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
-import type { Classification } from "./classification_pb.js";
+import type { Classification, Integrity } from "./classification_pb.js";
 import { file_muniment_v1_classification } from "./classification_pb.js";
 import type { Note, Tier, Usage } from "./note_pb.js";
 import { file_muniment_v1_note } from "./note_pb.js";
@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file muniment/v1/note_service.proto.
  */
 export const file_muniment_v1_note_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch5tdW5pbWVudC92MS9ub3RlX3NlcnZpY2UucHJvdG8SC211bmltZW50LnYxIlgKDkFkZE5vdGVSZXF1ZXN0EhQKB2NvbnRlbnQYASABKAlCA4ABARIfCgR0aWVyGAIgASgOMhEubXVuaW1lbnQudjEuVGllchIPCgdub3RlX2lkGAMgASgJIlUKD0FkZE5vdGVSZXNwb25zZRIfCgRub3RlGAEgASgLMhEubXVuaW1lbnQudjEuTm90ZRIhCgV1c2FnZRgCIAEoCzISLm11bmltZW50LnYxLlVzYWdlImkKEVVwZGF0ZU5vdGVSZXF1ZXN0Eg8KB25vdGVfaWQYASABKAkSFAoHY29udGVudBgCIAEoCUIDgAEBEh8KBHRpZXIYAyABKA4yES5tdW5pbWVudC52MS5UaWVyEgwKBGV0YWcYBCABKAkiWAoSVXBkYXRlTm90ZVJlc3BvbnNlEh8KBG5vdGUYASABKAsyES5tdW5pbWVudC52MS5Ob3RlEiEKBXVzYWdlGAIgASgLMhIubXVuaW1lbnQudjEuVXNhZ2UiUwoRRGVsZXRlTm90ZVJlcXVlc3QSDwoHbm90ZV9pZBgBIAEoCRIfCgR0aWVyGAIgASgOMhEubXVuaW1lbnQudjEuVGllchIMCgRldGFnGAMgASgJImYKEkRlbGV0ZU5vdGVSZXNwb25zZRItCghyZXZlYWxlZBgBIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uEiEKBXVzYWdlGAIgASgLMhIubXVuaW1lbnQudjEuVXNhZ2UidQoSU2VhcmNoTm90ZXNSZXF1ZXN0EhIKBXF1ZXJ5GAEgASgJQgOAAQESHwoEdGllchgCIAEoDjIRLm11bmltZW50LnYxLlRpZXISEwoLbWF4X3Jlc3VsdHMYAyABKAUSFQoNbWluX3JlbGV2YW5jZRgEIAEoASK7AQoTU2VhcmNoTm90ZXNSZXNwb25zZRIoCgdyZXN1bHRzGAEgAygLMhcubXVuaW1lbnQudjEuTm90ZVJlc3VsdBIhCgV1c2FnZRgCIAEoCzISLm11bmltZW50LnYxLlVzYWdlEjMKDmNsYXNzaWZpY2F0aW9uGAMgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb24SEAoIc2VtYW50aWMYBCABKAgSEAoIcmVyYW5rZWQYBSABKAgiZQoKTm90ZVJlc3VsdBIfCgRub3RlGAEgASgLMhEubXVuaW1lbnQudjEuTm90ZRINCgVzY29yZRgCIAEoARIUCgdzbmlwcGV0GAMgASgJQgOAAQESEQoJcmVsZXZhbmNlGAQgASgBIloKEExpc3ROb3Rlc1JlcXVlc3QSHwoEdGllchgBIAEoDjIRLm11bmltZW50LnYxLlRpZXISEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkipgEKEUxpc3ROb3Rlc1Jlc3BvbnNlEiAKBW5vdGVzGAEgAygLMhEubXVuaW1lbnQudjEuTm90ZRIhCgV1c2FnZRgCIAEoCzISLm11bmltZW50LnYxLlVzYWdlEhcKD25leHRfcGFnZV90b2tlbhgDIAEoCRIzCg5jbGFzc2lmaWNhdGlvbhgEIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uInAKEEVkaXROb3Rlc1JlcXVlc3QSHwoEdGllchgBIAEoDjIRLm11bmltZW50LnYxLlRpZXISJAoFZWRpdHMYAiADKAsyFS5tdW5pbWVudC52MS5Ob3RlRWRpdBIVCg12YWxpZGF0ZV9vbmx5GAMgASgIIpkBCghOb3RlRWRpdBInCgNhZGQYASABKAsyGC5tdW5pbWVudC52MS5BZGROb3RlRWRpdEgAEi0KBnVwZGF0ZRgCIAEoCzIbLm11bmltZW50LnYxLlVwZGF0ZU5vdGVFZGl0SAASLQoGZGVsZXRlGAMgASgLMhsubXVuaW1lbnQudjEuRGVsZXRlTm90ZUVkaXRIAEIGCgRlZGl0IjQKC0FkZE5vdGVFZGl0EhQKB2NvbnRlbnQYASABKAlCA4ABARIPCgdub3RlX2lkGAIgASgJIjcKDlVwZGF0ZU5vdGVFZGl0Eg8KB25vdGVfaWQYASABKAkSFAoHY29udGVudBgCIAEoCUIDgAEBIiEKDkRlbGV0ZU5vdGVFZGl0Eg8KB25vdGVfaWQYASABKAkijQEKEUVkaXROb3Rlc1Jlc3BvbnNlEiAKBW5vdGVzGAEgAygLMhEubXVuaW1lbnQudjEuTm90ZRIhCgV1c2FnZRgCIAEoCzISLm11bmltZW50LnYxLlVzYWdlEjMKDmNsYXNzaWZpY2F0aW9uGAMgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb24yjAUKC05vdGVTZXJ2aWNlEmUKB0FkZE5vdGUSGy5tdW5pbWVudC52MS5BZGROb3RlUmVxdWVzdBocLm11bmltZW50LnYxLkFkZE5vdGVSZXNwb25zZSIfkAICwsEYGAoBAhACGAEoATINY3JlYXRlX21lbW9yeRJuCgpVcGRhdGVOb3RlEh4ubXVuaW1lbnQudjEuVXBkYXRlTm90ZVJlcXVlc3QaHy5tdW5pbWVudC52MS5VcGRhdGVOb3RlUmVzcG9uc2UiH5ACAsLBGBgKAQIQAhgBKAEyDXVwZGF0ZV9tZW1vcnkSagoKRGVsZXRlTm90ZRIeLm11bmltZW50LnYxLkRlbGV0ZU5vdGVSZXF1ZXN0Gh8ubXVuaW1lbnQudjEuRGVsZXRlTm90ZVJlc3BvbnNlIhuQAgLCwRgUCgECEAIyDWRlbGV0ZV9tZW1vcnkScQoLU2VhcmNoTm90ZXMSHy5tdW5pbWVudC52MS5TZWFyY2hOb3Rlc1JlcXVlc3QaIC5tdW5pbWVudC52MS5TZWFyY2hOb3Rlc1Jlc3BvbnNlIh+QAgHCwRgYCgECEAEYASABMg1zZWFyY2hfbWVtb3J5EloKCUxpc3ROb3RlcxIdLm11bmltZW50LnYxLkxpc3ROb3Rlc1JlcXVlc3QaHi5tdW5pbWVudC52MS5MaXN0Tm90ZXNSZXNwb25zZSIOkAIBwsEYBwoBAhABGAESawoJRWRpdE5vdGVzEh0ubXVuaW1lbnQudjEuRWRpdE5vdGVzUmVxdWVzdBoeLm11bmltZW50LnYxLkVkaXROb3Rlc1Jlc3BvbnNlIh+QAgDCwRgYCgECEAIYASgBMg11cGRhdGVfbWVtb3J5QkcKC211bmltZW50LnYxUAFaNm11bmltZW50LmV4YW1wbGUvY2xpZW50cy9nby9nZW4vbXVuaW1lbnQvdjE7bXVuaW1lbnR2MWIGcHJvdG8z", [file_muniment_v1_classification, file_muniment_v1_note, file_muniment_v1_policy]);
+  fileDesc("Ch5tdW5pbWVudC92MS9ub3RlX3NlcnZpY2UucHJvdG8SC211bmltZW50LnYxIlgKDkFkZE5vdGVSZXF1ZXN0EhQKB2NvbnRlbnQYASABKAlCA4ABARIfCgR0aWVyGAIgASgOMhEubXVuaW1lbnQudjEuVGllchIPCgdub3RlX2lkGAMgASgJIoABCg9BZGROb3RlUmVzcG9uc2USHwoEbm90ZRgBIAEoCzIRLm11bmltZW50LnYxLk5vdGUSIQoFdXNhZ2UYAiABKAsyEi5tdW5pbWVudC52MS5Vc2FnZRIpCglpbnRlZ3JpdHkYAyABKA4yFi5tdW5pbWVudC52MS5JbnRlZ3JpdHkiaQoRVXBkYXRlTm90ZVJlcXVlc3QSDwoHbm90ZV9pZBgBIAEoCRIUCgdjb250ZW50GAIgASgJQgOAAQESHwoEdGllchgDIAEoDjIRLm11bmltZW50LnYxLlRpZXISDAoEZXRhZxgEIAEoCSKDAQoSVXBkYXRlTm90ZVJlc3BvbnNlEh8KBG5vdGUYASABKAsyES5tdW5pbWVudC52MS5Ob3RlEiEKBXVzYWdlGAIgASgLMhIubXVuaW1lbnQudjEuVXNhZ2USKQoJaW50ZWdyaXR5GAMgASgOMhYubXVuaW1lbnQudjEuSW50ZWdyaXR5IlMKEURlbGV0ZU5vdGVSZXF1ZXN0Eg8KB25vdGVfaWQYASABKAkSHwoEdGllchgCIAEoDjIRLm11bmltZW50LnYxLlRpZXISDAoEZXRhZxgDIAEoCSLFAQoSRGVsZXRlTm90ZVJlc3BvbnNlEi0KCHJldmVhbGVkGAEgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb24SIQoFdXNhZ2UYAiABKAsyEi5tdW5pbWVudC52MS5Vc2FnZRIyChJyZXZlYWxlZF9pbnRlZ3JpdHkYAyABKA4yFi5tdW5pbWVudC52MS5JbnRlZ3JpdHkSKQoJaW50ZWdyaXR5GAQgASgOMhYubXVuaW1lbnQudjEuSW50ZWdyaXR5InUKElNlYXJjaE5vdGVzUmVxdWVzdBISCgVxdWVyeRgBIAEoCUIDgAEBEh8KBHRpZXIYAiABKA4yES5tdW5pbWVudC52MS5UaWVyEhMKC21heF9yZXN1bHRzGAMgASgFEhUKDW1pbl9yZWxldmFuY2UYBCABKAEi5gEKE1NlYXJjaE5vdGVzUmVzcG9uc2USKAoHcmVzdWx0cxgBIAMoCzIXLm11bmltZW50LnYxLk5vdGVSZXN1bHQSIQoFdXNhZ2UYAiABKAsyEi5tdW5pbWVudC52MS5Vc2FnZRIzCg5jbGFzc2lmaWNhdGlvbhgDIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uEhAKCHNlbWFudGljGAQgASgIEhAKCHJlcmFua2VkGAUgASgIEikKCWludGVncml0eRgGIAEoDjIWLm11bmltZW50LnYxLkludGVncml0eSJlCgpOb3RlUmVzdWx0Eh8KBG5vdGUYASABKAsyES5tdW5pbWVudC52MS5Ob3RlEg0KBXNjb3JlGAIgASgBEhQKB3NuaXBwZXQYAyABKAlCA4ABARIRCglyZWxldmFuY2UYBCABKAEiWgoQTGlzdE5vdGVzUmVxdWVzdBIfCgR0aWVyGAEgASgOMhEubXVuaW1lbnQudjEuVGllchIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCSLRAQoRTGlzdE5vdGVzUmVzcG9uc2USIAoFbm90ZXMYASADKAsyES5tdW5pbWVudC52MS5Ob3RlEiEKBXVzYWdlGAIgASgLMhIubXVuaW1lbnQudjEuVXNhZ2USFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJEjMKDmNsYXNzaWZpY2F0aW9uGAQgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb24SKQoJaW50ZWdyaXR5GAUgASgOMhYubXVuaW1lbnQudjEuSW50ZWdyaXR5InAKEEVkaXROb3Rlc1JlcXVlc3QSHwoEdGllchgBIAEoDjIRLm11bmltZW50LnYxLlRpZXISJAoFZWRpdHMYAiADKAsyFS5tdW5pbWVudC52MS5Ob3RlRWRpdBIVCg12YWxpZGF0ZV9vbmx5GAMgASgIIpkBCghOb3RlRWRpdBInCgNhZGQYASABKAsyGC5tdW5pbWVudC52MS5BZGROb3RlRWRpdEgAEi0KBnVwZGF0ZRgCIAEoCzIbLm11bmltZW50LnYxLlVwZGF0ZU5vdGVFZGl0SAASLQoGZGVsZXRlGAMgASgLMhsubXVuaW1lbnQudjEuRGVsZXRlTm90ZUVkaXRIAEIGCgRlZGl0IjQKC0FkZE5vdGVFZGl0EhQKB2NvbnRlbnQYASABKAlCA4ABARIPCgdub3RlX2lkGAIgASgJIjcKDlVwZGF0ZU5vdGVFZGl0Eg8KB25vdGVfaWQYASABKAkSFAoHY29udGVudBgCIAEoCUIDgAEBIiEKDkRlbGV0ZU5vdGVFZGl0Eg8KB25vdGVfaWQYASABKAkiuAEKEUVkaXROb3Rlc1Jlc3BvbnNlEiAKBW5vdGVzGAEgAygLMhEubXVuaW1lbnQudjEuTm90ZRIhCgV1c2FnZRgCIAEoCzISLm11bmltZW50LnYxLlVzYWdlEjMKDmNsYXNzaWZpY2F0aW9uGAMgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb24SKQoJaW50ZWdyaXR5GAQgASgOMhYubXVuaW1lbnQudjEuSW50ZWdyaXR5MowFCgtOb3RlU2VydmljZRJlCgdBZGROb3RlEhsubXVuaW1lbnQudjEuQWRkTm90ZVJlcXVlc3QaHC5tdW5pbWVudC52MS5BZGROb3RlUmVzcG9uc2UiH5ACAsLBGBgKAQIQAhgBKAEyDWNyZWF0ZV9tZW1vcnkSbgoKVXBkYXRlTm90ZRIeLm11bmltZW50LnYxLlVwZGF0ZU5vdGVSZXF1ZXN0Gh8ubXVuaW1lbnQudjEuVXBkYXRlTm90ZVJlc3BvbnNlIh+QAgLCwRgYCgECEAIYASgBMg11cGRhdGVfbWVtb3J5EmoKCkRlbGV0ZU5vdGUSHi5tdW5pbWVudC52MS5EZWxldGVOb3RlUmVxdWVzdBofLm11bmltZW50LnYxLkRlbGV0ZU5vdGVSZXNwb25zZSIbkAICwsEYFAoBAhACMg1kZWxldGVfbWVtb3J5EnEKC1NlYXJjaE5vdGVzEh8ubXVuaW1lbnQudjEuU2VhcmNoTm90ZXNSZXF1ZXN0GiAubXVuaW1lbnQudjEuU2VhcmNoTm90ZXNSZXNwb25zZSIfkAIBwsEYGAoBAhABGAEgATINc2VhcmNoX21lbW9yeRJaCglMaXN0Tm90ZXMSHS5tdW5pbWVudC52MS5MaXN0Tm90ZXNSZXF1ZXN0Gh4ubXVuaW1lbnQudjEuTGlzdE5vdGVzUmVzcG9uc2UiDpACAcLBGAcKAQIQARgBEmsKCUVkaXROb3RlcxIdLm11bmltZW50LnYxLkVkaXROb3Rlc1JlcXVlc3QaHi5tdW5pbWVudC52MS5FZGl0Tm90ZXNSZXNwb25zZSIfkAIAwsEYGAoBAhACGAEoATINdXBkYXRlX21lbW9yeUJHCgttdW5pbWVudC52MVABWjZtdW5pbWVudC5leGFtcGxlL2NsaWVudHMvZ28vZ2VuL211bmltZW50L3YxO211bmltZW50djFiBnByb3RvMw", [file_muniment_v1_classification, file_muniment_v1_note, file_muniment_v1_policy]);
 
 /**
  * The request of AddNote.
@@ -75,6 +75,13 @@ export type AddNoteResponse = Message<"muniment.v1.AddNoteResponse"> & {
    * @generated from field: muniment.v1.Usage usage = 2;
    */
   usage?: Usage | undefined;
+
+  /**
+   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   *
+   * @generated from field: muniment.v1.Integrity integrity = 3;
+   */
+  integrity: Integrity;
 };
 
 /**
@@ -149,6 +156,13 @@ export type UpdateNoteResponse = Message<"muniment.v1.UpdateNoteResponse"> & {
    * @generated from field: muniment.v1.Usage usage = 2;
    */
   usage?: Usage | undefined;
+
+  /**
+   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   *
+   * @generated from field: muniment.v1.Integrity integrity = 3;
+   */
+  integrity: Integrity;
 };
 
 /**
@@ -216,6 +230,20 @@ export type DeleteNoteResponse = Message<"muniment.v1.DeleteNoteResponse"> & {
    * @generated from field: muniment.v1.Usage usage = 2;
    */
   usage?: Usage | undefined;
+
+  /**
+   * The integrity of the revealed version.
+   *
+   * @generated from field: muniment.v1.Integrity revealed_integrity = 3;
+   */
+  revealedIntegrity: Integrity;
+
+  /**
+   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   *
+   * @generated from field: muniment.v1.Integrity integrity = 4;
+   */
+  integrity: Integrity;
 };
 
 /**
@@ -314,6 +342,13 @@ export type SearchNotesResponse = Message<"muniment.v1.SearchNotesResponse"> & {
    * @generated from field: bool reranked = 5;
    */
   reranked: boolean;
+
+  /**
+   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   *
+   * @generated from field: muniment.v1.Integrity integrity = 6;
+   */
+  integrity: Integrity;
 };
 
 /**
@@ -442,6 +477,13 @@ export type ListNotesResponse = Message<"muniment.v1.ListNotesResponse"> & {
    * @generated from field: muniment.v1.Classification classification = 4;
    */
   classification: Classification;
+
+  /**
+   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   *
+   * @generated from field: muniment.v1.Integrity integrity = 5;
+   */
+  integrity: Integrity;
 };
 
 /**
@@ -640,6 +682,13 @@ export type EditNotesResponse = Message<"muniment.v1.EditNotesResponse"> & {
    * @generated from field: muniment.v1.Classification classification = 3;
    */
   classification: Classification;
+
+  /**
+   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   *
+   * @generated from field: muniment.v1.Integrity integrity = 4;
+   */
+  integrity: Integrity;
 };
 
 /**

@@ -6,7 +6,7 @@ import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import type { Classification } from "./classification_pb.js";
+import type { Classification, Integrity } from "./classification_pb.js";
 import { file_muniment_v1_classification } from "./classification_pb.js";
 import type { NewerBelow } from "./version_pb.js";
 import { file_muniment_v1_version } from "./version_pb.js";
@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file muniment/v1/passage.proto.
  */
 export const file_muniment_v1_passage: GenFile = /*@__PURE__*/
-  fileDesc("ChltdW5pbWVudC92MS9wYXNzYWdlLnByb3RvEgttdW5pbWVudC52MSLlAgoHUGFzc2FnZRISCgpwYXNzYWdlX2lkGAEgASgJEhQKB2NvbnRlbnQYAiABKAlCA4ABARIRCgR0YWdzGAMgAygJQgOAAQESEwoGdGhyZWFkGAQgASgJQgOAAQESEwoGYXV0aG9yGAUgASgJQgOAAQESLgoKZXZlbnRfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMwoOY2xhc3NpZmljYXRpb24YByABKA4yGy5tdW5pbWVudC52MS5DbGFzc2lmaWNhdGlvbhIvCgtjcmVhdGVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKC25ld2VyX2JlbG93GAogASgLMhcubXVuaW1lbnQudjEuTmV3ZXJCZWxvdyI+Cg5JbXBvcnRQcm9ncmVzcxIUCgxzdG9yZWRfY291bnQYASABKAUSFgoOZXhpc3RpbmdfY291bnQYAiABKAVCRwoLbXVuaW1lbnQudjFQAVo2bXVuaW1lbnQuZXhhbXBsZS9jbGllbnRzL2dvL2dlbi9tdW5pbWVudC92MTttdW5pbWVudHYxYgZwcm90bzM", [file_google_protobuf_timestamp, file_muniment_v1_classification, file_muniment_v1_version]);
+  fileDesc("ChltdW5pbWVudC92MS9wYXNzYWdlLnByb3RvEgttdW5pbWVudC52MSKQAwoHUGFzc2FnZRISCgpwYXNzYWdlX2lkGAEgASgJEhQKB2NvbnRlbnQYAiABKAlCA4ABARIRCgR0YWdzGAMgAygJQgOAAQESEwoGdGhyZWFkGAQgASgJQgOAAQESEwoGYXV0aG9yGAUgASgJQgOAAQESLgoKZXZlbnRfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMwoOY2xhc3NpZmljYXRpb24YByABKA4yGy5tdW5pbWVudC52MS5DbGFzc2lmaWNhdGlvbhIvCgtjcmVhdGVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKC25ld2VyX2JlbG93GAogASgLMhcubXVuaW1lbnQudjEuTmV3ZXJCZWxvdxIpCglpbnRlZ3JpdHkYCyABKA4yFi5tdW5pbWVudC52MS5JbnRlZ3JpdHkiPgoOSW1wb3J0UHJvZ3Jlc3MSFAoMc3RvcmVkX2NvdW50GAEgASgFEhYKDmV4aXN0aW5nX2NvdW50GAIgASgFQkcKC211bmltZW50LnYxUAFaNm11bmltZW50LmV4YW1wbGUvY2xpZW50cy9nby9nZW4vbXVuaW1lbnQvdjE7bXVuaW1lbnR2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_muniment_v1_classification, file_muniment_v1_version]);
 
 /**
  * One archival passage, as a session sees it: text to be searched, written once.
@@ -93,6 +93,13 @@ export type Passage = Message<"muniment.v1.Passage"> & {
    * @generated from field: muniment.v1.NewerBelow newer_below = 10;
    */
   newerBelow?: NewerBelow | undefined;
+
+  /**
+   * Whether the session that stored the passage was trusted.
+   *
+   * @generated from field: muniment.v1.Integrity integrity = 11;
+   */
+  integrity: Integrity;
 };
 
 /**

@@ -6,7 +6,7 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import type { Classification } from "./classification_pb.js";
+import type { Classification, Integrity } from "./classification_pb.js";
 import { file_muniment_v1_classification } from "./classification_pb.js";
 import type { Passage } from "./passage_pb.js";
 import { file_muniment_v1_passage } from "./passage_pb.js";
@@ -19,7 +19,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file muniment/v1/passage_service.proto.
  */
 export const file_muniment_v1_passage_service: GenFile = /*@__PURE__*/
-  fileDesc("CiFtdW5pbWVudC92MS9wYXNzYWdlX3NlcnZpY2UucHJvdG8SC211bmltZW50LnYxIt0BChNTdG9yZVBhc3NhZ2VSZXF1ZXN0EhQKB2NvbnRlbnQYASABKAlCA4ABARIRCgR0YWdzGAIgAygJQgOAAQESEwoGdGhyZWFkGAMgASgJQgOAAQESEwoGYXV0aG9yGAQgASgJQgOAAQESLgoKZXZlbnRfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKcGFzc2FnZV9pZBgGIAEoCRIvCgtleHBpcmVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiPQoUU3RvcmVQYXNzYWdlUmVzcG9uc2USJQoHcGFzc2FnZRgBIAEoCzIULm11bmltZW50LnYxLlBhc3NhZ2UiYQoVSW1wb3J0UGFzc2FnZXNSZXF1ZXN0EjEKB3Bhc3NhZ2UYASABKAsyIC5tdW5pbWVudC52MS5TdG9yZVBhc3NhZ2VSZXF1ZXN0EhUKDXZhbGlkYXRlX29ubHkYAiABKAgiRgoWSW1wb3J0UGFzc2FnZXNSZXNwb25zZRIUCgxzdG9yZWRfY291bnQYASABKAUSFgoOZXhpc3RpbmdfY291bnQYAiABKAUiJwoRR2V0UGFzc2FnZVJlcXVlc3QSEgoKcGFzc2FnZV9pZBgBIAEoCSI7ChJHZXRQYXNzYWdlUmVzcG9uc2USJQoHcGFzc2FnZRgBIAEoCzIULm11bmltZW50LnYxLlBhc3NhZ2Ui7AEKE0xpc3RQYXNzYWdlc1JlcXVlc3QSEQoEdGFncxgBIAMoCUIDgAEBEigKCXRhZ19tYXRjaBgCIAEoDjIVLm11bmltZW50LnYxLlRhZ01hdGNoEhMKBnRocmVhZBgDIAEoCUIDgAEBEi4KCnN0YXJ0X3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCglwYWdlX3NpemUYBiABKAUSEgoKcGFnZV90b2tlbhgHIAEoCSKMAQoUTGlzdFBhc3NhZ2VzUmVzcG9uc2USJgoIcGFzc2FnZXMYASADKAsyFC5tdW5pbWVudC52MS5QYXNzYWdlEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIzCg5jbGFzc2lmaWNhdGlvbhgDIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uIocCChVTZWFyY2hQYXNzYWdlc1JlcXVlc3QSEgoFcXVlcnkYASABKAlCA4ABARITCgttYXhfcmVzdWx0cxgCIAEoBRIRCgR0YWdzGAMgAygJQgOAAQESKAoJdGFnX21hdGNoGAQgASgOMhUubXVuaW1lbnQudjEuVGFnTWF0Y2gSEwoGdGhyZWFkGAUgASgJQgOAAQESLgoKc3RhcnRfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhUKDW1pbl9yZWxldmFuY2UYCCABKAEingEKFlNlYXJjaFBhc3NhZ2VzUmVzcG9uc2USKwoHcmVzdWx0cxgBIAMoCzIaLm11bmltZW50LnYxLlBhc3NhZ2VSZXN1bHQSMwoOY2xhc3NpZmljYXRpb24YAiABKA4yGy5tdW5pbWVudC52MS5DbGFzc2lmaWNhdGlvbhIQCghzZW1hbnRpYxgDIAEoCBIQCghyZXJhbmtlZBgEIAEoCCJuCg1QYXNzYWdlUmVzdWx0EiUKB3Bhc3NhZ2UYASABKAsyFC5tdW5pbWVudC52MS5QYXNzYWdlEg0KBXNjb3JlGAIgASgBEhQKB3NuaXBwZXQYAyABKAlCA4ABARIRCglyZWxldmFuY2UYBCABKAEiKgoURGVsZXRlUGFzc2FnZVJlcXVlc3QSEgoKcGFzc2FnZV9pZBgBIAEoCSJGChVEZWxldGVQYXNzYWdlUmVzcG9uc2USLQoIcmV2ZWFsZWQYASABKA4yGy5tdW5pbWVudC52MS5DbGFzc2lmaWNhdGlvbiI+ChVEZWxldGVQYXNzYWdlc1JlcXVlc3QSEAoDdGFnGAEgASgJQgOAAQESEwoGdGhyZWFkGAIgASgJQgOAAQEiPQoWRGVsZXRlUGFzc2FnZXNSZXNwb25zZRIVCg1kZWxldGVkX2NvdW50GAEgASgFEgwKBG1vcmUYAiABKAgyrwYKDlBhc3NhZ2VTZXJ2aWNlEnQKDFN0b3JlUGFzc2FnZRIgLm11bmltZW50LnYxLlN0b3JlUGFzc2FnZVJlcXVlc3QaIS5tdW5pbWVudC52MS5TdG9yZVBhc3NhZ2VSZXNwb25zZSIfkAIAwsEYGAoBAhACGAEoATINY3JlYXRlX21lbW9yeRJ6Cg5JbXBvcnRQYXNzYWdlcxIiLm11bmltZW50LnYxLkltcG9ydFBhc3NhZ2VzUmVxdWVzdBojLm11bmltZW50LnYxLkltcG9ydFBhc3NhZ2VzUmVzcG9uc2UiHZACAMLBGBYKAQIQAigBMg1jcmVhdGVfbWVtb3J5KAESXQoKR2V0UGFzc2FnZRIeLm11bmltZW50LnYxLkdldFBhc3NhZ2VSZXF1ZXN0Gh8ubXVuaW1lbnQudjEuR2V0UGFzc2FnZVJlc3BvbnNlIg6QAgHCwRgHCgECEAEYARJjCgxMaXN0UGFzc2FnZXMSIC5tdW5pbWVudC52MS5MaXN0UGFzc2FnZXNSZXF1ZXN0GiEubXVuaW1lbnQudjEuTGlzdFBhc3NhZ2VzUmVzcG9uc2UiDpACAcLBGAcKAQIQARgBEnoKDlNlYXJjaFBhc3NhZ2VzEiIubXVuaW1lbnQudjEuU2VhcmNoUGFzc2FnZXNSZXF1ZXN0GiMubXVuaW1lbnQudjEuU2VhcmNoUGFzc2FnZXNSZXNwb25zZSIfkAIBwsEYGAoBAhABGAEgATINc2VhcmNoX21lbW9yeRJzCg1EZWxldGVQYXNzYWdlEiEubXVuaW1lbnQudjEuRGVsZXRlUGFzc2FnZVJlcXVlc3QaIi5tdW5pbWVudC52MS5EZWxldGVQYXNzYWdlUmVzcG9uc2UiG5ACAsLBGBQKAQIQAjINZGVsZXRlX21lbW9yeRJ2Cg5EZWxldGVQYXNzYWdlcxIiLm11bmltZW50LnYxLkRlbGV0ZVBhc3NhZ2VzUmVxdWVzdBojLm11bmltZW50LnYxLkRlbGV0ZVBhc3NhZ2VzUmVzcG9uc2UiG5ACAMLBGBQKAQIQAjINZGVsZXRlX21lbW9yeUJHCgttdW5pbWVudC52MVABWjZtdW5pbWVudC5leGFtcGxlL2NsaWVudHMvZ28vZ2VuL211bmltZW50L3YxO211bmltZW50djFiBnByb3RvMw", [file_google_protobuf_timestamp, file_muniment_v1_classification, file_muniment_v1_passage, file_muniment_v1_policy, file_muniment_v1_tag_match]);
+  fileDesc("CiFtdW5pbWVudC92MS9wYXNzYWdlX3NlcnZpY2UucHJvdG8SC211bmltZW50LnYxIt0BChNTdG9yZVBhc3NhZ2VSZXF1ZXN0EhQKB2NvbnRlbnQYASABKAlCA4ABARIRCgR0YWdzGAIgAygJQgOAAQESEwoGdGhyZWFkGAMgASgJQgOAAQESEwoGYXV0aG9yGAQgASgJQgOAAQESLgoKZXZlbnRfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKcGFzc2FnZV9pZBgGIAEoCRIvCgtleHBpcmVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiaAoUU3RvcmVQYXNzYWdlUmVzcG9uc2USJQoHcGFzc2FnZRgBIAEoCzIULm11bmltZW50LnYxLlBhc3NhZ2USKQoJaW50ZWdyaXR5GAIgASgOMhYubXVuaW1lbnQudjEuSW50ZWdyaXR5ImEKFUltcG9ydFBhc3NhZ2VzUmVxdWVzdBIxCgdwYXNzYWdlGAEgASgLMiAubXVuaW1lbnQudjEuU3RvcmVQYXNzYWdlUmVxdWVzdBIVCg12YWxpZGF0ZV9vbmx5GAIgASgIInEKFkltcG9ydFBhc3NhZ2VzUmVzcG9uc2USFAoMc3RvcmVkX2NvdW50GAEgASgFEhYKDmV4aXN0aW5nX2NvdW50GAIgASgFEikKCWludGVncml0eRgDIAEoDjIWLm11bmltZW50LnYxLkludGVncml0eSInChFHZXRQYXNzYWdlUmVxdWVzdBISCgpwYXNzYWdlX2lkGAEgASgJImYKEkdldFBhc3NhZ2VSZXNwb25zZRIlCgdwYXNzYWdlGAEgASgLMhQubXVuaW1lbnQudjEuUGFzc2FnZRIpCglpbnRlZ3JpdHkYAiABKA4yFi5tdW5pbWVudC52MS5JbnRlZ3JpdHki7AEKE0xpc3RQYXNzYWdlc1JlcXVlc3QSEQoEdGFncxgBIAMoCUIDgAEBEigKCXRhZ19tYXRjaBgCIAEoDjIVLm11bmltZW50LnYxLlRhZ01hdGNoEhMKBnRocmVhZBgDIAEoCUIDgAEBEi4KCnN0YXJ0X3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCglwYWdlX3NpemUYBiABKAUSEgoKcGFnZV90b2tlbhgHIAEoCSK3AQoUTGlzdFBhc3NhZ2VzUmVzcG9uc2USJgoIcGFzc2FnZXMYASADKAsyFC5tdW5pbWVudC52MS5QYXNzYWdlEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIzCg5jbGFzc2lmaWNhdGlvbhgDIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uEikKCWludGVncml0eRgEIAEoDjIWLm11bmltZW50LnYxLkludGVncml0eSKHAgoVU2VhcmNoUGFzc2FnZXNSZXF1ZXN0EhIKBXF1ZXJ5GAEgASgJQgOAAQESEwoLbWF4X3Jlc3VsdHMYAiABKAUSEQoEdGFncxgDIAMoCUIDgAEBEigKCXRhZ19tYXRjaBgEIAEoDjIVLm11bmltZW50LnYxLlRhZ01hdGNoEhMKBnRocmVhZBgFIAEoCUIDgAEBEi4KCnN0YXJ0X3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIVCg1taW5fcmVsZXZhbmNlGAggASgBIskBChZTZWFyY2hQYXNzYWdlc1Jlc3BvbnNlEisKB3Jlc3VsdHMYASADKAsyGi5tdW5pbWVudC52MS5QYXNzYWdlUmVzdWx0EjMKDmNsYXNzaWZpY2F0aW9uGAIgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb24SEAoIc2VtYW50aWMYAyABKAgSEAoIcmVyYW5rZWQYBCABKAgSKQoJaW50ZWdyaXR5GAUgASgOMhYubXVuaW1lbnQudjEuSW50ZWdyaXR5Im4KDVBhc3NhZ2VSZXN1bHQSJQoHcGFzc2FnZRgBIAEoCzIULm11bmltZW50LnYxLlBhc3NhZ2USDQoFc2NvcmUYAiABKAESFAoHc25pcHBldBgDIAEoCUIDgAEBEhEKCXJlbGV2YW5jZRgEIAEoASIqChREZWxldGVQYXNzYWdlUmVxdWVzdBISCgpwYXNzYWdlX2lkGAEgASgJIqUBChVEZWxldGVQYXNzYWdlUmVzcG9uc2USLQoIcmV2ZWFsZWQYASABKA4yGy5tdW5pbWVudC52MS5DbGFzc2lmaWNhdGlvbhIyChJyZXZlYWxlZF9pbnRlZ3JpdHkYAiABKA4yFi5tdW5pbWVudC52MS5JbnRlZ3JpdHkSKQoJaW50ZWdyaXR5GAMgASgOMhYubXVuaW1lbnQudjEuSW50ZWdyaXR5Ij4KFURlbGV0ZVBhc3NhZ2VzUmVxdWVzdBIQCgN0YWcYASABKAlCA4ABARITCgZ0aHJlYWQYAiABKAlCA4ABASJoChZEZWxldGVQYXNzYWdlc1Jlc3BvbnNlEhUKDWRlbGV0ZWRfY291bnQYASABKAUSDAoEbW9yZRgCIAEoCBIpCglpbnRlZ3JpdHkYAyABKA4yFi5tdW5pbWVudC52MS5JbnRlZ3JpdHkyrwYKDlBhc3NhZ2VTZXJ2aWNlEnQKDFN0b3JlUGFzc2FnZRIgLm11bmltZW50LnYxLlN0b3JlUGFzc2FnZVJlcXVlc3QaIS5tdW5pbWVudC52MS5TdG9yZVBhc3NhZ2VSZXNwb25zZSIfkAIAwsEYGAoBAhACGAEoATINY3JlYXRlX21lbW9yeRJ6Cg5JbXBvcnRQYXNzYWdlcxIiLm11bmltZW50LnYxLkltcG9ydFBhc3NhZ2VzUmVxdWVzdBojLm11bmltZW50LnYxLkltcG9ydFBhc3NhZ2VzUmVzcG9uc2UiHZACAMLBGBYKAQIQAigBMg1jcmVhdGVfbWVtb3J5KAESXQoKR2V0UGFzc2FnZRIeLm11bmltZW50LnYxLkdldFBhc3NhZ2VSZXF1ZXN0Gh8ubXVuaW1lbnQudjEuR2V0UGFzc2FnZVJlc3BvbnNlIg6QAgHCwRgHCgECEAEYARJjCgxMaXN0UGFzc2FnZXMSIC5tdW5pbWVudC52MS5MaXN0UGFzc2FnZXNSZXF1ZXN0GiEubXVuaW1lbnQudjEuTGlzdFBhc3NhZ2VzUmVzcG9uc2UiDpACAcLBGAcKAQIQARgBEnoKDlNlYXJjaFBhc3NhZ2VzEiIubXVuaW1lbnQudjEuU2VhcmNoUGFzc2FnZXNSZXF1ZXN0GiMubXVuaW1lbnQudjEuU2VhcmNoUGFzc2FnZXNSZXNwb25zZSIfkAIBwsEYGAoBAhABGAEgATINc2VhcmNoX21lbW9yeRJzCg1EZWxldGVQYXNzYWdlEiEubXVuaW1lbnQudjEuRGVsZXRlUGFzc2FnZVJlcXVlc3QaIi5tdW5pbWVudC52MS5EZWxldGVQYXNzYWdlUmVzcG9uc2UiG5ACAsLBGBQKAQIQAjINZGVsZXRlX21lbW9yeRJ2Cg5EZWxldGVQYXNzYWdlcxIiLm11bmltZW50LnYxLkRlbGV0ZVBhc3NhZ2VzUmVxdWVzdBojLm11bmltZW50LnYxLkRlbGV0ZVBhc3NhZ2VzUmVzcG9uc2UiG5ACAMLBGBQKAQIQAjINZGVsZXRlX21lbW9yeUJHCgttdW5pbWVudC52MVABWjZtdW5pbWVudC5leGFtcGxlL2NsaWVudHMvZ28vZ2VuL211bmltZW50L3YxO211bmltZW50djFiBnByb3RvMw", [file_google_protobuf_timestamp, file_muniment_v1_classification, file_muniment_v1_passage, file_muniment_v1_policy, file_muniment_v1_tag_match]);
 
 /**
  * The request of StorePassage.
@@ -107,6 +107,13 @@ export type StorePassageResponse = Message<"muniment.v1.StorePassageResponse"> &
    * @generated from field: muniment.v1.Passage passage = 1;
    */
   passage?: Passage | undefined;
+
+  /**
+   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   *
+   * @generated from field: muniment.v1.Integrity integrity = 2;
+   */
+  integrity: Integrity;
 };
 
 /**
@@ -165,6 +172,13 @@ export type ImportPassagesResponse = Message<"muniment.v1.ImportPassagesResponse
    * @generated from field: int32 existing_count = 2;
    */
   existingCount: number;
+
+  /**
+   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   *
+   * @generated from field: muniment.v1.Integrity integrity = 3;
+   */
+  integrity: Integrity;
 };
 
 /**
@@ -207,6 +221,13 @@ export type GetPassageResponse = Message<"muniment.v1.GetPassageResponse"> & {
    * @generated from field: muniment.v1.Passage passage = 1;
    */
   passage?: Passage | undefined;
+
+  /**
+   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   *
+   * @generated from field: muniment.v1.Integrity integrity = 2;
+   */
+  integrity: Integrity;
 };
 
 /**
@@ -319,6 +340,13 @@ export type ListPassagesResponse = Message<"muniment.v1.ListPassagesResponse"> &
    * @generated from field: muniment.v1.Classification classification = 3;
    */
   classification: Classification;
+
+  /**
+   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   *
+   * @generated from field: muniment.v1.Integrity integrity = 4;
+   */
+  integrity: Integrity;
 };
 
 /**
@@ -446,6 +474,13 @@ export type SearchPassagesResponse = Message<"muniment.v1.SearchPassagesResponse
    * @generated from field: bool reranked = 4;
    */
   reranked: boolean;
+
+  /**
+   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   *
+   * @generated from field: muniment.v1.Integrity integrity = 5;
+   */
+  integrity: Integrity;
 };
 
 /**
@@ -533,6 +568,20 @@ export type DeletePassageResponse = Message<"muniment.v1.DeletePassageResponse">
    * @generated from field: muniment.v1.Classification revealed = 1;
    */
   revealed: Classification;
+
+  /**
+   * The integrity of the revealed version.
+   *
+   * @generated from field: muniment.v1.Integrity revealed_integrity = 2;
+   */
+  revealedIntegrity: Integrity;
+
+  /**
+   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   *
+   * @generated from field: muniment.v1.Integrity integrity = 3;
+   */
+  integrity: Integrity;
 };
 
 /**
@@ -589,6 +638,13 @@ export type DeletePassagesResponse = Message<"muniment.v1.DeletePassagesResponse
    * @generated from field: bool more = 2;
    */
   more: boolean;
+
+  /**
+   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   *
+   * @generated from field: muniment.v1.Integrity integrity = 3;
+   */
+  integrity: Integrity;
 };
 
 /**

@@ -4,7 +4,7 @@
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import type { Classification } from "./classification_pb.js";
+import type { Classification, Integrity } from "./classification_pb.js";
 import { file_muniment_v1_classification } from "./classification_pb.js";
 import type { NewerBelow } from "./version_pb.js";
 import { file_muniment_v1_version } from "./version_pb.js";
@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file muniment/v1/prompt.proto.
  */
 export const file_muniment_v1_prompt: GenFile = /*@__PURE__*/
-  fileDesc("ChhtdW5pbWVudC92MS9wcm9tcHQucHJvdG8SC211bmltZW50LnYxIt4BCg1Qcm9tcHRTZWN0aW9uEiwKBGtpbmQYASABKA4yHi5tdW5pbWVudC52MS5Qcm9tcHRTZWN0aW9uS2luZBISCgVsYWJlbBgCIAEoCUIDgAEBEhYKDm93bmVyX2FnZW50X2lkGAMgASgJEhAKCG5vdGVfaWRzGAQgAygJEjMKDmNsYXNzaWZpY2F0aW9uGAUgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb24SLAoLbmV3ZXJfYmVsb3cYBiABKAsyFy5tdW5pbWVudC52MS5OZXdlckJlbG93Kp0BChFQcm9tcHRTZWN0aW9uS2luZBIjCh9QUk9NUFRfU0VDVElPTl9LSU5EX1VOU1BFQ0lGSUVEEAASHQoZUFJPTVBUX1NFQ1RJT05fS0lORF9CTE9DSxABEh4KGlBST01QVF9TRUNUSU9OX0tJTkRfTUVNT1JZEAISJAogUFJPTVBUX1NFQ1RJT05fS0lORF9VU0VSX1BST0ZJTEUQA0JHCgttdW5pbWVudC52MVABWjZtdW5pbWVudC5leGFtcGxlL2NsaWVudHMvZ28vZ2VuL211bmltZW50L3YxO211bmltZW50djFiBnByb3RvMw", [file_muniment_v1_classification, file_muniment_v1_version]);
+  fileDesc("ChhtdW5pbWVudC92MS9wcm9tcHQucHJvdG8SC211bmltZW50LnYxIokCCg1Qcm9tcHRTZWN0aW9uEiwKBGtpbmQYASABKA4yHi5tdW5pbWVudC52MS5Qcm9tcHRTZWN0aW9uS2luZBISCgVsYWJlbBgCIAEoCUIDgAEBEhYKDm93bmVyX2FnZW50X2lkGAMgASgJEhAKCG5vdGVfaWRzGAQgAygJEjMKDmNsYXNzaWZpY2F0aW9uGAUgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb24SLAoLbmV3ZXJfYmVsb3cYBiABKAsyFy5tdW5pbWVudC52MS5OZXdlckJlbG93EikKCWludGVncml0eRgHIAEoDjIWLm11bmltZW50LnYxLkludGVncml0eSqdAQoRUHJvbXB0U2VjdGlvbktpbmQSIwofUFJPTVBUX1NFQ1RJT05fS0lORF9VTlNQRUNJRklFRBAAEh0KGVBST01QVF9TRUNUSU9OX0tJTkRfQkxPQ0sQARIeChpQUk9NUFRfU0VDVElPTl9LSU5EX01FTU9SWRACEiQKIFBST01QVF9TRUNUSU9OX0tJTkRfVVNFUl9QUk9GSUxFEANCRwoLbXVuaW1lbnQudjFQAVo2bXVuaW1lbnQuZXhhbXBsZS9jbGllbnRzL2dvL2dlbi9tdW5pbWVudC92MTttdW5pbWVudHYxYgZwcm90bzM", [file_muniment_v1_classification, file_muniment_v1_version]);
 
 /**
  * The items that one section of a rendered prompt contains, or that are left out of it.
@@ -63,6 +63,13 @@ export type PromptSection = Message<"muniment.v1.PromptSection"> & {
    * @generated from field: muniment.v1.NewerBelow newer_below = 6;
    */
   newerBelow?: NewerBelow | undefined;
+
+  /**
+   * TRUSTED if all in this section is.
+   *
+   * @generated from field: muniment.v1.Integrity integrity = 7;
+   */
+  integrity: Integrity;
 };
 
 /**

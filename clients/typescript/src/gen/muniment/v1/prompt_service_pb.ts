@@ -4,7 +4,7 @@
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
-import type { Classification } from "./classification_pb.js";
+import type { Classification, Integrity } from "./classification_pb.js";
 import { file_muniment_v1_classification } from "./classification_pb.js";
 import type { Usage } from "./note_pb.js";
 import { file_muniment_v1_note } from "./note_pb.js";
@@ -17,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file muniment/v1/prompt_service.proto.
  */
 export const file_muniment_v1_prompt_service: GenFile = /*@__PURE__*/
-  fileDesc("CiBtdW5pbWVudC92MS9wcm9tcHRfc2VydmljZS5wcm90bxILbXVuaW1lbnQudjEicgoTUmVuZGVyUHJvbXB0UmVxdWVzdBIwCghzZWN0aW9ucxgBIAMoDjIeLm11bmltZW50LnYxLlByb21wdFNlY3Rpb25LaW5kEhIKCm9taXRfdXNhZ2UYAiABKAgSFQoNaWZfbm9uZV9tYXRjaBgDIAEoCSKBAgoUUmVuZGVyUHJvbXB0UmVzcG9uc2USEQoEdGV4dBgBIAEoCUIDgAEBEiwKCHNlY3Rpb25zGAIgAygLMhoubXVuaW1lbnQudjEuUHJvbXB0U2VjdGlvbhIhCgV1c2FnZRgDIAMoCzISLm11bmltZW50LnYxLlVzYWdlEjMKDmNsYXNzaWZpY2F0aW9uGAQgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb24SDAoEZXRhZxgFIAEoCRIUCgxub3RfbW9kaWZpZWQYBiABKAgSLAoIbGVmdF9vdXQYByADKAsyGi5tdW5pbWVudC52MS5Qcm9tcHRTZWN0aW9uMnYKDVByb21wdFNlcnZpY2USZQoMUmVuZGVyUHJvbXB0EiAubXVuaW1lbnQudjEuUmVuZGVyUHJvbXB0UmVxdWVzdBohLm11bmltZW50LnYxLlJlbmRlclByb21wdFJlc3BvbnNlIhCQAgHCwRgJCgECEAEYASABQkcKC211bmltZW50LnYxUAFaNm11bmltZW50LmV4YW1wbGUvY2xpZW50cy9nby9nZW4vbXVuaW1lbnQvdjE7bXVuaW1lbnR2MWIGcHJvdG8z", [file_muniment_v1_classification, file_muniment_v1_note, file_muniment_v1_policy, file_muniment_v1_prompt]);
+  fileDesc("CiBtdW5pbWVudC92MS9wcm9tcHRfc2VydmljZS5wcm90bxILbXVuaW1lbnQudjEicgoTUmVuZGVyUHJvbXB0UmVxdWVzdBIwCghzZWN0aW9ucxgBIAMoDjIeLm11bmltZW50LnYxLlByb21wdFNlY3Rpb25LaW5kEhIKCm9taXRfdXNhZ2UYAiABKAgSFQoNaWZfbm9uZV9tYXRjaBgDIAEoCSKsAgoUUmVuZGVyUHJvbXB0UmVzcG9uc2USEQoEdGV4dBgBIAEoCUIDgAEBEiwKCHNlY3Rpb25zGAIgAygLMhoubXVuaW1lbnQudjEuUHJvbXB0U2VjdGlvbhIhCgV1c2FnZRgDIAMoCzISLm11bmltZW50LnYxLlVzYWdlEjMKDmNsYXNzaWZpY2F0aW9uGAQgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb24SDAoEZXRhZxgFIAEoCRIUCgxub3RfbW9kaWZpZWQYBiABKAgSLAoIbGVmdF9vdXQYByADKAsyGi5tdW5pbWVudC52MS5Qcm9tcHRTZWN0aW9uEikKCWludGVncml0eRgIIAEoDjIWLm11bmltZW50LnYxLkludGVncml0eTJ2Cg1Qcm9tcHRTZXJ2aWNlEmUKDFJlbmRlclByb21wdBIgLm11bmltZW50LnYxLlJlbmRlclByb21wdFJlcXVlc3QaIS5tdW5pbWVudC52MS5SZW5kZXJQcm9tcHRSZXNwb25zZSIQkAIBwsEYCQoBAhABGAEgAUJHCgttdW5pbWVudC52MVABWjZtdW5pbWVudC5leGFtcGxlL2NsaWVudHMvZ28vZ2VuL211bmltZW50L3YxO211bmltZW50djFiBnByb3RvMw", [file_muniment_v1_classification, file_muniment_v1_note, file_muniment_v1_policy, file_muniment_v1_prompt]);
 
 /**
  * The request of RenderPrompt.
@@ -115,6 +115,13 @@ export type RenderPromptResponse = Message<"muniment.v1.RenderPromptResponse"> &
    * @generated from field: repeated muniment.v1.PromptSection left_out = 7;
    */
   leftOut: PromptSection[];
+
+  /**
+   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   *
+   * @generated from field: muniment.v1.Integrity integrity = 8;
+   */
+  integrity: Integrity;
 };
 
 /**

@@ -6,7 +6,7 @@ import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import type { Classification } from "./classification_pb.js";
+import type { Classification, Integrity } from "./classification_pb.js";
 import { file_muniment_v1_classification } from "./classification_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file muniment/v1/session.proto.
  */
 export const file_muniment_v1_session: GenFile = /*@__PURE__*/
-  fileDesc("ChltdW5pbWVudC92MS9zZXNzaW9uLnByb3RvEgttdW5pbWVudC52MSK0AgoHU2Vzc2lvbhISCgpzZXNzaW9uX2lkGAEgASgJEhAKCGFnZW50X2lkGAIgASgJEhcKD2NvbnZlcnNhdGlvbl9pZBgDIAEoCRIqCgV0YWludBgEIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uEi8KC2NyZWF0ZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtleHBpcmVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKY2xvc2VfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoHY2VpbGluZxgIIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uIkEKE0NvbnZlcnNhdGlvblRhaW50ZWQSKgoFdGFpbnQYASABKA4yGy5tdW5pbWVudC52MS5DbGFzc2lmaWNhdGlvbkJHCgttdW5pbWVudC52MVABWjZtdW5pbWVudC5leGFtcGxlL2NsaWVudHMvZ28vZ2VuL211bmltZW50L3YxO211bmltZW50djFiBnByb3RvMw", [file_google_protobuf_timestamp, file_muniment_v1_classification]);
+  fileDesc("ChltdW5pbWVudC92MS9zZXNzaW9uLnByb3RvEgttdW5pbWVudC52MSLfAgoHU2Vzc2lvbhISCgpzZXNzaW9uX2lkGAEgASgJEhAKCGFnZW50X2lkGAIgASgJEhcKD2NvbnZlcnNhdGlvbl9pZBgDIAEoCRIqCgV0YWludBgEIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uEi8KC2NyZWF0ZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtleHBpcmVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKY2xvc2VfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoHY2VpbGluZxgIIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uEikKCWludGVncml0eRgJIAEoDjIWLm11bmltZW50LnYxLkludGVncml0eSJsChNDb252ZXJzYXRpb25UYWludGVkEioKBXRhaW50GAEgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb24SKQoJaW50ZWdyaXR5GAIgASgOMhYubXVuaW1lbnQudjEuSW50ZWdyaXR5QkcKC211bmltZW50LnYxUAFaNm11bmltZW50LmV4YW1wbGUvY2xpZW50cy9nby9nZW4vbXVuaW1lbnQvdjE7bXVuaW1lbnR2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_muniment_v1_classification]);
 
 /**
  * A credential for one conversation of an agent.
@@ -79,6 +79,13 @@ export type Session = Message<"muniment.v1.Session"> & {
    * @generated from field: muniment.v1.Classification ceiling = 8;
    */
   ceiling: Classification;
+
+  /**
+   * The integrity of the conversation: with `taint`, the label of what its sessions write.
+   *
+   * @generated from field: muniment.v1.Integrity integrity = 9;
+   */
+  integrity: Integrity;
 };
 
 /**
@@ -100,6 +107,13 @@ export type ConversationTainted = Message<"muniment.v1.ConversationTainted"> & {
    * @generated from field: muniment.v1.Classification taint = 1;
    */
   taint: Classification;
+
+  /**
+   * The integrity.
+   *
+   * @generated from field: muniment.v1.Integrity integrity = 2;
+   */
+  integrity: Integrity;
 };
 
 /**

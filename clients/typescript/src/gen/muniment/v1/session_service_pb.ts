@@ -6,7 +6,7 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Duration } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration } from "@bufbuild/protobuf/wkt";
-import type { Classification } from "./classification_pb.js";
+import type { Classification, Integrity } from "./classification_pb.js";
 import { file_muniment_v1_classification } from "./classification_pb.js";
 import { file_muniment_v1_policy } from "./policy_pb.js";
 import type { Session } from "./session_pb.js";
@@ -17,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file muniment/v1/session_service.proto.
  */
 export const file_muniment_v1_session_service: GenFile = /*@__PURE__*/
-  fileDesc("CiFtdW5pbWVudC92MS9zZXNzaW9uX3NlcnZpY2UucHJvdG8SC211bmltZW50LnYxIpMBChJPcGVuU2Vzc2lvblJlcXVlc3QSEAoIYWdlbnRfaWQYASABKAkSKgoFdGFpbnQYAiABKA4yGy5tdW5pbWVudC52MS5DbGFzc2lmaWNhdGlvbhIXCg9jb252ZXJzYXRpb25faWQYAyABKAkSJgoDdHRsGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIlAKE09wZW5TZXNzaW9uUmVzcG9uc2USJQoHc2Vzc2lvbhgBIAEoCzIULm11bmltZW50LnYxLlNlc3Npb24SEgoFdG9rZW4YAiABKAlCA4ABASInChFHZXRTZXNzaW9uUmVxdWVzdBISCgpzZXNzaW9uX2lkGAEgASgJIjsKEkdldFNlc3Npb25SZXNwb25zZRIlCgdzZXNzaW9uGAEgASgLMhQubXVuaW1lbnQudjEuU2Vzc2lvbiJmChNMaXN0U2Vzc2lvbnNSZXF1ZXN0EhAKCGFnZW50X2lkGAEgASgJEhYKDmluY2x1ZGVfY2xvc2VkGAIgASgIEhEKCXBhZ2Vfc2l6ZRgDIAEoBRISCgpwYWdlX3Rva2VuGAQgASgJIlcKFExpc3RTZXNzaW9uc1Jlc3BvbnNlEiYKCHNlc3Npb25zGAEgAygLMhQubXVuaW1lbnQudjEuU2Vzc2lvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiYwoRUmFpc2VUYWludFJlcXVlc3QSEgoKc2Vzc2lvbl9pZBgBIAEoCRIqCgV0YWludBgCIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uEg4KBnJlYXNvbhgDIAEoCSI7ChJSYWlzZVRhaW50UmVzcG9uc2USJQoHc2Vzc2lvbhgBIAEoCzIULm11bmltZW50LnYxLlNlc3Npb24iOQoTUmVzZXRTZXNzaW9uUmVxdWVzdBISCgpzZXNzaW9uX2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCSJRChRSZXNldFNlc3Npb25SZXNwb25zZRIlCgdzZXNzaW9uGAEgASgLMhQubXVuaW1lbnQudjEuU2Vzc2lvbhISCgV0b2tlbhgCIAEoCUIDgAEBIikKE0Nsb3NlU2Vzc2lvblJlcXVlc3QSEgoKc2Vzc2lvbl9pZBgBIAEoCSIWChRDbG9zZVNlc3Npb25SZXNwb25zZTLbBAoOU2Vzc2lvblNlcnZpY2USXgoLT3BlblNlc3Npb24SHy5tdW5pbWVudC52MS5PcGVuU2Vzc2lvblJlcXVlc3QaIC5tdW5pbWVudC52MS5PcGVuU2Vzc2lvblJlc3BvbnNlIgyQAgDCwRgFCgEBEAMSXgoKR2V0U2Vzc2lvbhIeLm11bmltZW50LnYxLkdldFNlc3Npb25SZXF1ZXN0Gh8ubXVuaW1lbnQudjEuR2V0U2Vzc2lvblJlc3BvbnNlIg+QAgHCwRgICgIBAhADGAESYwoMTGlzdFNlc3Npb25zEiAubXVuaW1lbnQudjEuTGlzdFNlc3Npb25zUmVxdWVzdBohLm11bmltZW50LnYxLkxpc3RTZXNzaW9uc1Jlc3BvbnNlIg6QAgHCwRgHCgEBEAMYARJdCgpSYWlzZVRhaW50Eh4ubXVuaW1lbnQudjEuUmFpc2VUYWludFJlcXVlc3QaHy5tdW5pbWVudC52MS5SYWlzZVRhaW50UmVzcG9uc2UiDpACAsLBGAcKAQEQAxgBEmEKDFJlc2V0U2Vzc2lvbhIgLm11bmltZW50LnYxLlJlc2V0U2Vzc2lvblJlcXVlc3QaIS5tdW5pbWVudC52MS5SZXNldFNlc3Npb25SZXNwb25zZSIMkAIAwsEYBQoBARADEmIKDENsb3NlU2Vzc2lvbhIgLm11bmltZW50LnYxLkNsb3NlU2Vzc2lvblJlcXVlc3QaIS5tdW5pbWVudC52MS5DbG9zZVNlc3Npb25SZXNwb25zZSINkAICwsEYBgoCAQIQA0JHCgttdW5pbWVudC52MVABWjZtdW5pbWVudC5leGFtcGxlL2NsaWVudHMvZ28vZ2VuL211bmltZW50L3YxO211bmltZW50djFiBnByb3RvMw", [file_google_protobuf_duration, file_muniment_v1_classification, file_muniment_v1_policy, file_muniment_v1_session]);
+  fileDesc("CiFtdW5pbWVudC92MS9zZXNzaW9uX3NlcnZpY2UucHJvdG8SC211bmltZW50LnYxIr4BChJPcGVuU2Vzc2lvblJlcXVlc3QSEAoIYWdlbnRfaWQYASABKAkSKgoFdGFpbnQYAiABKA4yGy5tdW5pbWVudC52MS5DbGFzc2lmaWNhdGlvbhIXCg9jb252ZXJzYXRpb25faWQYAyABKAkSJgoDdHRsGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEikKCWludGVncml0eRgFIAEoDjIWLm11bmltZW50LnYxLkludGVncml0eSJQChNPcGVuU2Vzc2lvblJlc3BvbnNlEiUKB3Nlc3Npb24YASABKAsyFC5tdW5pbWVudC52MS5TZXNzaW9uEhIKBXRva2VuGAIgASgJQgOAAQEiJwoRR2V0U2Vzc2lvblJlcXVlc3QSEgoKc2Vzc2lvbl9pZBgBIAEoCSI7ChJHZXRTZXNzaW9uUmVzcG9uc2USJQoHc2Vzc2lvbhgBIAEoCzIULm11bmltZW50LnYxLlNlc3Npb24iZgoTTGlzdFNlc3Npb25zUmVxdWVzdBIQCghhZ2VudF9pZBgBIAEoCRIWCg5pbmNsdWRlX2Nsb3NlZBgCIAEoCBIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCSJXChRMaXN0U2Vzc2lvbnNSZXNwb25zZRImCghzZXNzaW9ucxgBIAMoCzIULm11bmltZW50LnYxLlNlc3Npb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIo4BChFSYWlzZVRhaW50UmVxdWVzdBISCgpzZXNzaW9uX2lkGAEgASgJEioKBXRhaW50GAIgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb24SDgoGcmVhc29uGAMgASgJEikKCWludGVncml0eRgEIAEoDjIWLm11bmltZW50LnYxLkludGVncml0eSI7ChJSYWlzZVRhaW50UmVzcG9uc2USJQoHc2Vzc2lvbhgBIAEoCzIULm11bmltZW50LnYxLlNlc3Npb24iZAoTUmVzZXRTZXNzaW9uUmVxdWVzdBISCgpzZXNzaW9uX2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCRIpCglpbnRlZ3JpdHkYAyABKA4yFi5tdW5pbWVudC52MS5JbnRlZ3JpdHkiUQoUUmVzZXRTZXNzaW9uUmVzcG9uc2USJQoHc2Vzc2lvbhgBIAEoCzIULm11bmltZW50LnYxLlNlc3Npb24SEgoFdG9rZW4YAiABKAlCA4ABASIpChNDbG9zZVNlc3Npb25SZXF1ZXN0EhIKCnNlc3Npb25faWQYASABKAkiFgoUQ2xvc2VTZXNzaW9uUmVzcG9uc2Uy2wQKDlNlc3Npb25TZXJ2aWNlEl4KC09wZW5TZXNzaW9uEh8ubXVuaW1lbnQudjEuT3BlblNlc3Npb25SZXF1ZXN0GiAubXVuaW1lbnQudjEuT3BlblNlc3Npb25SZXNwb25zZSIMkAIAwsEYBQoBARADEl4KCkdldFNlc3Npb24SHi5tdW5pbWVudC52MS5HZXRTZXNzaW9uUmVxdWVzdBofLm11bmltZW50LnYxLkdldFNlc3Npb25SZXNwb25zZSIPkAIBwsEYCAoCAQIQAxgBEmMKDExpc3RTZXNzaW9ucxIgLm11bmltZW50LnYxLkxpc3RTZXNzaW9uc1JlcXVlc3QaIS5tdW5pbWVudC52MS5MaXN0U2Vzc2lvbnNSZXNwb25zZSIOkAIBwsEYBwoBARADGAESXQoKUmFpc2VUYWludBIeLm11bmltZW50LnYxLlJhaXNlVGFpbnRSZXF1ZXN0Gh8ubXVuaW1lbnQudjEuUmFpc2VUYWludFJlc3BvbnNlIg6QAgLCwRgHCgEBEAMYARJhCgxSZXNldFNlc3Npb24SIC5tdW5pbWVudC52MS5SZXNldFNlc3Npb25SZXF1ZXN0GiEubXVuaW1lbnQudjEuUmVzZXRTZXNzaW9uUmVzcG9uc2UiDJACAMLBGAUKAQEQAxJiCgxDbG9zZVNlc3Npb24SIC5tdW5pbWVudC52MS5DbG9zZVNlc3Npb25SZXF1ZXN0GiEubXVuaW1lbnQudjEuQ2xvc2VTZXNzaW9uUmVzcG9uc2UiDZACAsLBGAYKAgECEANCRwoLbXVuaW1lbnQudjFQAVo2bXVuaW1lbnQuZXhhbXBsZS9jbGllbnRzL2dvL2dlbi9tdW5pbWVudC92MTttdW5pbWVudHYxYgZwcm90bzM", [file_google_protobuf_duration, file_muniment_v1_classification, file_muniment_v1_policy, file_muniment_v1_session]);
 
 /**
  * The request of OpenSession.
@@ -59,6 +59,15 @@ export type OpenSessionRequest = Message<"muniment.v1.OpenSessionRequest"> & {
    * @generated from field: google.protobuf.Duration ttl = 4;
    */
   ttl?: Duration | undefined;
+
+  /**
+   * TRUSTED if the conversation has seen nothing but what the host vouches for, such as the operator's prompt.
+   *
+   * The default is UNTRUSTED, which taints a conversation that was trusted.
+   *
+   * @generated from field: muniment.v1.Integrity integrity = 5;
+   */
+  integrity: Integrity;
 };
 
 /**
@@ -240,6 +249,16 @@ export type RaiseTaintRequest = Message<"muniment.v1.RaiseTaintRequest"> & {
    * @generated from field: string reason = 3;
    */
   reason: string;
+
+  /**
+   * UNTRUSTED before the model sees web pages, mail, documents, the output of tools or untrusted memories. TRUSTED leaves the
+   * integrity of the conversation as it is.
+   *
+   * The default is UNTRUSTED.
+   *
+   * @generated from field: muniment.v1.Integrity integrity = 4;
+   */
+  integrity: Integrity;
 };
 
 /**
@@ -289,6 +308,15 @@ export type ResetSessionRequest = Message<"muniment.v1.ResetSessionRequest"> & {
    * @generated from field: string reason = 2;
    */
   reason: string;
+
+  /**
+   * The integrity of the conversation from now on.
+   *
+   * The default is UNTRUSTED.
+   *
+   * @generated from field: muniment.v1.Integrity integrity = 3;
+   */
+  integrity: Integrity;
 };
 
 /**

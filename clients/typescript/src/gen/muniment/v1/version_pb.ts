@@ -6,7 +6,7 @@ import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import type { Classification } from "./classification_pb.js";
+import type { Classification, Integrity } from "./classification_pb.js";
 import { file_muniment_v1_classification } from "./classification_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file muniment/v1/version.proto.
  */
 export const file_muniment_v1_version: GenFile = /*@__PURE__*/
-  fileDesc("ChltdW5pbWVudC92MS92ZXJzaW9uLnByb3RvEgttdW5pbWVudC52MSJyCgpOZXdlckJlbG93EjMKDmNsYXNzaWZpY2F0aW9uGAEgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb24SLwoLdXBkYXRlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIu0BCgtJdGVtVmVyc2lvbhIUCgdjb250ZW50GAEgASgJQgOAAQESEQoEdGFncxgCIAMoCUIDgAEBEjMKDmNsYXNzaWZpY2F0aW9uGAMgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb24SDAoEZXRhZxgEIAEoCRIvCgt1cGRhdGVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHJlcGxhY2VkGAcgASgIQkcKC211bmltZW50LnYxUAFaNm11bmltZW50LmV4YW1wbGUvY2xpZW50cy9nby9nZW4vbXVuaW1lbnQvdjE7bXVuaW1lbnR2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_muniment_v1_classification]);
+  fileDesc("ChltdW5pbWVudC92MS92ZXJzaW9uLnByb3RvEgttdW5pbWVudC52MSKdAQoKTmV3ZXJCZWxvdxIzCg5jbGFzc2lmaWNhdGlvbhgBIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uEi8KC3VwZGF0ZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCglpbnRlZ3JpdHkYAyABKA4yFi5tdW5pbWVudC52MS5JbnRlZ3JpdHkimAIKC0l0ZW1WZXJzaW9uEhQKB2NvbnRlbnQYASABKAlCA4ABARIRCgR0YWdzGAIgAygJQgOAAQESMwoOY2xhc3NpZmljYXRpb24YAyABKA4yGy5tdW5pbWVudC52MS5DbGFzc2lmaWNhdGlvbhIMCgRldGFnGAQgASgJEi8KC3VwZGF0ZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtleHBpcmVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcmVwbGFjZWQYByABKAgSKQoJaW50ZWdyaXR5GAggASgOMhYubXVuaW1lbnQudjEuSW50ZWdyaXR5QkcKC211bmltZW50LnYxUAFaNm11bmltZW50LmV4YW1wbGUvY2xpZW50cy9nby9nZW4vbXVuaW1lbnQvdjE7bXVuaW1lbnR2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_muniment_v1_classification]);
 
 /**
  * Says that a version at a lower level is newer than the one that is shown, such as a correction. ListVersions shows it.
@@ -37,6 +37,13 @@ export type NewerBelow = Message<"muniment.v1.NewerBelow"> & {
    * @generated from field: google.protobuf.Timestamp update_time = 2;
    */
   updateTime?: Timestamp | undefined;
+
+  /**
+   * The integrity of the newest version.
+   *
+   * @generated from field: muniment.v1.Integrity integrity = 3;
+   */
+  integrity: Integrity;
 };
 
 /**
@@ -100,6 +107,13 @@ export type ItemVersion = Message<"muniment.v1.ItemVersion"> & {
    * @generated from field: bool replaced = 7;
    */
   replaced: boolean;
+
+  /**
+   * Whether the session that wrote this version was trusted.
+   *
+   * @generated from field: muniment.v1.Integrity integrity = 8;
+   */
+  integrity: Integrity;
 };
 
 /**

@@ -6,7 +6,7 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { ItemKind } from "./audit_pb.js";
 import { file_muniment_v1_audit } from "./audit_pb.js";
-import type { Classification } from "./classification_pb.js";
+import type { Classification, Integrity } from "./classification_pb.js";
 import { file_muniment_v1_classification } from "./classification_pb.js";
 import { file_muniment_v1_policy } from "./policy_pb.js";
 import type { ItemVersion } from "./version_pb.js";
@@ -17,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file muniment/v1/version_service.proto.
  */
 export const file_muniment_v1_version_service: GenFile = /*@__PURE__*/
-  fileDesc("CiFtdW5pbWVudC92MS92ZXJzaW9uX3NlcnZpY2UucHJvdG8SC211bmltZW50LnYxIqQBChNMaXN0VmVyc2lvbnNSZXF1ZXN0EiMKBGtpbmQYASABKA4yFS5tdW5pbWVudC52MS5JdGVtS2luZBIRCgRuYW1lGAIgASgJQgOAAQESFgoOb3duZXJfYWdlbnRfaWQYAyABKAkSFgoOd2l0aF9yZXZpc2lvbnMYBCABKAgSEQoJcGFnZV9zaXplGAUgASgFEhIKCnBhZ2VfdG9rZW4YBiABKAkikAEKFExpc3RWZXJzaW9uc1Jlc3BvbnNlEioKCHZlcnNpb25zGAEgAygLMhgubXVuaW1lbnQudjEuSXRlbVZlcnNpb24SMwoOY2xhc3NpZmljYXRpb24YAiABKA4yGy5tdW5pbWVudC52MS5DbGFzc2lmaWNhdGlvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAkydQoOVmVyc2lvblNlcnZpY2USYwoMTGlzdFZlcnNpb25zEiAubXVuaW1lbnQudjEuTGlzdFZlcnNpb25zUmVxdWVzdBohLm11bmltZW50LnYxLkxpc3RWZXJzaW9uc1Jlc3BvbnNlIg6QAgHCwRgHCgECEAEYAUJHCgttdW5pbWVudC52MVABWjZtdW5pbWVudC5leGFtcGxlL2NsaWVudHMvZ28vZ2VuL211bmltZW50L3YxO211bmltZW50djFiBnByb3RvMw", [file_muniment_v1_audit, file_muniment_v1_classification, file_muniment_v1_policy, file_muniment_v1_version]);
+  fileDesc("CiFtdW5pbWVudC92MS92ZXJzaW9uX3NlcnZpY2UucHJvdG8SC211bmltZW50LnYxIqQBChNMaXN0VmVyc2lvbnNSZXF1ZXN0EiMKBGtpbmQYASABKA4yFS5tdW5pbWVudC52MS5JdGVtS2luZBIRCgRuYW1lGAIgASgJQgOAAQESFgoOb3duZXJfYWdlbnRfaWQYAyABKAkSFgoOd2l0aF9yZXZpc2lvbnMYBCABKAgSEQoJcGFnZV9zaXplGAUgASgFEhIKCnBhZ2VfdG9rZW4YBiABKAkiuwEKFExpc3RWZXJzaW9uc1Jlc3BvbnNlEioKCHZlcnNpb25zGAEgAygLMhgubXVuaW1lbnQudjEuSXRlbVZlcnNpb24SMwoOY2xhc3NpZmljYXRpb24YAiABKA4yGy5tdW5pbWVudC52MS5DbGFzc2lmaWNhdGlvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAkSKQoJaW50ZWdyaXR5GAQgASgOMhYubXVuaW1lbnQudjEuSW50ZWdyaXR5MnUKDlZlcnNpb25TZXJ2aWNlEmMKDExpc3RWZXJzaW9ucxIgLm11bmltZW50LnYxLkxpc3RWZXJzaW9uc1JlcXVlc3QaIS5tdW5pbWVudC52MS5MaXN0VmVyc2lvbnNSZXNwb25zZSIOkAIBwsEYBwoBAhABGAFCRwoLbXVuaW1lbnQudjFQAVo2bXVuaW1lbnQuZXhhbXBsZS9jbGllbnRzL2dvL2dlbi9tdW5pbWVudC92MTttdW5pbWVudHYxYgZwcm90bzM", [file_muniment_v1_audit, file_muniment_v1_classification, file_muniment_v1_policy, file_muniment_v1_version]);
 
 /**
  * The request of ListVersions.
@@ -110,6 +110,13 @@ export type ListVersionsResponse = Message<"muniment.v1.ListVersionsResponse"> &
    * @generated from field: string next_page_token = 3;
    */
   nextPageToken: string;
+
+  /**
+   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   *
+   * @generated from field: muniment.v1.Integrity integrity = 4;
+   */
+  integrity: Integrity;
 };
 
 /**
