@@ -147,7 +147,7 @@ def _raise(arena: Service, session: Caller, timeout: str) -> None:
     with arena.database.connect(roles.CONTROL) as connection:
         connection.execute("SET lock_timeout = 0")
         connection.execute(f"SET statement_timeout = '{timeout}'".encode())
-        (key,) = connection.execute("SELECT host_key_id FROM vault.host_key LIMIT 1").fetchall()
+        key: Any = connection.execute("SELECT host_key_id FROM vault.host_key LIMIT 1").fetchone()
         given = {"taint": 2, "trusted": False, "reason": None, "ceiling": 4, "host_key_id": key.host_key_id}
         raised = connection.execute(HOST_QUERIES["raise_taint"].encode(), {**_who(arena, session), **given})
         assert raised.rowcount == 1
