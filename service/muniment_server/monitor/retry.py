@@ -20,8 +20,8 @@ from muniment_server.domain.principals import HostIdentity, SessionIdentity
 from muniment_server.monitor.authentication import Credentials
 from muniment_server.monitor.call import Call, Proceed
 
-_MAX_RUNS = 4
-"""Including the first. Levels only rise, and there are four."""
+_MAX_RUNS = 5
+"""Including the first. A taint rises three times at most, and loses its trust once."""
 
 
 class RetryOnTaintChange:

@@ -96,7 +96,7 @@ class ServerConfig:
     max_in_flight: int = Limits().max_in_flight
     """How many calls a worker takes on at once. One session gets a twelfth of them, one agent at one level a sixth."""
     max_connections: int = 0
-    """How many connections all processes may open together; 0 is 80, or what many workers need at least."""
+    """How many connections all processes may open together; 0 is 90, or what many workers need at least."""
     max_worker_memory: int = 512
     """MiB. A worker that has more is replaced, and one that has four times as much is killed. 0: no limit."""
     drain_seconds: float = 20.0
@@ -168,7 +168,7 @@ class ServerConfig:
     def _beside_workers(self) -> int:
         """The connections of the embedder, of the metrics and of what refreshes identities.
 
-        The embedder has one for lists at each level, one for each model at each of its levels, and one to ask which
+        The embedder has two for each label, one for each model at each of its levels, and one to ask which
         agents have been deleted if there is a model at an address.
         """
         remote = len(self.remote.levels) + 1 if self.remote else 0

@@ -23,7 +23,7 @@ class VersionServicer(version_service_pb2_grpc.VersionServiceServicer):
     def ListVersions(self, request: pb.ListVersionsRequest, context: CallContext) -> pb.ListVersionsResponse:
         kind = ItemKind(request.kind)
         name = name_from_proto(request.name, kind)
-        pager = context.pager(kind, name, request.owner_agent_id, request.with_revisions)
+        pager = context.pager(kind, name, request.owner_agent_id, request.with_revisions, len(Label))
         owner, *after = pager.last(request.page_token) or [request.owner_agent_id, *_BEGINNING]
         with context.session_scope() as scope:
             versions, more = item_store.list_versions(

@@ -46,7 +46,8 @@ impl Classification {
 /// Whether information may steer what a trusted conversation does.
 ///
 /// TRUSTED information may flow to what is UNTRUSTED, never back: with a level it is a label, and information flows from
-/// one label to another if both its level and its integrity may.
+/// one label to another if both its level and its integrity may. The answer to a session has the integrity of the session,
+/// whatever its entries have: which of them are shown, and in which order, depends on all that the session can see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum Integrity {
@@ -1742,7 +1743,7 @@ pub struct ListBlocksResponse {
     /// The token of the next page. Empty on the last page.
     #[prost(string, tag = "3")]
     pub next_page_token: ::prost::alloc::string::String,
-    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    /// The integrity of the session.
     #[prost(enumeration = "Integrity", tag = "4")]
     pub integrity: i32,
 }
@@ -1785,7 +1786,7 @@ pub struct GetBlockResponse {
     /// The block.
     #[prost(message, optional, tag = "1")]
     pub block: ::core::option::Option<Block>,
-    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    /// The integrity of the session.
     #[prost(enumeration = "Integrity", tag = "2")]
     pub integrity: i32,
 }
@@ -1836,7 +1837,7 @@ pub struct UpdateBlockResponse {
     /// The block as it is stored.
     #[prost(message, optional, tag = "1")]
     pub block: ::core::option::Option<Block>,
-    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    /// The integrity of the session.
     #[prost(enumeration = "Integrity", tag = "2")]
     pub integrity: i32,
 }
@@ -1962,7 +1963,7 @@ pub struct EditBlockResponse {
     /// The block as it is stored.
     #[prost(message, optional, tag = "1")]
     pub block: ::core::option::Option<Block>,
-    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    /// The integrity of the session.
     #[prost(enumeration = "Integrity", tag = "2")]
     pub integrity: i32,
 }
@@ -2008,7 +2009,7 @@ pub struct DeleteBlockResponse {
     /// The integrity of the revealed version.
     #[prost(enumeration = "Integrity", tag = "2")]
     pub revealed_integrity: i32,
-    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    /// The integrity of the session.
     #[prost(enumeration = "Integrity", tag = "3")]
     pub integrity: i32,
 }
@@ -3266,7 +3267,7 @@ pub struct SaveMemoryResponse {
     /// The memory as it is stored.
     #[prost(message, optional, tag = "1")]
     pub memory: ::core::option::Option<Memory>,
-    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    /// The integrity of the session.
     #[prost(enumeration = "Integrity", tag = "2")]
     pub integrity: i32,
 }
@@ -3311,7 +3312,7 @@ pub struct SaveMemoriesResponse {
     /// The highest level among the memories: that of all of them.
     #[prost(enumeration = "Classification", tag = "2")]
     pub classification: i32,
-    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    /// The integrity of the session.
     #[prost(enumeration = "Integrity", tag = "3")]
     pub integrity: i32,
 }
@@ -3349,7 +3350,7 @@ pub struct GetMemoryResponse {
     /// The memory.
     #[prost(message, optional, tag = "1")]
     pub memory: ::core::option::Option<Memory>,
-    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    /// The integrity of the session.
     #[prost(enumeration = "Integrity", tag = "2")]
     pub integrity: i32,
 }
@@ -3411,7 +3412,7 @@ pub struct ListMemoriesResponse {
     /// The highest level among the entries. PUBLIC if there are none.
     #[prost(enumeration = "Classification", tag = "3")]
     pub classification: i32,
-    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    /// The integrity of the session.
     #[prost(enumeration = "Integrity", tag = "4")]
     pub integrity: i32,
 }
@@ -3485,7 +3486,7 @@ pub struct SearchMemoriesResponse {
     /// session above the ceiling of the reranker.
     #[prost(bool, tag = "4")]
     pub reranked: bool,
-    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    /// The integrity of the session.
     #[prost(enumeration = "Integrity", tag = "5")]
     pub integrity: i32,
 }
@@ -3561,7 +3562,7 @@ pub struct DeleteMemoryResponse {
     /// The integrity of the revealed version.
     #[prost(enumeration = "Integrity", tag = "2")]
     pub revealed_integrity: i32,
-    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    /// The integrity of the session.
     #[prost(enumeration = "Integrity", tag = "3")]
     pub integrity: i32,
 }
@@ -3602,7 +3603,7 @@ pub struct DeleteMemoriesResponse {
     /// Whether there are more memories of the session's own level with this tag. If so, call again.
     #[prost(bool, tag = "2")]
     pub more: bool,
-    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    /// The integrity of the session.
     #[prost(enumeration = "Integrity", tag = "3")]
     pub integrity: i32,
 }
@@ -3654,7 +3655,7 @@ pub struct RenameMemoryResponse {
     /// The integrity of the revealed version.
     #[prost(enumeration = "Integrity", tag = "3")]
     pub revealed_integrity: i32,
-    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    /// The integrity of the session.
     #[prost(enumeration = "Integrity", tag = "4")]
     pub integrity: i32,
 }
@@ -4409,7 +4410,7 @@ pub struct AddNoteResponse {
     /// The tier's usage after the call.
     #[prost(message, optional, tag = "2")]
     pub usage: ::core::option::Option<Usage>,
-    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    /// The integrity of the session.
     #[prost(enumeration = "Integrity", tag = "3")]
     pub integrity: i32,
 }
@@ -4463,7 +4464,7 @@ pub struct UpdateNoteResponse {
     /// The tier's usage after the call.
     #[prost(message, optional, tag = "2")]
     pub usage: ::core::option::Option<Usage>,
-    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    /// The integrity of the session.
     #[prost(enumeration = "Integrity", tag = "3")]
     pub integrity: i32,
 }
@@ -4516,7 +4517,7 @@ pub struct DeleteNoteResponse {
     /// The integrity of the revealed version.
     #[prost(enumeration = "Integrity", tag = "3")]
     pub revealed_integrity: i32,
-    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    /// The integrity of the session.
     #[prost(enumeration = "Integrity", tag = "4")]
     pub integrity: i32,
 }
@@ -4582,7 +4583,7 @@ pub struct SearchNotesResponse {
     /// session above the ceiling of the reranker.
     #[prost(bool, tag = "5")]
     pub reranked: bool,
-    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    /// The integrity of the session.
     #[prost(enumeration = "Integrity", tag = "6")]
     pub integrity: i32,
 }
@@ -4670,7 +4671,7 @@ pub struct ListNotesResponse {
     /// The highest level among the entries. PUBLIC if there are none.
     #[prost(enumeration = "Classification", tag = "4")]
     pub classification: i32,
-    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    /// The integrity of the session.
     #[prost(enumeration = "Integrity", tag = "5")]
     pub integrity: i32,
 }
@@ -4817,7 +4818,7 @@ pub struct EditNotesResponse {
     /// The highest level among the entries. PUBLIC if there are none.
     #[prost(enumeration = "Classification", tag = "3")]
     pub classification: i32,
-    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    /// The integrity of the session.
     #[prost(enumeration = "Integrity", tag = "4")]
     pub integrity: i32,
 }
@@ -5369,7 +5370,7 @@ pub struct StorePassageResponse {
     /// The passage as it is stored.
     #[prost(message, optional, tag = "1")]
     pub passage: ::core::option::Option<Passage>,
-    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    /// The integrity of the session.
     #[prost(enumeration = "Integrity", tag = "2")]
     pub integrity: i32,
 }
@@ -5414,7 +5415,7 @@ pub struct ImportPassagesResponse {
     /// How many passages existed already.
     #[prost(int32, tag = "2")]
     pub existing_count: i32,
-    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    /// The integrity of the session.
     #[prost(enumeration = "Integrity", tag = "3")]
     pub integrity: i32,
 }
@@ -5451,7 +5452,7 @@ pub struct GetPassageResponse {
     /// The passage.
     #[prost(message, optional, tag = "1")]
     pub passage: ::core::option::Option<Passage>,
-    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    /// The integrity of the session.
     #[prost(enumeration = "Integrity", tag = "2")]
     pub integrity: i32,
 }
@@ -5527,7 +5528,7 @@ pub struct ListPassagesResponse {
     /// The highest level among the entries. PUBLIC if there are none.
     #[prost(enumeration = "Classification", tag = "3")]
     pub classification: i32,
-    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    /// The integrity of the session.
     #[prost(enumeration = "Integrity", tag = "4")]
     pub integrity: i32,
 }
@@ -5610,7 +5611,7 @@ pub struct SearchPassagesResponse {
     /// session above the ceiling of the reranker.
     #[prost(bool, tag = "4")]
     pub reranked: bool,
-    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    /// The integrity of the session.
     #[prost(enumeration = "Integrity", tag = "5")]
     pub integrity: i32,
 }
@@ -5680,7 +5681,7 @@ pub struct DeletePassageResponse {
     /// The integrity of the revealed version.
     #[prost(enumeration = "Integrity", tag = "2")]
     pub revealed_integrity: i32,
-    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    /// The integrity of the session.
     #[prost(enumeration = "Integrity", tag = "3")]
     pub integrity: i32,
 }
@@ -5724,7 +5725,7 @@ pub struct DeletePassagesResponse {
     /// Whether there are more passages of the session's own level that match. If so, call again.
     #[prost(bool, tag = "2")]
     pub more: bool,
-    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    /// The integrity of the session.
     #[prost(enumeration = "Integrity", tag = "3")]
     pub integrity: i32,
 }
@@ -6322,7 +6323,7 @@ pub struct RenderPromptResponse {
     /// ListNotes return their content. Empty if it is not modified.
     #[prost(message, repeated, tag = "7")]
     pub left_out: ::prost::alloc::vec::Vec<PromptSection>,
-    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    /// The integrity of the session.
     #[prost(enumeration = "Integrity", tag = "8")]
     pub integrity: i32,
 }
@@ -6899,7 +6900,7 @@ impl crate::Client {
     /// Raise the taint of a session's conversation, and so of all its sessions.
     ///
     /// Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
-    /// same or a lower level succeeds and changes nothing. Fails with NOT_FOUND if the session is not open, and with
+    /// same or a lower level succeeds, and leaves the level as it is. Without TRUSTED, the conversation loses its trust. Fails with NOT_FOUND if the session is not open, and with
     /// PERMISSION_DENIED as OpenSession does.
     pub async fn raise_taint(
         &self,
@@ -7148,7 +7149,7 @@ pub mod session_service_client {
         /// Raise the taint of a session's conversation, and so of all its sessions.
         ///
         /// Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
-        /// same or a lower level succeeds and changes nothing. Fails with NOT_FOUND if the session is not open, and with
+        /// same or a lower level succeeds, and leaves the level as it is. Without TRUSTED, the conversation loses its trust. Fails with NOT_FOUND if the session is not open, and with
         /// PERMISSION_DENIED as OpenSession does.
         pub async fn raise_taint(
             &mut self,
@@ -7284,7 +7285,7 @@ pub struct ListVersionsResponse {
     /// The token of the next page. Empty on the last page.
     #[prost(string, tag = "3")]
     pub next_page_token: ::prost::alloc::string::String,
-    /// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+    /// The integrity of the session.
     #[prost(enumeration = "Integrity", tag = "4")]
     pub integrity: i32,
 }

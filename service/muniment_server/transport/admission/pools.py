@@ -20,7 +20,7 @@ _FOR_ERASING = 2
 _FOR_SEALING = 1
 """The connection of the sealer, in the role of the auditor, beside those of calls: it may be held for seconds."""
 _FOR_TRUSTED = 1
-"""The connections of each trusted label. They are beside the parts of the others, and opened only if they are used."""
+"""The fewest connections of each trusted label. They are opened only if they are used."""
 _MAX_STREAMS = 128
 _RECEIVED_AT_ONCE = (256, 192, 10, 5)
 """Messages of all sessions, of a tenant, of an agent at one level, and of a session."""
@@ -62,23 +62,27 @@ class Limits:
         """How many connections each role may open: one for each thread that may use it, or its part of *most*.
 
         Each label has a fixed part, so that load at one label takes no connection from another. The eraser and the
-        sealer have all that they may use.
+        sealer have all that they may use. Trusted labels divide what the others leave.
         """
         wanted = self._wanted()
         total = sum(wanted.values())
         most -= _FOR_ERASING + _FOR_SEALING + _FOR_TRUSTED * len(roles.OF_TRUSTED)
         parts = wanted if total <= most else {role: max(1, most * count // total) for role, count in wanted.items()}
-        trusted = dict.fromkeys(roles.OF_TRUSTED, _FOR_TRUSTED)
+        for_each = _FOR_TRUSTED + (most - sum(parts.values())) // len(roles.OF_TRUSTED)
+        trusted = dict.fromkeys(roles.OF_TRUSTED, max(_FOR_TRUSTED, min(for_each, self._of_sessions)))
         return {**parts, **trusted, roles.ERASER: _FOR_ERASING, roles.AUDITOR: parts[roles.AUDITOR] + _FOR_SEALING}
 
+    @property
+    def _of_sessions(self) -> int:
+        return self.threads + self.long_threads + self.running_streams
+
     def _wanted(self) -> Mapping[str, int]:
-        of_sessions = self.threads + self.long_threads + self.running_streams
         beside_calls = 2  # to look tokens up, and to ask whether the database answers
         erasing = 1
-        control = of_sessions + self.host_threads + erasing + beside_calls
+        control = self._of_sessions + self.host_threads + erasing + beside_calls
         single = {roles.CONTROL: control, roles.AUDITOR: self.host_threads}
         untrusted = [label for label in roles.LABELS if label not in roles.OF_TRUSTED]
-        return {**dict.fromkeys(untrusted, of_sessions), **single}
+        return {**dict.fromkeys(untrusted, self._of_sessions), **single}
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ node of that tree, and exists while it has calls under way.
 * Room: one session may have a twelfth of the whole under way, one agent at one level a sixth, one host key a sixth.
   These bounds are fixed: until the server is nearly full, whether a call is let in depends on nothing that other
   levels, agents or tenants do. Four levels of an agent are two thirds, and the server is nearly full when three
-  quarters are under way, so no agent alone gets it there. From then on the same parts are those of what is left, and
-  one tenant gets twice what is left. What is left counts in powers of two: it changes in few, coarse steps.
+  quarters are under way, so no agent with sessions of one integrity gets it there alone. From then on the same parts
+  are those of what is left, and one tenant gets twice what is left. What is left counts in powers of two: it changes in
+  few, coarse steps.
   Calls without their message, other calls, bytes of requests and bytes of answers are counted apart. Whoever leaves
   answers unread gets no turn until they have been read.
 * Turns, first to be received and then to run: who has fewest at once goes first, then who has used least time; tenants

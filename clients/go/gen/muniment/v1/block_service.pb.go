@@ -89,7 +89,7 @@ type ListBlocksResponse struct {
 	Classification Classification `protobuf:"varint,2,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
 	// The token of the next page. Empty on the last page.
 	NextPageToken string `protobuf:"bytes,3,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
-	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	// The integrity of the session.
 	Integrity     Integrity `protobuf:"varint,4,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -215,7 +215,7 @@ type GetBlockResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The block.
 	Block *Block `protobuf:"bytes,1,opt,name=block,proto3" json:"block,omitempty"`
-	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	// The integrity of the session.
 	Integrity     Integrity `protobuf:"varint,2,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -347,7 +347,7 @@ type UpdateBlockResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The block as it is stored.
 	Block *Block `protobuf:"bytes,1,opt,name=block,proto3" json:"block,omitempty"`
-	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	// The integrity of the session.
 	Integrity     Integrity `protobuf:"varint,2,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -684,7 +684,7 @@ type EditBlockResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The block as it is stored.
 	Block *Block `protobuf:"bytes,1,opt,name=block,proto3" json:"block,omitempty"`
-	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	// The integrity of the session.
 	Integrity     Integrity `protobuf:"varint,2,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -798,7 +798,7 @@ type DeleteBlockResponse struct {
 	Revealed Classification `protobuf:"varint,1,opt,name=revealed,proto3,enum=muniment.v1.Classification" json:"revealed,omitempty"`
 	// The integrity of the revealed version.
 	RevealedIntegrity Integrity `protobuf:"varint,2,opt,name=revealed_integrity,json=revealedIntegrity,proto3,enum=muniment.v1.Integrity" json:"revealed_integrity,omitempty"`
-	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	// The integrity of the session.
 	Integrity     Integrity `protobuf:"varint,3,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -114,7 +114,7 @@ type SaveMemoryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The memory as it is stored.
 	Memory *Memory `protobuf:"bytes,1,opt,name=memory,proto3" json:"memory,omitempty"`
-	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	// The integrity of the session.
 	Integrity     Integrity `protobuf:"varint,2,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -228,7 +228,7 @@ type SaveMemoriesResponse struct {
 	Memories []*Memory `protobuf:"bytes,1,rep,name=memories,proto3" json:"memories,omitempty"`
 	// The highest level among the memories: that of all of them.
 	Classification Classification `protobuf:"varint,2,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
-	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	// The integrity of the session.
 	Integrity     Integrity `protobuf:"varint,3,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -336,7 +336,7 @@ type GetMemoryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The memory.
 	Memory *Memory `protobuf:"bytes,1,opt,name=memory,proto3" json:"memory,omitempty"`
-	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	// The integrity of the session.
 	Integrity     Integrity `protobuf:"varint,2,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -477,7 +477,7 @@ type ListMemoriesResponse struct {
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	// The highest level among the entries. PUBLIC if there are none.
 	Classification Classification `protobuf:"varint,3,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
-	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	// The integrity of the session.
 	Integrity     Integrity `protobuf:"varint,4,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -655,7 +655,7 @@ type SearchMemoriesResponse struct {
 	// Whether a reranker at an address ordered the best matches. If false, they are in the order of search alone, as for every
 	// session above the ceiling of the reranker.
 	Reranked bool `protobuf:"varint,4,opt,name=reranked,proto3" json:"reranked,omitempty"`
-	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	// The integrity of the session.
 	Integrity     Integrity `protobuf:"varint,5,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -866,7 +866,7 @@ type DeleteMemoryResponse struct {
 	Revealed Classification `protobuf:"varint,1,opt,name=revealed,proto3,enum=muniment.v1.Classification" json:"revealed,omitempty"`
 	// The integrity of the revealed version.
 	RevealedIntegrity Integrity `protobuf:"varint,2,opt,name=revealed_integrity,json=revealedIntegrity,proto3,enum=muniment.v1.Integrity" json:"revealed_integrity,omitempty"`
-	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	// The integrity of the session.
 	Integrity     Integrity `protobuf:"varint,3,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -976,7 +976,7 @@ type DeleteMemoriesResponse struct {
 	DeletedCount int32 `protobuf:"varint,1,opt,name=deleted_count,json=deletedCount,proto3" json:"deleted_count,omitempty"`
 	// Whether there are more memories of the session's own level with this tag. If so, call again.
 	More bool `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
-	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	// The integrity of the session.
 	Integrity     Integrity `protobuf:"varint,3,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1108,7 +1108,7 @@ type RenameMemoryResponse struct {
 	Revealed Classification `protobuf:"varint,2,opt,name=revealed,proto3,enum=muniment.v1.Classification" json:"revealed,omitempty"`
 	// The integrity of the revealed version.
 	RevealedIntegrity Integrity `protobuf:"varint,3,opt,name=revealed_integrity,json=revealedIntegrity,proto3,enum=muniment.v1.Integrity" json:"revealed_integrity,omitempty"`
-	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	// The integrity of the session.
 	Integrity     Integrity `protobuf:"varint,4,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

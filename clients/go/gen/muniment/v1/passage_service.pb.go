@@ -138,7 +138,7 @@ type StorePassageResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The passage as it is stored.
 	Passage *Passage `protobuf:"bytes,1,opt,name=passage,proto3" json:"passage,omitempty"`
-	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	// The integrity of the session.
 	Integrity     Integrity `protobuf:"varint,2,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -252,7 +252,7 @@ type ImportPassagesResponse struct {
 	StoredCount int32 `protobuf:"varint,1,opt,name=stored_count,json=storedCount,proto3" json:"stored_count,omitempty"`
 	// How many passages existed already.
 	ExistingCount int32 `protobuf:"varint,2,opt,name=existing_count,json=existingCount,proto3" json:"existing_count,omitempty"`
-	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	// The integrity of the session.
 	Integrity     Integrity `protobuf:"varint,3,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -360,7 +360,7 @@ type GetPassageResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The passage.
 	Passage *Passage `protobuf:"bytes,1,opt,name=passage,proto3" json:"passage,omitempty"`
-	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	// The integrity of the session.
 	Integrity     Integrity `protobuf:"varint,2,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -533,7 +533,7 @@ type ListPassagesResponse struct {
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	// The highest level among the entries. PUBLIC if there are none.
 	Classification Classification `protobuf:"varint,3,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
-	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	// The integrity of the session.
 	Integrity     Integrity `protobuf:"varint,4,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -732,7 +732,7 @@ type SearchPassagesResponse struct {
 	// Whether a reranker at an address ordered the best matches. If false, they are in the order of search alone, as for every
 	// session above the ceiling of the reranker.
 	Reranked bool `protobuf:"varint,4,opt,name=reranked,proto3" json:"reranked,omitempty"`
-	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	// The integrity of the session.
 	Integrity     Integrity `protobuf:"varint,5,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -932,7 +932,7 @@ type DeletePassageResponse struct {
 	Revealed Classification `protobuf:"varint,1,opt,name=revealed,proto3,enum=muniment.v1.Classification" json:"revealed,omitempty"`
 	// The integrity of the revealed version.
 	RevealedIntegrity Integrity `protobuf:"varint,2,opt,name=revealed_integrity,json=revealedIntegrity,proto3,enum=muniment.v1.Integrity" json:"revealed_integrity,omitempty"`
-	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	// The integrity of the session.
 	Integrity     Integrity `protobuf:"varint,3,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1051,7 +1051,7 @@ type DeletePassagesResponse struct {
 	DeletedCount int32 `protobuf:"varint,1,opt,name=deleted_count,json=deletedCount,proto3" json:"deleted_count,omitempty"`
 	// Whether there are more passages of the session's own level that match. If so, call again.
 	More bool `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
-	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	// The integrity of the session.
 	Integrity     Integrity `protobuf:"varint,3,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -109,7 +109,7 @@ type RenderPromptResponse struct {
 	// The first 100 of the blocks and notes that the text has no room for, in the order of the text. ListBlocks and
 	// ListNotes return their content. Empty if it is not modified.
 	LeftOut []*PromptSection `protobuf:"bytes,7,rep,name=left_out,json=leftOut,proto3" json:"left_out,omitempty"`
-	// The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+	// The integrity of the session.
 	Integrity     Integrity `protobuf:"varint,8,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -57,7 +57,7 @@ type SessionServiceClient interface {
 	// Raise the taint of a session's conversation, and so of all its sessions.
 	//
 	// Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
-	// same or a lower level succeeds and changes nothing. Fails with NOT_FOUND if the session is not open, and with
+	// same or a lower level succeeds, and leaves the level as it is. Without TRUSTED, the conversation loses its trust. Fails with NOT_FOUND if the session is not open, and with
 	// PERMISSION_DENIED as OpenSession does.
 	RaiseTaint(ctx context.Context, in *RaiseTaintRequest, opts ...grpc.CallOption) (*RaiseTaintResponse, error)
 	// Restart a conversation: close all its sessions, set its taint to PUBLIC, and open a new session.
@@ -168,7 +168,7 @@ type SessionServiceServer interface {
 	// Raise the taint of a session's conversation, and so of all its sessions.
 	//
 	// Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
-	// same or a lower level succeeds and changes nothing. Fails with NOT_FOUND if the session is not open, and with
+	// same or a lower level succeeds, and leaves the level as it is. Without TRUSTED, the conversation loses its trust. Fails with NOT_FOUND if the session is not open, and with
 	// PERMISSION_DENIED as OpenSession does.
 	RaiseTaint(context.Context, *RaiseTaintRequest) (*RaiseTaintResponse, error)
 	// Restart a conversation: close all its sessions, set its taint to PUBLIC, and open a new session.

@@ -65,7 +65,7 @@ class ListBlocksResponse(message.Message):
     next_page_token: builtins.str
     """The token of the next page. Empty on the last page."""
     integrity: classification_pb2.Integrity.ValueType
-    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
+    """The integrity of the session."""
     @builtins.property
     def blocks(self) -> containers.RepeatedCompositeFieldContainer[block_pb2.Block]:
         """One page of blocks."""
@@ -120,7 +120,7 @@ class GetBlockResponse(message.Message):
     BLOCK_FIELD_NUMBER: builtins.int
     INTEGRITY_FIELD_NUMBER: builtins.int
     integrity: classification_pb2.Integrity.ValueType
-    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
+    """The integrity of the session."""
     @builtins.property
     def block(self) -> block_pb2.Block:
         """The block."""
@@ -184,7 +184,7 @@ class UpdateBlockResponse(message.Message):
     BLOCK_FIELD_NUMBER: builtins.int
     INTEGRITY_FIELD_NUMBER: builtins.int
     integrity: classification_pb2.Integrity.ValueType
-    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
+    """The integrity of the session."""
     @builtins.property
     def block(self) -> block_pb2.Block:
         """The block as it is stored."""
@@ -329,7 +329,7 @@ class EditBlockResponse(message.Message):
     BLOCK_FIELD_NUMBER: builtins.int
     INTEGRITY_FIELD_NUMBER: builtins.int
     integrity: classification_pb2.Integrity.ValueType
-    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
+    """The integrity of the session."""
     @builtins.property
     def block(self) -> block_pb2.Block:
         """The block as it is stored."""
@@ -387,7 +387,7 @@ class DeleteBlockResponse(message.Message):
     revealed_integrity: classification_pb2.Integrity.ValueType
     """The integrity of the revealed version."""
     integrity: classification_pb2.Integrity.ValueType
-    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
+    """The integrity of the session."""
     def __init__(
         self,
         *,

@@ -78,7 +78,7 @@ class SaveMemoryResponse(message.Message):
     MEMORY_FIELD_NUMBER: builtins.int
     INTEGRITY_FIELD_NUMBER: builtins.int
     integrity: classification_pb2.Integrity.ValueType
-    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
+    """The integrity of the session."""
     @builtins.property
     def memory(self) -> memory_pb2.Memory:
         """The memory as it is stored."""
@@ -136,7 +136,7 @@ class SaveMemoriesResponse(message.Message):
     classification: classification_pb2.Classification.ValueType
     """The highest level among the memories: that of all of them."""
     integrity: classification_pb2.Integrity.ValueType
-    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
+    """The integrity of the session."""
     @builtins.property
     def memories(self) -> containers.RepeatedCompositeFieldContainer[memory_pb2.Memory]:
         """The memories as they are stored, in the order of the request."""
@@ -183,7 +183,7 @@ class GetMemoryResponse(message.Message):
     MEMORY_FIELD_NUMBER: builtins.int
     INTEGRITY_FIELD_NUMBER: builtins.int
     integrity: classification_pb2.Integrity.ValueType
-    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
+    """The integrity of the session."""
     @builtins.property
     def memory(self) -> memory_pb2.Memory:
         """The memory."""
@@ -260,7 +260,7 @@ class ListMemoriesResponse(message.Message):
     classification: classification_pb2.Classification.ValueType
     """The highest level among the entries. PUBLIC if there are none."""
     integrity: classification_pb2.Integrity.ValueType
-    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
+    """The integrity of the session."""
     @builtins.property
     def memories(self) -> containers.RepeatedCompositeFieldContainer[memory_pb2.Memory]:
         """One page of memories."""
@@ -357,7 +357,7 @@ class SearchMemoriesResponse(message.Message):
     session above the ceiling of the reranker.
     """
     integrity: classification_pb2.Integrity.ValueType
-    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
+    """The integrity of the session."""
     @builtins.property
     def results(self) -> containers.RepeatedCompositeFieldContainer[MemoryResult]:
         """The best matches, best first."""
@@ -456,7 +456,7 @@ class DeleteMemoryResponse(message.Message):
     revealed_integrity: classification_pb2.Integrity.ValueType
     """The integrity of the revealed version."""
     integrity: classification_pb2.Integrity.ValueType
-    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
+    """The integrity of the session."""
     def __init__(
         self,
         *,
@@ -504,7 +504,7 @@ class DeleteMemoriesResponse(message.Message):
     more: builtins.bool
     """Whether there are more memories of the session's own level with this tag. If so, call again."""
     integrity: classification_pb2.Integrity.ValueType
-    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
+    """The integrity of the session."""
     def __init__(
         self,
         *,
@@ -564,7 +564,7 @@ class RenameMemoryResponse(message.Message):
     revealed_integrity: classification_pb2.Integrity.ValueType
     """The integrity of the revealed version."""
     integrity: classification_pb2.Integrity.ValueType
-    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
+    """The integrity of the session."""
     @builtins.property
     def memory(self) -> memory_pb2.Memory:
         """The memory as it is stored, under its new key."""

@@ -64,7 +64,7 @@ class AddNoteResponse(message.Message):
     USAGE_FIELD_NUMBER: builtins.int
     INTEGRITY_FIELD_NUMBER: builtins.int
     integrity: classification_pb2.Integrity.ValueType
-    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
+    """The integrity of the session."""
     @builtins.property
     def note(self) -> note_pb2.Note:
         """The note as it is stored."""
@@ -134,7 +134,7 @@ class UpdateNoteResponse(message.Message):
     USAGE_FIELD_NUMBER: builtins.int
     INTEGRITY_FIELD_NUMBER: builtins.int
     integrity: classification_pb2.Integrity.ValueType
-    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
+    """The integrity of the session."""
     @builtins.property
     def note(self) -> note_pb2.Note:
         """The note as it is stored."""
@@ -205,7 +205,7 @@ class DeleteNoteResponse(message.Message):
     revealed_integrity: classification_pb2.Integrity.ValueType
     """The integrity of the revealed version."""
     integrity: classification_pb2.Integrity.ValueType
-    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
+    """The integrity of the session."""
     @builtins.property
     def usage(self) -> note_pb2.Usage:
         """The tier's usage after the call."""
@@ -286,7 +286,7 @@ class SearchNotesResponse(message.Message):
     session above the ceiling of the reranker.
     """
     integrity: classification_pb2.Integrity.ValueType
-    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
+    """The integrity of the session."""
     @builtins.property
     def results(self) -> containers.RepeatedCompositeFieldContainer[NoteResult]:
         """The best matches, best first."""
@@ -402,7 +402,7 @@ class ListNotesResponse(message.Message):
     classification: classification_pb2.Classification.ValueType
     """The highest level among the entries. PUBLIC if there are none."""
     integrity: classification_pb2.Integrity.ValueType
-    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
+    """The integrity of the session."""
     @builtins.property
     def notes(self) -> containers.RepeatedCompositeFieldContainer[note_pb2.Note]:
         """One page of notes."""
@@ -582,7 +582,7 @@ class EditNotesResponse(message.Message):
     classification: classification_pb2.Classification.ValueType
     """The highest level among the entries. PUBLIC if there are none."""
     integrity: classification_pb2.Integrity.ValueType
-    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
+    """The integrity of the session."""
     @builtins.property
     def notes(self) -> containers.RepeatedCompositeFieldContainer[note_pb2.Note]:
         """The notes that were added or updated, in the order of the edits. A note updated twice appears twice."""

@@ -97,7 +97,7 @@ class StorePassageResponse(message.Message):
     PASSAGE_FIELD_NUMBER: builtins.int
     INTEGRITY_FIELD_NUMBER: builtins.int
     integrity: classification_pb2.Integrity.ValueType
-    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
+    """The integrity of the session."""
     @builtins.property
     def passage(self) -> passage_pb2.Passage:
         """The passage as it is stored."""
@@ -157,7 +157,7 @@ class ImportPassagesResponse(message.Message):
     existing_count: builtins.int
     """How many passages existed already."""
     integrity: classification_pb2.Integrity.ValueType
-    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
+    """The integrity of the session."""
     def __init__(
         self,
         *,
@@ -200,7 +200,7 @@ class GetPassageResponse(message.Message):
     PASSAGE_FIELD_NUMBER: builtins.int
     INTEGRITY_FIELD_NUMBER: builtins.int
     integrity: classification_pb2.Integrity.ValueType
-    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
+    """The integrity of the session."""
     @builtins.property
     def passage(self) -> passage_pb2.Passage:
         """The passage."""
@@ -303,7 +303,7 @@ class ListPassagesResponse(message.Message):
     classification: classification_pb2.Classification.ValueType
     """The highest level among the entries. PUBLIC if there are none."""
     integrity: classification_pb2.Integrity.ValueType
-    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
+    """The integrity of the session."""
     @builtins.property
     def passages(self) -> containers.RepeatedCompositeFieldContainer[passage_pb2.Passage]:
         """One page of passages."""
@@ -417,7 +417,7 @@ class SearchPassagesResponse(message.Message):
     session above the ceiling of the reranker.
     """
     integrity: classification_pb2.Integrity.ValueType
-    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
+    """The integrity of the session."""
     @builtins.property
     def results(self) -> containers.RepeatedCompositeFieldContainer[PassageResult]:
         """The best matches, best first."""
@@ -509,7 +509,7 @@ class DeletePassageResponse(message.Message):
     revealed_integrity: classification_pb2.Integrity.ValueType
     """The integrity of the revealed version."""
     integrity: classification_pb2.Integrity.ValueType
-    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
+    """The integrity of the session."""
     def __init__(
         self,
         *,
@@ -561,7 +561,7 @@ class DeletePassagesResponse(message.Message):
     more: builtins.bool
     """Whether there are more passages of the session's own level that match. If so, call again."""
     integrity: classification_pb2.Integrity.ValueType
-    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
+    """The integrity of the session."""
     def __init__(
         self,
         *,

@@ -83,7 +83,7 @@ class RenderPromptResponse(message.Message):
     not_modified: builtins.bool
     """Whether the text is the one that `if_none_match` identifies."""
     integrity: classification_pb2.Integrity.ValueType
-    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
+    """The integrity of the session."""
     @builtins.property
     def sections(self) -> containers.RepeatedCompositeFieldContainer[prompt_pb2.PromptSection]:
         """The sections of the text, in order. Empty if it is not modified."""

@@ -61,7 +61,7 @@ class SessionServiceStub:
     """Raise the taint of a session's conversation, and so of all its sessions.
 
     Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
-    same or a lower level succeeds and changes nothing. Fails with NOT_FOUND if the session is not open, and with
+    same or a lower level succeeds, and leaves the level as it is. Without TRUSTED, the conversation loses its trust. Fails with NOT_FOUND if the session is not open, and with
     PERMISSION_DENIED as OpenSession does.
     """
     ResetSession: _grpc.UnaryUnaryMultiCallable[_session_service_pb2.ResetSessionRequest, _session_service_pb2.ResetSessionResponse]
@@ -108,7 +108,7 @@ class SessionServiceAsyncStub(SessionServiceStub):
     """Raise the taint of a session's conversation, and so of all its sessions.
 
     Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
-    same or a lower level succeeds and changes nothing. Fails with NOT_FOUND if the session is not open, and with
+    same or a lower level succeeds, and leaves the level as it is. Without TRUSTED, the conversation loses its trust. Fails with NOT_FOUND if the session is not open, and with
     PERMISSION_DENIED as OpenSession does.
     """
     ResetSession: _aio.UnaryUnaryMultiCallable[_session_service_pb2.ResetSessionRequest, _session_service_pb2.ResetSessionResponse]  # type: ignore[assignment]
@@ -176,7 +176,7 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
         """Raise the taint of a session's conversation, and so of all its sessions.
 
         Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
-        same or a lower level succeeds and changes nothing. Fails with NOT_FOUND if the session is not open, and with
+        same or a lower level succeeds, and leaves the level as it is. Without TRUSTED, the conversation loses its trust. Fails with NOT_FOUND if the session is not open, and with
         PERMISSION_DENIED as OpenSession does.
         """
 

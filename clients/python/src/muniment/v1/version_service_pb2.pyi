@@ -89,7 +89,7 @@ class ListVersionsResponse(message.Message):
     next_page_token: builtins.str
     """The token of the next page. Empty on the last page."""
     integrity: classification_pb2.Integrity.ValueType
-    """The integrity of the session: what it is shown, and in which order, depends on all that it can see."""
+    """The integrity of the session."""
     @builtins.property
     def versions(self) -> containers.RepeatedCompositeFieldContainer[version_pb2.ItemVersion]:
         """One page of versions. At each level, at most one has not been replaced."""

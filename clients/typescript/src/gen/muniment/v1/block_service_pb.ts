@@ -77,7 +77,7 @@ export type ListBlocksResponse = Message<"muniment.v1.ListBlocksResponse"> & {
   nextPageToken: string;
 
   /**
-   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   * The integrity of the session.
    *
    * @generated from field: muniment.v1.Integrity integrity = 4;
    */
@@ -135,7 +135,7 @@ export type GetBlockResponse = Message<"muniment.v1.GetBlockResponse"> & {
   block?: Block | undefined;
 
   /**
-   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   * The integrity of the session.
    *
    * @generated from field: muniment.v1.Integrity integrity = 2;
    */
@@ -209,7 +209,7 @@ export type UpdateBlockResponse = Message<"muniment.v1.UpdateBlockResponse"> & {
   block?: Block | undefined;
 
   /**
-   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   * The integrity of the session.
    *
    * @generated from field: muniment.v1.Integrity integrity = 2;
    */
@@ -377,7 +377,7 @@ export type EditBlockResponse = Message<"muniment.v1.EditBlockResponse"> & {
   block?: Block | undefined;
 
   /**
-   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   * The integrity of the session.
    *
    * @generated from field: muniment.v1.Integrity integrity = 2;
    */
@@ -442,7 +442,7 @@ export type DeleteBlockResponse = Message<"muniment.v1.DeleteBlockResponse"> & {
   revealedIntegrity: Integrity;
 
   /**
-   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   * The integrity of the session.
    *
    * @generated from field: muniment.v1.Integrity integrity = 3;
    */

@@ -89,7 +89,7 @@ export type SaveMemoryResponse = Message<"muniment.v1.SaveMemoryResponse"> & {
   memory?: Memory | undefined;
 
   /**
-   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   * The integrity of the session.
    *
    * @generated from field: muniment.v1.Integrity integrity = 2;
    */
@@ -154,7 +154,7 @@ export type SaveMemoriesResponse = Message<"muniment.v1.SaveMemoriesResponse"> &
   classification: Classification;
 
   /**
-   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   * The integrity of the session.
    *
    * @generated from field: muniment.v1.Integrity integrity = 3;
    */
@@ -203,7 +203,7 @@ export type GetMemoryResponse = Message<"muniment.v1.GetMemoryResponse"> & {
   memory?: Memory | undefined;
 
   /**
-   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   * The integrity of the session.
    *
    * @generated from field: muniment.v1.Integrity integrity = 2;
    */
@@ -296,7 +296,7 @@ export type ListMemoriesResponse = Message<"muniment.v1.ListMemoriesResponse"> &
   classification: Classification;
 
   /**
-   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   * The integrity of the session.
    *
    * @generated from field: muniment.v1.Integrity integrity = 4;
    */
@@ -413,7 +413,7 @@ export type SearchMemoriesResponse = Message<"muniment.v1.SearchMemoriesResponse
   reranked: boolean;
 
   /**
-   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   * The integrity of the session.
    *
    * @generated from field: muniment.v1.Integrity integrity = 5;
    */
@@ -523,7 +523,7 @@ export type DeleteMemoryResponse = Message<"muniment.v1.DeleteMemoryResponse"> &
   revealedIntegrity: Integrity;
 
   /**
-   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   * The integrity of the session.
    *
    * @generated from field: muniment.v1.Integrity integrity = 3;
    */
@@ -579,7 +579,7 @@ export type DeleteMemoriesResponse = Message<"muniment.v1.DeleteMemoriesResponse
   more: boolean;
 
   /**
-   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   * The integrity of the session.
    *
    * @generated from field: muniment.v1.Integrity integrity = 3;
    */
@@ -658,7 +658,7 @@ export type RenameMemoryResponse = Message<"muniment.v1.RenameMemoryResponse"> &
   revealedIntegrity: Integrity;
 
   /**
-   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   * The integrity of the session.
    *
    * @generated from field: muniment.v1.Integrity integrity = 4;
    */

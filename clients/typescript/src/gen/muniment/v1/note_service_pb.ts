@@ -77,7 +77,7 @@ export type AddNoteResponse = Message<"muniment.v1.AddNoteResponse"> & {
   usage?: Usage | undefined;
 
   /**
-   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   * The integrity of the session.
    *
    * @generated from field: muniment.v1.Integrity integrity = 3;
    */
@@ -158,7 +158,7 @@ export type UpdateNoteResponse = Message<"muniment.v1.UpdateNoteResponse"> & {
   usage?: Usage | undefined;
 
   /**
-   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   * The integrity of the session.
    *
    * @generated from field: muniment.v1.Integrity integrity = 3;
    */
@@ -239,7 +239,7 @@ export type DeleteNoteResponse = Message<"muniment.v1.DeleteNoteResponse"> & {
   revealedIntegrity: Integrity;
 
   /**
-   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   * The integrity of the session.
    *
    * @generated from field: muniment.v1.Integrity integrity = 4;
    */
@@ -344,7 +344,7 @@ export type SearchNotesResponse = Message<"muniment.v1.SearchNotesResponse"> & {
   reranked: boolean;
 
   /**
-   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   * The integrity of the session.
    *
    * @generated from field: muniment.v1.Integrity integrity = 6;
    */
@@ -479,7 +479,7 @@ export type ListNotesResponse = Message<"muniment.v1.ListNotesResponse"> & {
   classification: Classification;
 
   /**
-   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   * The integrity of the session.
    *
    * @generated from field: muniment.v1.Integrity integrity = 5;
    */
@@ -684,7 +684,7 @@ export type EditNotesResponse = Message<"muniment.v1.EditNotesResponse"> & {
   classification: Classification;
 
   /**
-   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   * The integrity of the session.
    *
    * @generated from field: muniment.v1.Integrity integrity = 4;
    */

@@ -109,7 +109,7 @@ export type StorePassageResponse = Message<"muniment.v1.StorePassageResponse"> &
   passage?: Passage | undefined;
 
   /**
-   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   * The integrity of the session.
    *
    * @generated from field: muniment.v1.Integrity integrity = 2;
    */
@@ -174,7 +174,7 @@ export type ImportPassagesResponse = Message<"muniment.v1.ImportPassagesResponse
   existingCount: number;
 
   /**
-   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   * The integrity of the session.
    *
    * @generated from field: muniment.v1.Integrity integrity = 3;
    */
@@ -223,7 +223,7 @@ export type GetPassageResponse = Message<"muniment.v1.GetPassageResponse"> & {
   passage?: Passage | undefined;
 
   /**
-   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   * The integrity of the session.
    *
    * @generated from field: muniment.v1.Integrity integrity = 2;
    */
@@ -342,7 +342,7 @@ export type ListPassagesResponse = Message<"muniment.v1.ListPassagesResponse"> &
   classification: Classification;
 
   /**
-   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   * The integrity of the session.
    *
    * @generated from field: muniment.v1.Integrity integrity = 4;
    */
@@ -476,7 +476,7 @@ export type SearchPassagesResponse = Message<"muniment.v1.SearchPassagesResponse
   reranked: boolean;
 
   /**
-   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   * The integrity of the session.
    *
    * @generated from field: muniment.v1.Integrity integrity = 5;
    */
@@ -577,7 +577,7 @@ export type DeletePassageResponse = Message<"muniment.v1.DeletePassageResponse">
   revealedIntegrity: Integrity;
 
   /**
-   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   * The integrity of the session.
    *
    * @generated from field: muniment.v1.Integrity integrity = 3;
    */
@@ -640,7 +640,7 @@ export type DeletePassagesResponse = Message<"muniment.v1.DeletePassagesResponse
   more: boolean;
 
   /**
-   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   * The integrity of the session.
    *
    * @generated from field: muniment.v1.Integrity integrity = 3;
    */

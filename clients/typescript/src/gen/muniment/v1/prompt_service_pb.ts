@@ -117,7 +117,7 @@ export type RenderPromptResponse = Message<"muniment.v1.RenderPromptResponse"> &
   leftOut: PromptSection[];
 
   /**
-   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   * The integrity of the session.
    *
    * @generated from field: muniment.v1.Integrity integrity = 8;
    */

@@ -447,7 +447,7 @@ export const SessionService: GenService<{
    * Raise the taint of a session's conversation, and so of all its sessions.
    *
    * Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
-   * same or a lower level succeeds and changes nothing. Fails with NOT_FOUND if the session is not open, and with
+   * same or a lower level succeeds, and leaves the level as it is. Without TRUSTED, the conversation loses its trust. Fails with NOT_FOUND if the session is not open, and with
    * PERMISSION_DENIED as OpenSession does.
    *
    * @generated from rpc muniment.v1.SessionService.RaiseTaint

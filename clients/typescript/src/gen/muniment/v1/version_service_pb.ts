@@ -112,7 +112,7 @@ export type ListVersionsResponse = Message<"muniment.v1.ListVersionsResponse"> &
   nextPageToken: string;
 
   /**
-   * The integrity of the session: what it is shown, and in which order, depends on all that it can see.
+   * The integrity of the session.
    *
    * @generated from field: muniment.v1.Integrity integrity = 4;
    */
