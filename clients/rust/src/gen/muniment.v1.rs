@@ -2904,11 +2904,12 @@ pub enum ErrorReason {
     ///
     /// Example, ALREADY_EXISTS: CreateAgent twice with the same id.
     AgentExists = 9,
-    /// The taint of the conversation is higher than the level requested for the session.
+    /// The taint of the conversation is higher than the level requested for the session, or untrusted where TRUSTED was
+    /// requested.
     ///
     /// Example, FAILED_PRECONDITION: OpenSession at PUBLIC in a conversation raised to INTERNAL.
     ConversationTainted = 10,
-    /// Only versions at lower levels are visible, and a session writes only at its own level.
+    /// Only versions at other labels are visible, and a session writes only at its own label: its level and integrity.
     ///
     /// Example, FAILED_PRECONDITION: DeleteMemory at INTERNAL of a PUBLIC memory.
     WriteLevelMismatch = 11,
@@ -3600,7 +3601,7 @@ pub struct DeleteMemoriesResponse {
     /// How many memories were deleted.
     #[prost(int32, tag = "1")]
     pub deleted_count: i32,
-    /// Whether there are more memories of the session's own level with this tag. If so, call again.
+    /// Whether there are more memories of the session's own label with this tag. If so, call again.
     #[prost(bool, tag = "2")]
     pub more: bool,
     /// The integrity of the session.
@@ -4320,7 +4321,7 @@ pub struct BudgetEntry {
     /// Its first 40 code points.
     #[prost(string, tag = "3")]
     pub preview: ::prost::alloc::string::String,
-    /// Whether the note is at the session's own level. A session can update any visible note, but delete only such notes.
+    /// Whether the note is at the session's own label. A session can update any visible note, but delete only such notes.
     #[prost(bool, tag = "4")]
     pub own_level: bool,
     /// The level of the note.
@@ -5722,7 +5723,7 @@ pub struct DeletePassagesResponse {
     /// How many passages were deleted.
     #[prost(int32, tag = "1")]
     pub deleted_count: i32,
-    /// Whether there are more passages of the session's own level that match. If so, call again.
+    /// Whether there are more passages of the session's own label that match. If so, call again.
     #[prost(bool, tag = "2")]
     pub more: bool,
     /// The integrity of the session.
@@ -5858,7 +5859,7 @@ impl crate::Client {
             .await?;
         Ok(response)
     }
-    /// Delete a passage of the session's own level. Deleted passages are kept for audit.
+    /// Delete a passage of the session's own label. Deleted passages are kept for audit.
     ///
     /// Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
     /// is.
@@ -5878,7 +5879,7 @@ impl crate::Client {
             .await?;
         Ok(response)
     }
-    /// Delete the passages of the session's own level that have a tag, belong to a thread, or both. Deleted passages are
+    /// Delete the passages of the session's own label that have a tag, belong to a thread, or both. Deleted passages are
     /// kept for audit.
     ///
     /// A call deletes at most 1,000 passages, in the order of their ids; fewer if they are long. Versions at other levels
@@ -6136,7 +6137,7 @@ pub mod passage_service_client {
                 .insert(GrpcMethod::new("muniment.v1.PassageService", "SearchPassages"));
             self.inner.unary(req, path, codec).await
         }
-        /// Delete a passage of the session's own level. Deleted passages are kept for audit.
+        /// Delete a passage of the session's own label. Deleted passages are kept for audit.
         ///
         /// Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
         /// is.
@@ -6164,7 +6165,7 @@ pub mod passage_service_client {
                 .insert(GrpcMethod::new("muniment.v1.PassageService", "DeletePassage"));
             self.inner.unary(req, path, codec).await
         }
-        /// Delete the passages of the session's own level that have a tag, belong to a thread, or both. Deleted passages are
+        /// Delete the passages of the session's own label that have a tag, belong to a thread, or both. Deleted passages are
         /// kept for audit.
         ///
         /// A call deletes at most 1,000 passages, in the order of their ids; fewer if they are long. Versions at other levels

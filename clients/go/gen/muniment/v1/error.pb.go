@@ -66,11 +66,12 @@ const (
 	//
 	// Example, ALREADY_EXISTS: CreateAgent twice with the same id.
 	ErrorReason_ERROR_REASON_AGENT_EXISTS ErrorReason = 9
-	// The taint of the conversation is higher than the level requested for the session.
+	// The taint of the conversation is higher than the level requested for the session, or untrusted where TRUSTED was
+	// requested.
 	//
 	// Example, FAILED_PRECONDITION: OpenSession at PUBLIC in a conversation raised to INTERNAL.
 	ErrorReason_ERROR_REASON_CONVERSATION_TAINTED ErrorReason = 10
-	// Only versions at lower levels are visible, and a session writes only at its own level.
+	// Only versions at other labels are visible, and a session writes only at its own label: its level and integrity.
 	//
 	// Example, FAILED_PRECONDITION: DeleteMemory at INTERNAL of a PUBLIC memory.
 	ErrorReason_ERROR_REASON_WRITE_LEVEL_MISMATCH ErrorReason = 11

@@ -974,7 +974,7 @@ type DeleteMemoriesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How many memories were deleted.
 	DeletedCount int32 `protobuf:"varint,1,opt,name=deleted_count,json=deletedCount,proto3" json:"deleted_count,omitempty"`
-	// Whether there are more memories of the session's own level with this tag. If so, call again.
+	// Whether there are more memories of the session's own label with this tag. If so, call again.
 	More bool `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
 	// The integrity of the session.
 	Integrity     Integrity `protobuf:"varint,3,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`

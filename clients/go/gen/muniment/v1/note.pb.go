@@ -350,7 +350,7 @@ type BudgetEntry struct {
 	LengthChars int32 `protobuf:"varint,2,opt,name=length_chars,json=lengthChars,proto3" json:"length_chars,omitempty"`
 	// Its first 40 code points.
 	Preview string `protobuf:"bytes,3,opt,name=preview,proto3" json:"preview,omitempty"`
-	// Whether the note is at the session's own level. A session can update any visible note, but delete only such notes.
+	// Whether the note is at the session's own label. A session can update any visible note, but delete only such notes.
 	OwnLevel bool `protobuf:"varint,4,opt,name=own_level,json=ownLevel,proto3" json:"own_level,omitempty"`
 	// The level of the note.
 	Classification Classification `protobuf:"varint,5,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`

@@ -54,12 +54,12 @@ type PassageServiceClient interface {
 	ListPassages(ctx context.Context, in *ListPassagesRequest, opts ...grpc.CallOption) (*ListPassagesResponse, error)
 	// Find passages by words, and by embeddings if the server has an embedder, best first.
 	SearchPassages(ctx context.Context, in *SearchPassagesRequest, opts ...grpc.CallOption) (*SearchPassagesResponse, error)
-	// Delete a passage of the session's own level. Deleted passages are kept for audit.
+	// Delete a passage of the session's own label. Deleted passages are kept for audit.
 	//
 	// Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
 	// is.
 	DeletePassage(ctx context.Context, in *DeletePassageRequest, opts ...grpc.CallOption) (*DeletePassageResponse, error)
-	// Delete the passages of the session's own level that have a tag, belong to a thread, or both. Deleted passages are
+	// Delete the passages of the session's own label that have a tag, belong to a thread, or both. Deleted passages are
 	// kept for audit.
 	//
 	// A call deletes at most 1,000 passages, in the order of their ids; fewer if they are long. Versions at other levels
@@ -174,12 +174,12 @@ type PassageServiceServer interface {
 	ListPassages(context.Context, *ListPassagesRequest) (*ListPassagesResponse, error)
 	// Find passages by words, and by embeddings if the server has an embedder, best first.
 	SearchPassages(context.Context, *SearchPassagesRequest) (*SearchPassagesResponse, error)
-	// Delete a passage of the session's own level. Deleted passages are kept for audit.
+	// Delete a passage of the session's own label. Deleted passages are kept for audit.
 	//
 	// Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
 	// is.
 	DeletePassage(context.Context, *DeletePassageRequest) (*DeletePassageResponse, error)
-	// Delete the passages of the session's own level that have a tag, belong to a thread, or both. Deleted passages are
+	// Delete the passages of the session's own label that have a tag, belong to a thread, or both. Deleted passages are
 	// kept for audit.
 	//
 	// A call deletes at most 1,000 passages, in the order of their ids; fewer if they are long. Versions at other levels

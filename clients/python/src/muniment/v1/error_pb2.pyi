@@ -70,12 +70,13 @@ class _ErrorReasonEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_ErrorReaso
     Example, ALREADY_EXISTS: CreateAgent twice with the same id.
     """
     ERROR_REASON_CONVERSATION_TAINTED: _ErrorReason.ValueType  # 10
-    """The taint of the conversation is higher than the level requested for the session.
+    """The taint of the conversation is higher than the level requested for the session, or untrusted where TRUSTED was
+    requested.
 
     Example, FAILED_PRECONDITION: OpenSession at PUBLIC in a conversation raised to INTERNAL.
     """
     ERROR_REASON_WRITE_LEVEL_MISMATCH: _ErrorReason.ValueType  # 11
-    """Only versions at lower levels are visible, and a session writes only at its own level.
+    """Only versions at other labels are visible, and a session writes only at its own label: its level and integrity.
 
     Example, FAILED_PRECONDITION: DeleteMemory at INTERNAL of a PUBLIC memory.
     """
@@ -294,12 +295,13 @@ ERROR_REASON_AGENT_EXISTS: ErrorReason.ValueType  # 9
 Example, ALREADY_EXISTS: CreateAgent twice with the same id.
 """
 ERROR_REASON_CONVERSATION_TAINTED: ErrorReason.ValueType  # 10
-"""The taint of the conversation is higher than the level requested for the session.
+"""The taint of the conversation is higher than the level requested for the session, or untrusted where TRUSTED was
+requested.
 
 Example, FAILED_PRECONDITION: OpenSession at PUBLIC in a conversation raised to INTERNAL.
 """
 ERROR_REASON_WRITE_LEVEL_MISMATCH: ErrorReason.ValueType  # 11
-"""Only versions at lower levels are visible, and a session writes only at its own level.
+"""Only versions at other labels are visible, and a session writes only at its own label: its level and integrity.
 
 Example, FAILED_PRECONDITION: DeleteMemory at INTERNAL of a PUBLIC memory.
 """

@@ -502,7 +502,7 @@ class DeleteMemoriesResponse(message.Message):
     deleted_count: builtins.int
     """How many memories were deleted."""
     more: builtins.bool
-    """Whether there are more memories of the session's own level with this tag. If so, call again."""
+    """Whether there are more memories of the session's own label with this tag. If so, call again."""
     integrity: classification_pb2.Integrity.ValueType
     """The integrity of the session."""
     def __init__(

@@ -193,7 +193,7 @@ class BudgetEntry(message.Message):
     preview: builtins.str
     """Its first 40 code points."""
     own_level: builtins.bool
-    """Whether the note is at the session's own level. A session can update any visible note, but delete only such notes."""
+    """Whether the note is at the session's own label. A session can update any visible note, but delete only such notes."""
     classification: classification_pb2.Classification.ValueType
     """The level of the note."""
     integrity: classification_pb2.Integrity.ValueType

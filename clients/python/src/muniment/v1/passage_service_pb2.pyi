@@ -559,7 +559,7 @@ class DeletePassagesResponse(message.Message):
     deleted_count: builtins.int
     """How many passages were deleted."""
     more: builtins.bool
-    """Whether there are more passages of the session's own level that match. If so, call again."""
+    """Whether there are more passages of the session's own label that match. If so, call again."""
     integrity: classification_pb2.Integrity.ValueType
     """The integrity of the session."""
     def __init__(

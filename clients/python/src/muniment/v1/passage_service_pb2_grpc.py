@@ -122,7 +122,7 @@ class PassageServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def DeletePassage(self, request, context):
-        """Delete a passage of the session's own level. Deleted passages are kept for audit.
+        """Delete a passage of the session's own label. Deleted passages are kept for audit.
 
         Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
         is.
@@ -132,7 +132,7 @@ class PassageServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def DeletePassages(self, request, context):
-        """Delete the passages of the session's own level that have a tag, belong to a thread, or both. Deleted passages are
+        """Delete the passages of the session's own label that have a tag, belong to a thread, or both. Deleted passages are
         kept for audit.
 
         A call deletes at most 1,000 passages, in the order of their ids; fewer if they are long. Versions at other levels

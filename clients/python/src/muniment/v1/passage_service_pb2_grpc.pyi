@@ -57,13 +57,13 @@ class PassageServiceStub:
     SearchPassages: _grpc.UnaryUnaryMultiCallable[_passage_service_pb2.SearchPassagesRequest, _passage_service_pb2.SearchPassagesResponse]
     """Find passages by words, and by embeddings if the server has an embedder, best first."""
     DeletePassage: _grpc.UnaryUnaryMultiCallable[_passage_service_pb2.DeletePassageRequest, _passage_service_pb2.DeletePassageResponse]
-    """Delete a passage of the session's own level. Deleted passages are kept for audit.
+    """Delete a passage of the session's own label. Deleted passages are kept for audit.
 
     Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
     is.
     """
     DeletePassages: _grpc.UnaryUnaryMultiCallable[_passage_service_pb2.DeletePassagesRequest, _passage_service_pb2.DeletePassagesResponse]
-    """Delete the passages of the session's own level that have a tag, belong to a thread, or both. Deleted passages are
+    """Delete the passages of the session's own label that have a tag, belong to a thread, or both. Deleted passages are
     kept for audit.
 
     A call deletes at most 1,000 passages, in the order of their ids; fewer if they are long. Versions at other levels
@@ -99,13 +99,13 @@ class PassageServiceAsyncStub(PassageServiceStub):
     SearchPassages: _aio.UnaryUnaryMultiCallable[_passage_service_pb2.SearchPassagesRequest, _passage_service_pb2.SearchPassagesResponse]  # type: ignore[assignment]
     """Find passages by words, and by embeddings if the server has an embedder, best first."""
     DeletePassage: _aio.UnaryUnaryMultiCallable[_passage_service_pb2.DeletePassageRequest, _passage_service_pb2.DeletePassageResponse]  # type: ignore[assignment]
-    """Delete a passage of the session's own level. Deleted passages are kept for audit.
+    """Delete a passage of the session's own label. Deleted passages are kept for audit.
 
     Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
     is.
     """
     DeletePassages: _aio.UnaryUnaryMultiCallable[_passage_service_pb2.DeletePassagesRequest, _passage_service_pb2.DeletePassagesResponse]  # type: ignore[assignment]
-    """Delete the passages of the session's own level that have a tag, belong to a thread, or both. Deleted passages are
+    """Delete the passages of the session's own label that have a tag, belong to a thread, or both. Deleted passages are
     kept for audit.
 
     A call deletes at most 1,000 passages, in the order of their ids; fewer if they are long. Versions at other levels
@@ -174,7 +174,7 @@ class PassageServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _passage_service_pb2.DeletePassageRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_passage_service_pb2.DeletePassageResponse, _abc.Awaitable[_passage_service_pb2.DeletePassageResponse]]:
-        """Delete a passage of the session's own level. Deleted passages are kept for audit.
+        """Delete a passage of the session's own label. Deleted passages are kept for audit.
 
         Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
         is.
@@ -186,7 +186,7 @@ class PassageServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _passage_service_pb2.DeletePassagesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_passage_service_pb2.DeletePassagesResponse, _abc.Awaitable[_passage_service_pb2.DeletePassagesResponse]]:
-        """Delete the passages of the session's own level that have a tag, belong to a thread, or both. Deleted passages are
+        """Delete the passages of the session's own label that have a tag, belong to a thread, or both. Deleted passages are
         kept for audit.
 
         A call deletes at most 1,000 passages, in the order of their ids; fewer if they are long. Versions at other levels

@@ -109,7 +109,8 @@ export enum ErrorReason {
   AGENT_EXISTS = 9,
 
   /**
-   * The taint of the conversation is higher than the level requested for the session.
+   * The taint of the conversation is higher than the level requested for the session, or untrusted where TRUSTED was
+   * requested.
    *
    * Example, FAILED_PRECONDITION: OpenSession at PUBLIC in a conversation raised to INTERNAL.
    *
@@ -118,7 +119,7 @@ export enum ErrorReason {
   CONVERSATION_TAINTED = 10,
 
   /**
-   * Only versions at lower levels are visible, and a session writes only at its own level.
+   * Only versions at other labels are visible, and a session writes only at its own label: its level and integrity.
    *
    * Example, FAILED_PRECONDITION: DeleteMemory at INTERNAL of a PUBLIC memory.
    *

@@ -572,7 +572,7 @@ export type DeleteMemoriesResponse = Message<"muniment.v1.DeleteMemoriesResponse
   deletedCount: number;
 
   /**
-   * Whether there are more memories of the session's own level with this tag. If so, call again.
+   * Whether there are more memories of the session's own label with this tag. If so, call again.
    *
    * @generated from field: bool more = 2;
    */

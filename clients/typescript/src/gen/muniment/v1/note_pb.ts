@@ -209,7 +209,7 @@ export type BudgetEntry = Message<"muniment.v1.BudgetEntry"> & {
   preview: string;
 
   /**
-   * Whether the note is at the session's own level. A session can update any visible note, but delete only such notes.
+   * Whether the note is at the session's own label. A session can update any visible note, but delete only such notes.
    *
    * @generated from field: bool own_level = 4;
    */

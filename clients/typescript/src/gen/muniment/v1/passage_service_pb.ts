@@ -633,7 +633,7 @@ export type DeletePassagesResponse = Message<"muniment.v1.DeletePassagesResponse
   deletedCount: number;
 
   /**
-   * Whether there are more passages of the session's own level that match. If so, call again.
+   * Whether there are more passages of the session's own label that match. If so, call again.
    *
    * @generated from field: bool more = 2;
    */
@@ -721,7 +721,7 @@ export const PassageService: GenService<{
     output: typeof SearchPassagesResponseSchema;
   },
   /**
-   * Delete a passage of the session's own level. Deleted passages are kept for audit.
+   * Delete a passage of the session's own label. Deleted passages are kept for audit.
    *
    * Fails with FAILED_PRECONDITION `WRITE_LEVEL_MISMATCH` if only a lower version is visible, and with NOT_FOUND if none
    * is.
@@ -734,7 +734,7 @@ export const PassageService: GenService<{
     output: typeof DeletePassageResponseSchema;
   },
   /**
-   * Delete the passages of the session's own level that have a tag, belong to a thread, or both. Deleted passages are
+   * Delete the passages of the session's own label that have a tag, belong to a thread, or both. Deleted passages are
    * kept for audit.
    *
    * A call deletes at most 1,000 passages, in the order of their ids; fewer if they are long. Versions at other levels
