@@ -101,7 +101,7 @@ def _embed(operator: Operator, output: Output, remote: RemoteConfig, *, removes_
     rows = [
         {"classification": level, "embedded": embedded.get(level, 0), "removed": removed.get(level, 0)}
         for level in Label
-        if level in embedded or removed.get(level)
+        if embedded.get(level) or removed.get(level) or (level in embedded and not level.is_trusted)
     ]
     output.rows(rows, ("classification", "embedded", "removed"))
     print_note("Restart the servers with these options, if they run without: they embed what was written meanwhile.")

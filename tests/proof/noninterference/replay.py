@@ -79,9 +79,9 @@ def remote_embedding_of(text: str) -> Vector:
     return quick(text, _ALIKE_REMOTELY)
 
 
-def remote_query(text: str, level: int, *, ceiling: int) -> RemoteVector | None:
+def remote_query(text: str, label: Label, *, ceiling: int) -> RemoteVector | None:
     """The embedding of a query by that model. A third of the queries get none: it is slow, wrong or away."""
-    if level > ceiling or derived(text)[0] % 3 == 0:
+    if label.level > ceiling or derived(text)[0] % 3 == 0:
         return None
     return RemoteVector(REMOTE_MODEL, remote_embedding_of(text))
 

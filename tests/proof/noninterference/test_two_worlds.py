@@ -49,7 +49,7 @@ def test_two_worlds_that_differ_above_look_the_same_below(postgres, programs, se
     print(f"{report.semantic} of {report.searches} searches compared embeddings in both worlds")
     print(f"{more} more programs, for outcomes that had not come about")
     assert report.pairs >= 90 * programs
-    assert 3 * report.semantic >= report.searches
+    assert 3 * report.semantic >= report.searches > 0
     if programs >= _MEET_EVERYTHING:
         assert missing(met) == []
 
@@ -112,7 +112,7 @@ def test_two_worlds_look_the_same_below_with_models_at_addresses(postgres, progr
             for one in worlds
         ]
 
-    assert 3 * report.semantic >= report.searches
+    assert 3 * report.semantic >= report.searches > 0
     assert report.reranked, f"no search was reranked in {report.programs} programs: give more --programs"
     assert all(made)
 

@@ -114,9 +114,9 @@ def test_every_history_has_an_order(runs: int, recorder: Recorder, agent: str, o
 @pytest.mark.parametrize(
     ("query", "right", "wrong"),
     [
-        ("raise_taint", "AND found.taint < %(taint)s", "AND FALSE"),
+        ("raise_taint", "AND (found.taint < %(taint)s OR found.trusted AND NOT %(trusted)s)", "AND FALSE"),
         ("save_item", "content = excluded.content", "content = own.content"),
-        ("get_item", "ORDER BY visible.level DESC", "ORDER BY visible.level"),
+        ("get_item", "ORDER BY visible.label DESC", "ORDER BY visible.label"),
     ],
     ids=["a raise without effect", "a lost update", "the shadow upside down"],
 )

@@ -122,7 +122,7 @@ def test_the_machine_allows_every_answer_of_the_server(
     [
         ("open_session", "greatest(marked.taint, excluded.taint)", "excluded.taint"),
         ("open_session", "WHERE wanted.ceiling >= wanted.taint", ""),
-        ("raise_taint", "AND found.taint < %(taint)s", ""),
+        ("raise_taint", "AND (found.taint < %(taint)s OR found.trusted AND NOT %(trusted)s)", "AND FALSE"),
         ("raise_taint", "AND found.ceiling >= %(taint)s", ""),
         ("reset_session", "SET taint = 1", "SET taint = lowered.taint"),
         ("save_item", "JOIN expiry ON NOT expiry.past", "JOIN expiry ON FALSE"),

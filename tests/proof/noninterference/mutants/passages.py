@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.domain.notes import NoteSet
 from muniment_server.items import paging, wire
 from muniment_server.monitor import egress
@@ -177,7 +177,7 @@ PASSAGES = (
     ),
 )
 PROMPTS = (
-    prompt("M08 the label of a prompt is PUBLIC", "model", setting(wire, "join", lambda _: Classification.PUBLIC)),
+    prompt("M08 the label of a prompt is PUBLIC", "model", setting(wire, "join", lambda _: Label.PUBLIC_TRUSTED)),
     prompt("M78 prompts are remembered without the taint", "egress", remembering(prompts, "read", prompts_remembered)),
     prompt(
         "M78 prompts are remembered without the taint, no egress filter",

@@ -6,7 +6,7 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Label
 from muniment_server.domain.errors import FieldViolation, InvalidArgument
 from muniment_server.items import wire
 from muniment_server.monitor import validation
@@ -17,7 +17,6 @@ from tests.proof.noninterference.mutants.damage import (
 )
 from tests.proof.noninterference.mutants.scheme import ITEMS, Mutant, cut, edit, setting, view
 
-PUBLIC, _, _, RESTRICTED = Classification
 _TAG_FILTER = "seen.tags @> %(tags)s::text[]"
 _SHADOW = r"(AND|WHERE) 0 = \( SELECT count\(\*\) FROM visible AS above WHERE .*? AND above\.label > \w+\.label \)"
 
@@ -55,8 +54,12 @@ LATTICE = (
     Mutant(
         "M07 the contract's rules are not enforced", "fault", (setting(validation.Validator, "parse", _parse_only),)
     ),
-    Mutant("M08 the label of an answer is PUBLIC", "model", (setting(wire, "join", lambda levels: PUBLIC),)),
-    Mutant("M08 the label of an answer is the highest", "egress", (setting(wire, "join", lambda levels: RESTRICTED),)),
+    Mutant(
+        "M08 the label of an answer is PUBLIC", "model", (setting(wire, "join", lambda labels: Label.PUBLIC_TRUSTED),)
+    ),
+    Mutant(
+        "M08 the label of an answer is the highest", "model", (setting(wire, "join", lambda labels: Label.RESTRICTED),)
+    ),
 )
 ORDER = (
     Mutant(
