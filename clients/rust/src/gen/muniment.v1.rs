@@ -46,8 +46,9 @@ impl Classification {
 /// Whether information may steer what a trusted conversation does.
 ///
 /// TRUSTED information may flow to what is UNTRUSTED, never back: with a level it is a label, and information flows from
-/// one label to another if both its level and its integrity may. The answer to a session has the integrity of the session,
-/// whatever its entries have: which of them are shown, and in which order, depends on all that the session can see.
+/// one label to another if both its level and its integrity may. The answer to a session has the integrity of the
+/// session, whatever its entries have: which of them are shown, and in which order, depends on all that the session can
+/// see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum Integrity {
@@ -6701,8 +6702,8 @@ pub struct RaiseTaintRequest {
     /// The reason, for the audit log: up to 200 code points. It must not contain content.
     #[prost(string, tag = "3")]
     pub reason: ::prost::alloc::string::String,
-    /// UNTRUSTED before the model sees web pages, mail, documents, the output of tools or untrusted memories. TRUSTED leaves the
-    /// integrity of the conversation as it is.
+    /// UNTRUSTED before the model sees web pages, mail, documents, the output of tools or untrusted memories. TRUSTED
+    /// leaves the integrity of the conversation as it is.
     ///
     /// The default is UNTRUSTED.
     #[prost(enumeration = "Integrity", tag = "4")]
@@ -6817,13 +6818,14 @@ impl ::prost::Name for CloseSessionResponse {
 impl crate::Client {
     /// Open a session.
     ///
-    /// Without a taint, the session has that of its conversation, and a new conversation begins at PUBLIC. Opening a session
-    /// again in the same conversation is how to go on after the first one expires.
+    /// Without a taint, the session has that of its conversation, and a new conversation begins at PUBLIC. Opening a
+    /// session again in the same conversation is how to go on after the first one expires.
     ///
     /// With a taint, a new conversation begins there. If the taint of the conversation is lower, it is raised. If it is
-    /// higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`, whose detail ConversationTainted names it. Fails
-    /// with PERMISSION_DENIED `CEILING_EXCEEDED` if the taint is above the ceiling of the key, `AGENT_CEILING_EXCEEDED` if
-    /// it is above that of the agent, and `CONVERSATION_CEILING_EXCEEDED` if it is above that of the conversation.
+    /// higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`, whose detail ConversationTainted names it.
+    /// Fails with PERMISSION_DENIED `CEILING_EXCEEDED` if the taint is above the ceiling of the key,
+    /// `AGENT_CEILING_EXCEEDED` if it is above that of the agent, and `CONVERSATION_CEILING_EXCEEDED` if it is above that
+    /// of the conversation.
     ///
     /// For a key, conversations above its ceiling do not exist: a name that one of them has is free for another.
     pub async fn open_session(
@@ -6844,7 +6846,8 @@ impl crate::Client {
     }
     /// Get one session.
     ///
-    /// A session can get only itself. A host can get any session up to its ceiling, of an agent that it knows, including closed ones.
+    /// A session can get only itself. A host can get any session up to its ceiling, of an agent that it knows, including
+    /// closed ones.
     pub async fn get_session(
         &self,
         request: GetSessionRequest,
@@ -6901,8 +6904,8 @@ impl crate::Client {
     /// Raise the taint of a session's conversation, and so of all its sessions.
     ///
     /// Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
-    /// same or a lower level succeeds, and leaves the level as it is. Without TRUSTED, the conversation loses its trust. Fails with NOT_FOUND if the session is not open, and with
-    /// PERMISSION_DENIED as OpenSession does.
+    /// same or a lower level succeeds, and leaves the level as it is. Without TRUSTED, the conversation becomes
+    /// UNTRUSTED. Fails with NOT_FOUND if the session is not open, and with PERMISSION_DENIED as OpenSession does.
     pub async fn raise_taint(
         &self,
         request: RaiseTaintRequest,
@@ -7062,13 +7065,14 @@ pub mod session_service_client {
         }
         /// Open a session.
         ///
-        /// Without a taint, the session has that of its conversation, and a new conversation begins at PUBLIC. Opening a session
-        /// again in the same conversation is how to go on after the first one expires.
+        /// Without a taint, the session has that of its conversation, and a new conversation begins at PUBLIC. Opening a
+        /// session again in the same conversation is how to go on after the first one expires.
         ///
         /// With a taint, a new conversation begins there. If the taint of the conversation is lower, it is raised. If it is
-        /// higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`, whose detail ConversationTainted names it. Fails
-        /// with PERMISSION_DENIED `CEILING_EXCEEDED` if the taint is above the ceiling of the key, `AGENT_CEILING_EXCEEDED` if
-        /// it is above that of the agent, and `CONVERSATION_CEILING_EXCEEDED` if it is above that of the conversation.
+        /// higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`, whose detail ConversationTainted names it.
+        /// Fails with PERMISSION_DENIED `CEILING_EXCEEDED` if the taint is above the ceiling of the key,
+        /// `AGENT_CEILING_EXCEEDED` if it is above that of the agent, and `CONVERSATION_CEILING_EXCEEDED` if it is above that
+        /// of the conversation.
         ///
         /// For a key, conversations above its ceiling do not exist: a name that one of them has is free for another.
         pub async fn open_session(
@@ -7097,7 +7101,8 @@ pub mod session_service_client {
         }
         /// Get one session.
         ///
-        /// A session can get only itself. A host can get any session up to its ceiling, of an agent that it knows, including closed ones.
+        /// A session can get only itself. A host can get any session up to its ceiling, of an agent that it knows, including
+        /// closed ones.
         pub async fn get_session(
             &mut self,
             request: impl tonic::IntoRequest<super::GetSessionRequest>,
@@ -7150,8 +7155,8 @@ pub mod session_service_client {
         /// Raise the taint of a session's conversation, and so of all its sessions.
         ///
         /// Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
-        /// same or a lower level succeeds, and leaves the level as it is. Without TRUSTED, the conversation loses its trust. Fails with NOT_FOUND if the session is not open, and with
-        /// PERMISSION_DENIED as OpenSession does.
+        /// same or a lower level succeeds, and leaves the level as it is. Without TRUSTED, the conversation becomes
+        /// UNTRUSTED. Fails with NOT_FOUND if the session is not open, and with PERMISSION_DENIED as OpenSession does.
         pub async fn raise_taint(
             &mut self,
             request: impl tonic::IntoRequest<super::RaiseTaintRequest>,

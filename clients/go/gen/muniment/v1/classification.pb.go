@@ -88,8 +88,9 @@ func (Classification) EnumDescriptor() ([]byte, []int) {
 // Whether information may steer what a trusted conversation does.
 //
 // TRUSTED information may flow to what is UNTRUSTED, never back: with a level it is a label, and information flows from
-// one label to another if both its level and its integrity may. The answer to a session has the integrity of the session,
-// whatever its entries have: which of them are shown, and in which order, depends on all that the session can see.
+// one label to another if both its level and its integrity may. The answer to a session has the integrity of the
+// session, whatever its entries have: which of them are shown, and in which order, depends on all that the session can
+// see.
 type Integrity int32
 
 const (

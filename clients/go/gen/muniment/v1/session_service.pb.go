@@ -403,8 +403,8 @@ type RaiseTaintRequest struct {
 	Taint Classification `protobuf:"varint,2,opt,name=taint,proto3,enum=muniment.v1.Classification" json:"taint,omitempty"`
 	// The reason, for the audit log: up to 200 code points. It must not contain content.
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
-	// UNTRUSTED before the model sees web pages, mail, documents, the output of tools or untrusted memories. TRUSTED leaves the
-	// integrity of the conversation as it is.
+	// UNTRUSTED before the model sees web pages, mail, documents, the output of tools or untrusted memories. TRUSTED
+	// leaves the integrity of the conversation as it is.
 	//
 	// The default is UNTRUSTED.
 	Integrity     Integrity `protobuf:"varint,4,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`

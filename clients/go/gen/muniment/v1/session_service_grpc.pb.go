@@ -38,27 +38,29 @@ const (
 type SessionServiceClient interface {
 	// Open a session.
 	//
-	// Without a taint, the session has that of its conversation, and a new conversation begins at PUBLIC. Opening a session
-	// again in the same conversation is how to go on after the first one expires.
+	// Without a taint, the session has that of its conversation, and a new conversation begins at PUBLIC. Opening a
+	// session again in the same conversation is how to go on after the first one expires.
 	//
 	// With a taint, a new conversation begins there. If the taint of the conversation is lower, it is raised. If it is
-	// higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`, whose detail ConversationTainted names it. Fails
-	// with PERMISSION_DENIED `CEILING_EXCEEDED` if the taint is above the ceiling of the key, `AGENT_CEILING_EXCEEDED` if
-	// it is above that of the agent, and `CONVERSATION_CEILING_EXCEEDED` if it is above that of the conversation.
+	// higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`, whose detail ConversationTainted names it.
+	// Fails with PERMISSION_DENIED `CEILING_EXCEEDED` if the taint is above the ceiling of the key,
+	// `AGENT_CEILING_EXCEEDED` if it is above that of the agent, and `CONVERSATION_CEILING_EXCEEDED` if it is above that
+	// of the conversation.
 	//
 	// For a key, conversations above its ceiling do not exist: a name that one of them has is free for another.
 	OpenSession(ctx context.Context, in *OpenSessionRequest, opts ...grpc.CallOption) (*OpenSessionResponse, error)
 	// Get one session.
 	//
-	// A session can get only itself. A host can get any session up to its ceiling, of an agent that it knows, including closed ones.
+	// A session can get only itself. A host can get any session up to its ceiling, of an agent that it knows, including
+	// closed ones.
 	GetSession(ctx context.Context, in *GetSessionRequest, opts ...grpc.CallOption) (*GetSessionResponse, error)
 	// List the sessions of an agent whose conversations have no higher ceiling than the key, newest first.
 	ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error)
 	// Raise the taint of a session's conversation, and so of all its sessions.
 	//
 	// Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
-	// same or a lower level succeeds, and leaves the level as it is. Without TRUSTED, the conversation loses its trust. Fails with NOT_FOUND if the session is not open, and with
-	// PERMISSION_DENIED as OpenSession does.
+	// same or a lower level succeeds, and leaves the level as it is. Without TRUSTED, the conversation becomes
+	// UNTRUSTED. Fails with NOT_FOUND if the session is not open, and with PERMISSION_DENIED as OpenSession does.
 	RaiseTaint(ctx context.Context, in *RaiseTaintRequest, opts ...grpc.CallOption) (*RaiseTaintResponse, error)
 	// Restart a conversation: close all its sessions, set its taint to PUBLIC, and open a new session.
 	//
@@ -149,27 +151,29 @@ func (c *sessionServiceClient) CloseSession(ctx context.Context, in *CloseSessio
 type SessionServiceServer interface {
 	// Open a session.
 	//
-	// Without a taint, the session has that of its conversation, and a new conversation begins at PUBLIC. Opening a session
-	// again in the same conversation is how to go on after the first one expires.
+	// Without a taint, the session has that of its conversation, and a new conversation begins at PUBLIC. Opening a
+	// session again in the same conversation is how to go on after the first one expires.
 	//
 	// With a taint, a new conversation begins there. If the taint of the conversation is lower, it is raised. If it is
-	// higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`, whose detail ConversationTainted names it. Fails
-	// with PERMISSION_DENIED `CEILING_EXCEEDED` if the taint is above the ceiling of the key, `AGENT_CEILING_EXCEEDED` if
-	// it is above that of the agent, and `CONVERSATION_CEILING_EXCEEDED` if it is above that of the conversation.
+	// higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`, whose detail ConversationTainted names it.
+	// Fails with PERMISSION_DENIED `CEILING_EXCEEDED` if the taint is above the ceiling of the key,
+	// `AGENT_CEILING_EXCEEDED` if it is above that of the agent, and `CONVERSATION_CEILING_EXCEEDED` if it is above that
+	// of the conversation.
 	//
 	// For a key, conversations above its ceiling do not exist: a name that one of them has is free for another.
 	OpenSession(context.Context, *OpenSessionRequest) (*OpenSessionResponse, error)
 	// Get one session.
 	//
-	// A session can get only itself. A host can get any session up to its ceiling, of an agent that it knows, including closed ones.
+	// A session can get only itself. A host can get any session up to its ceiling, of an agent that it knows, including
+	// closed ones.
 	GetSession(context.Context, *GetSessionRequest) (*GetSessionResponse, error)
 	// List the sessions of an agent whose conversations have no higher ceiling than the key, newest first.
 	ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error)
 	// Raise the taint of a session's conversation, and so of all its sessions.
 	//
 	// Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
-	// same or a lower level succeeds, and leaves the level as it is. Without TRUSTED, the conversation loses its trust. Fails with NOT_FOUND if the session is not open, and with
-	// PERMISSION_DENIED as OpenSession does.
+	// same or a lower level succeeds, and leaves the level as it is. Without TRUSTED, the conversation becomes
+	// UNTRUSTED. Fails with NOT_FOUND if the session is not open, and with PERMISSION_DENIED as OpenSession does.
 	RaiseTaint(context.Context, *RaiseTaintRequest) (*RaiseTaintResponse, error)
 	// Restart a conversation: close all its sessions, set its taint to PUBLIC, and open a new session.
 	//

@@ -196,8 +196,7 @@ class HostClient(SharedBlocks):
         if the conversation has seen nothing but what the host vouches for; UNTRUSTED taints a trusted conversation.
         Without *conversation_id*, it is a new conversation. *ttl* is 1 second to 30 days; None means 24 hours.
         ConversationTainted: the conversation has seen more, up to `error.taint`, or it is not trusted. CeilingExceeded,
-        AgentCeilingExceeded,
-        ConversationCeilingExceeded: the key, the agent or the conversation may not reach *taint*.
+        AgentCeilingExceeded, ConversationCeilingExceeded: the key, the agent or the conversation may not reach *taint*.
         """
         request = _convert.message(
             session_service_pb2.OpenSessionRequest,

@@ -224,8 +224,8 @@ class RaiseTaintRequest(message.Message):
     reason: builtins.str
     """The reason, for the audit log: up to 200 code points. It must not contain content."""
     integrity: classification_pb2.Integrity.ValueType
-    """UNTRUSTED before the model sees web pages, mail, documents, the output of tools or untrusted memories. TRUSTED leaves the
-    integrity of the conversation as it is.
+    """UNTRUSTED before the model sees web pages, mail, documents, the output of tools or untrusted memories. TRUSTED
+    leaves the integrity of the conversation as it is.
 
     The default is UNTRUSTED.
     """

@@ -40,20 +40,22 @@ class SessionServiceStub:
     OpenSession: _grpc.UnaryUnaryMultiCallable[_session_service_pb2.OpenSessionRequest, _session_service_pb2.OpenSessionResponse]
     """Open a session.
 
-    Without a taint, the session has that of its conversation, and a new conversation begins at PUBLIC. Opening a session
-    again in the same conversation is how to go on after the first one expires.
+    Without a taint, the session has that of its conversation, and a new conversation begins at PUBLIC. Opening a
+    session again in the same conversation is how to go on after the first one expires.
 
     With a taint, a new conversation begins there. If the taint of the conversation is lower, it is raised. If it is
-    higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`, whose detail ConversationTainted names it. Fails
-    with PERMISSION_DENIED `CEILING_EXCEEDED` if the taint is above the ceiling of the key, `AGENT_CEILING_EXCEEDED` if
-    it is above that of the agent, and `CONVERSATION_CEILING_EXCEEDED` if it is above that of the conversation.
+    higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`, whose detail ConversationTainted names it.
+    Fails with PERMISSION_DENIED `CEILING_EXCEEDED` if the taint is above the ceiling of the key,
+    `AGENT_CEILING_EXCEEDED` if it is above that of the agent, and `CONVERSATION_CEILING_EXCEEDED` if it is above that
+    of the conversation.
 
     For a key, conversations above its ceiling do not exist: a name that one of them has is free for another.
     """
     GetSession: _grpc.UnaryUnaryMultiCallable[_session_service_pb2.GetSessionRequest, _session_service_pb2.GetSessionResponse]
     """Get one session.
 
-    A session can get only itself. A host can get any session up to its ceiling, of an agent that it knows, including closed ones.
+    A session can get only itself. A host can get any session up to its ceiling, of an agent that it knows, including
+    closed ones.
     """
     ListSessions: _grpc.UnaryUnaryMultiCallable[_session_service_pb2.ListSessionsRequest, _session_service_pb2.ListSessionsResponse]
     """List the sessions of an agent whose conversations have no higher ceiling than the key, newest first."""
@@ -61,8 +63,8 @@ class SessionServiceStub:
     """Raise the taint of a session's conversation, and so of all its sessions.
 
     Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
-    same or a lower level succeeds, and leaves the level as it is. Without TRUSTED, the conversation loses its trust. Fails with NOT_FOUND if the session is not open, and with
-    PERMISSION_DENIED as OpenSession does.
+    same or a lower level succeeds, and leaves the level as it is. Without TRUSTED, the conversation becomes
+    UNTRUSTED. Fails with NOT_FOUND if the session is not open, and with PERMISSION_DENIED as OpenSession does.
     """
     ResetSession: _grpc.UnaryUnaryMultiCallable[_session_service_pb2.ResetSessionRequest, _session_service_pb2.ResetSessionResponse]
     """Restart a conversation: close all its sessions, set its taint to PUBLIC, and open a new session.
@@ -87,20 +89,22 @@ class SessionServiceAsyncStub(SessionServiceStub):
     OpenSession: _aio.UnaryUnaryMultiCallable[_session_service_pb2.OpenSessionRequest, _session_service_pb2.OpenSessionResponse]  # type: ignore[assignment]
     """Open a session.
 
-    Without a taint, the session has that of its conversation, and a new conversation begins at PUBLIC. Opening a session
-    again in the same conversation is how to go on after the first one expires.
+    Without a taint, the session has that of its conversation, and a new conversation begins at PUBLIC. Opening a
+    session again in the same conversation is how to go on after the first one expires.
 
     With a taint, a new conversation begins there. If the taint of the conversation is lower, it is raised. If it is
-    higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`, whose detail ConversationTainted names it. Fails
-    with PERMISSION_DENIED `CEILING_EXCEEDED` if the taint is above the ceiling of the key, `AGENT_CEILING_EXCEEDED` if
-    it is above that of the agent, and `CONVERSATION_CEILING_EXCEEDED` if it is above that of the conversation.
+    higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`, whose detail ConversationTainted names it.
+    Fails with PERMISSION_DENIED `CEILING_EXCEEDED` if the taint is above the ceiling of the key,
+    `AGENT_CEILING_EXCEEDED` if it is above that of the agent, and `CONVERSATION_CEILING_EXCEEDED` if it is above that
+    of the conversation.
 
     For a key, conversations above its ceiling do not exist: a name that one of them has is free for another.
     """
     GetSession: _aio.UnaryUnaryMultiCallable[_session_service_pb2.GetSessionRequest, _session_service_pb2.GetSessionResponse]  # type: ignore[assignment]
     """Get one session.
 
-    A session can get only itself. A host can get any session up to its ceiling, of an agent that it knows, including closed ones.
+    A session can get only itself. A host can get any session up to its ceiling, of an agent that it knows, including
+    closed ones.
     """
     ListSessions: _aio.UnaryUnaryMultiCallable[_session_service_pb2.ListSessionsRequest, _session_service_pb2.ListSessionsResponse]  # type: ignore[assignment]
     """List the sessions of an agent whose conversations have no higher ceiling than the key, newest first."""
@@ -108,8 +112,8 @@ class SessionServiceAsyncStub(SessionServiceStub):
     """Raise the taint of a session's conversation, and so of all its sessions.
 
     Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
-    same or a lower level succeeds, and leaves the level as it is. Without TRUSTED, the conversation loses its trust. Fails with NOT_FOUND if the session is not open, and with
-    PERMISSION_DENIED as OpenSession does.
+    same or a lower level succeeds, and leaves the level as it is. Without TRUSTED, the conversation becomes
+    UNTRUSTED. Fails with NOT_FOUND if the session is not open, and with PERMISSION_DENIED as OpenSession does.
     """
     ResetSession: _aio.UnaryUnaryMultiCallable[_session_service_pb2.ResetSessionRequest, _session_service_pb2.ResetSessionResponse]  # type: ignore[assignment]
     """Restart a conversation: close all its sessions, set its taint to PUBLIC, and open a new session.
@@ -137,13 +141,14 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_session_service_pb2.OpenSessionResponse, _abc.Awaitable[_session_service_pb2.OpenSessionResponse]]:
         """Open a session.
 
-        Without a taint, the session has that of its conversation, and a new conversation begins at PUBLIC. Opening a session
-        again in the same conversation is how to go on after the first one expires.
+        Without a taint, the session has that of its conversation, and a new conversation begins at PUBLIC. Opening a
+        session again in the same conversation is how to go on after the first one expires.
 
         With a taint, a new conversation begins there. If the taint of the conversation is lower, it is raised. If it is
-        higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`, whose detail ConversationTainted names it. Fails
-        with PERMISSION_DENIED `CEILING_EXCEEDED` if the taint is above the ceiling of the key, `AGENT_CEILING_EXCEEDED` if
-        it is above that of the agent, and `CONVERSATION_CEILING_EXCEEDED` if it is above that of the conversation.
+        higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`, whose detail ConversationTainted names it.
+        Fails with PERMISSION_DENIED `CEILING_EXCEEDED` if the taint is above the ceiling of the key,
+        `AGENT_CEILING_EXCEEDED` if it is above that of the agent, and `CONVERSATION_CEILING_EXCEEDED` if it is above that
+        of the conversation.
 
         For a key, conversations above its ceiling do not exist: a name that one of them has is free for another.
         """
@@ -156,7 +161,8 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_session_service_pb2.GetSessionResponse, _abc.Awaitable[_session_service_pb2.GetSessionResponse]]:
         """Get one session.
 
-        A session can get only itself. A host can get any session up to its ceiling, of an agent that it knows, including closed ones.
+        A session can get only itself. A host can get any session up to its ceiling, of an agent that it knows, including
+        closed ones.
         """
 
     @_abc_1.abstractmethod
@@ -176,8 +182,8 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
         """Raise the taint of a session's conversation, and so of all its sessions.
 
         Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
-        same or a lower level succeeds, and leaves the level as it is. Without TRUSTED, the conversation loses its trust. Fails with NOT_FOUND if the session is not open, and with
-        PERMISSION_DENIED as OpenSession does.
+        same or a lower level succeeds, and leaves the level as it is. Without TRUSTED, the conversation becomes
+        UNTRUSTED. Fails with NOT_FOUND if the session is not open, and with PERMISSION_DENIED as OpenSession does.
         """
 
     @_abc_1.abstractmethod

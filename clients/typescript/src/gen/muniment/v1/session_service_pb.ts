@@ -251,8 +251,8 @@ export type RaiseTaintRequest = Message<"muniment.v1.RaiseTaintRequest"> & {
   reason: string;
 
   /**
-   * UNTRUSTED before the model sees web pages, mail, documents, the output of tools or untrusted memories. TRUSTED leaves the
-   * integrity of the conversation as it is.
+   * UNTRUSTED before the model sees web pages, mail, documents, the output of tools or untrusted memories. TRUSTED
+   * leaves the integrity of the conversation as it is.
    *
    * The default is UNTRUSTED.
    *
@@ -404,13 +404,14 @@ export const SessionService: GenService<{
   /**
    * Open a session.
    *
-   * Without a taint, the session has that of its conversation, and a new conversation begins at PUBLIC. Opening a session
-   * again in the same conversation is how to go on after the first one expires.
+   * Without a taint, the session has that of its conversation, and a new conversation begins at PUBLIC. Opening a
+   * session again in the same conversation is how to go on after the first one expires.
    *
    * With a taint, a new conversation begins there. If the taint of the conversation is lower, it is raised. If it is
-   * higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`, whose detail ConversationTainted names it. Fails
-   * with PERMISSION_DENIED `CEILING_EXCEEDED` if the taint is above the ceiling of the key, `AGENT_CEILING_EXCEEDED` if
-   * it is above that of the agent, and `CONVERSATION_CEILING_EXCEEDED` if it is above that of the conversation.
+   * higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`, whose detail ConversationTainted names it.
+   * Fails with PERMISSION_DENIED `CEILING_EXCEEDED` if the taint is above the ceiling of the key,
+   * `AGENT_CEILING_EXCEEDED` if it is above that of the agent, and `CONVERSATION_CEILING_EXCEEDED` if it is above that
+   * of the conversation.
    *
    * For a key, conversations above its ceiling do not exist: a name that one of them has is free for another.
    *
@@ -424,7 +425,8 @@ export const SessionService: GenService<{
   /**
    * Get one session.
    *
-   * A session can get only itself. A host can get any session up to its ceiling, of an agent that it knows, including closed ones.
+   * A session can get only itself. A host can get any session up to its ceiling, of an agent that it knows, including
+   * closed ones.
    *
    * @generated from rpc muniment.v1.SessionService.GetSession
    */
@@ -447,8 +449,8 @@ export const SessionService: GenService<{
    * Raise the taint of a session's conversation, and so of all its sessions.
    *
    * Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
-   * same or a lower level succeeds, and leaves the level as it is. Without TRUSTED, the conversation loses its trust. Fails with NOT_FOUND if the session is not open, and with
-   * PERMISSION_DENIED as OpenSession does.
+   * same or a lower level succeeds, and leaves the level as it is. Without TRUSTED, the conversation becomes
+   * UNTRUSTED. Fails with NOT_FOUND if the session is not open, and with PERMISSION_DENIED as OpenSession does.
    *
    * @generated from rpc muniment.v1.SessionService.RaiseTaint
    */
