@@ -249,7 +249,8 @@ final class Renewals implements Credential {
           throw error;
         }
         if (error.taint().get() == request.getTaint()) {
-          request.setIntegrity(Integrity.INTEGRITY_UNTRUSTED); // then it is this half that was raised
+          // The integrity is the half that was raised.
+          request.setIntegrity(Integrity.INTEGRITY_UNTRUSTED);
         }
         request.setTaint(error.taint().get());
       }
