@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -13,6 +14,7 @@ import pytest
 
 from muniment_server.embedded_postgres import EmbeddedPostgres
 from muniment_server.monitor.grants import differences
+from muniment_server.monitor.queries import HOST_QUERIES, SESSION_QUERIES
 from tests.proof.noninterference.mutants import MUTANTS, Mutant, applied, change
 from tests.proof.noninterference.mutants.level_views import STATISTICS_ABOVE
 from tests.proof.noninterference.mutants.scheme import Place
@@ -22,6 +24,7 @@ from tests.proof.noninterference.scores import scores_are_those_of_what_is_seen
 from tests.proof.noninterference.values import LABELS, Disagreement
 from tests.proof.noninterference.worlds import World, changed, two_worlds, world
 from tests.support.each import for_each
+from tests.support.named_queries import filled, literals_of
 
 _NEAR = 8
 _MAX_PROGRAMS = 96
@@ -91,19 +94,37 @@ def _killer(worlds: Worlds, mutant: Mutant, number: int) -> str:
     return ""
 
 
-def _killers(worlds: Worlds, mutant: Mutant) -> Iterator[str]:
+def _must_be_noticed(worlds: Worlds, mutant: Mutant) -> None:
+    """By its killer in one program at least. Another check may come first in others: they are drawn at random."""
     near = range(mutant.seed, mutant.seed + _NEAR)
     numbers = range(2) if mutant.covered_by else chain(near, (one for one in range(_MAX_PROGRAMS) if one not in near))
-    return (_killer(worlds, mutant, number) for number in numbers)
+    noticed = Counter[str]()
+    for number in numbers:
+        noticed[_killer(worlds, mutant, number)] += 1
+        if noticed[mutant.killer] and not mutant.covered_by:
+            return
+    assert mutant.covered_by, f"noticed by {noticed}, not by {mutant.killer}"
+    assert set(noticed) == {""}
 
 
 def test_every_mutant_still_finds_what_it_breaks(here):
-    """Each is played on one day in eight only. Until then, no one would notice that its query or view was rewritten."""
+    """Each is played on one day in eight only. Until then, no one would notice that its query or view was rewritten.
+
+    What it makes of a query must still be a query: one that only fails would break no guard.
+    """
+    sound = {**SESSION_QUERIES, **HOST_QUERIES}
     with here.database.as_admin() as admin:
         for mutant in MUTANTS:
             with applied(mutant), admin.transaction(force_rollback=True):
                 for statement in mutant.damage:
                     admin.execute(statement)
+                for name, text in {**SESSION_QUERIES, **HOST_QUERIES}.items():
+                    if text != sound[name]:
+                        path = (
+                            "muniment_control, muniment_restricted" if name in HOST_QUERIES else "muniment_restricted"
+                        )
+                        admin.execute(f"SET LOCAL search_path = {path}".encode())
+                        admin.execute(b"EXPLAIN " + filled(text, literals_of(text)).encode())
 
 
 @pytest.mark.proof
@@ -114,7 +135,7 @@ def test_every_mutant_still_finds_what_it_breaks(here):
 def test_a_broken_guard_is_noticed(sound, mutant):
     """Python and named queries."""
     with changed(sound, partial(change, name=mutant.name)):
-        assert next(filter(None, _killers(sound, mutant)), "") == mutant.killer
+        _must_be_noticed(sound, mutant)
 
 
 @pytest.mark.proof
@@ -122,7 +143,7 @@ def test_a_broken_guard_is_noticed(sound, mutant):
 @pytest.mark.parametrize("mutant", [one for one in MUTANTS if one.killer in {*_BEHAVIORAL, ""} and one.damage], ids=str)
 def test_a_broken_schema_is_noticed(postgres, mutant):
     with two_worlds(postgres, damage=mutant.damage) as worlds, changed(worlds, partial(change, name=mutant.name)):
-        assert next(filter(None, _killers(worlds, mutant)), "") == mutant.killer
+        _must_be_noticed(worlds, mutant)
 
 
 @pytest.mark.proof

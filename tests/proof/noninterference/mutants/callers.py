@@ -248,7 +248,7 @@ _STATE = (
     ),
     Mutant(
         "M91 the name of a conversation above a key is taken",
-        "model",
+        "egress",
         (edit(HOSTS, "open_session", "AND conversation.ceiling <= %(ceiling)s", ""),),
         about="hosts",
     ),
@@ -270,7 +270,14 @@ _STATE = (
     Mutant(
         "M93 a key raises a conversation above the one that began it",
         "fault",
-        (edit(HOSTS, "raise_taint", "AND found.ceiling >= %(taint)s", "AND owner.ceiling >= %(taint)s"),),
+        (
+            edit(
+                HOSTS,
+                "raise_taint",
+                "AND found.ceiling >= %(taint)s",
+                "AND (SELECT owner.ceiling FROM owner) >= %(taint)s",
+            ),
+        ),
         about="hosts",
     ),
     Mutant(

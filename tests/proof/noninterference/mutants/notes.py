@@ -19,14 +19,13 @@ _Draft = notes._Draft
 _add, _update, _edit = _Draft._add, _Draft._update, repository.edit
 
 
+def _lowest(versions: Any) -> Any:
+    return versions[min(versions, key=lambda label: label.value)]
+
+
 def _own_usage(self: Any) -> Any:
     own = (versions.get(self._notes.taint) for versions in self._texts.values())
-    return self._notes.usage_of(self._tier, [len(text.content) for text in own if text and text.tier is self._tier])
-
-
-def _usage_in_bytes(self: Any) -> Any:
-    seen = map(unshadowed, self._texts.values())
-    return self._notes.usage_of(self._tier, [len(text.content.encode()) for text in seen if text.tier is self._tier])
+    return self._notes.usage_of(self._tier, [text.content for text in own if text and text.tier is self._tier])
 
 
 def _tier_first(self: Any, tier: Any) -> Any:
@@ -104,9 +103,7 @@ def note(name: str, killer: str, *patches: Patch, damage: tuple[str, ...] = (), 
 
 
 NOTES = (
-    note(
-        "M05 of a note the lowest version is seen", "model", setting(notes, "unshadowed", lambda some: some[min(some)])
-    ),
+    note("M05 of a note the lowest version is seen", "model", setting(notes, "unshadowed", _lowest)),
     note("M09 notes are held against the tier before the shadow", "model", setting(NoteSet, "notes", _tier_first)),
     note(
         "M09 a search holds notes against the tier before the shadow",
@@ -180,7 +177,7 @@ NOTES = (
         damage=HIDDEN_CHARS,
     ),
     note("M36 usage counts the own level only", "model", setting(_Draft, "usage", _own_usage)),
-    note("usage counts bytes", "model", setting(_Draft, "usage", _usage_in_bytes)),
+    note("usage counts bytes", "model", setting(notes, "_rendered_chars", lambda content: len(content.encode()))),
     note("usage does not count what joins notes", "model", setting(notes, "SEPARATOR", "")),
     note(
         "exactly at the limit is refused",

@@ -13,7 +13,7 @@ from muniment_server.passages import batches, servicer
 from muniment_server.prompts import repository as prompts
 from muniment_server.prompts import servicer as prompt_servicer
 from tests.proof.noninterference.mutants.damage import ONE_NAME_FOR_ALL_LEVELS, PEEK
-from tests.proof.noninterference.mutants.scheme import ITEMS, Mutant, Patch, cut, edit, remembering, setting
+from tests.proof.noninterference.mutants.scheme import ITEMS, OWN_TABLE, Mutant, Patch, cut, edit, remembering, setting
 
 _SHADOW = r"AND seen\.label = \( SELECT max\(above\.label\).*?seen\.name\) \)"
 _SEARCH_SHADOW = (
@@ -40,10 +40,10 @@ def prompts_remembered() -> Any:
 
     def prompt_read(scope: Any, *, blocks: bool, tiers: Any) -> Any:
         key = scope._session.tenant, blocks, tuple(tiers)
-        taint, made = remembered.get(key, (0, None))
-        if taint <= scope.taint:
+        highest, made = remembered.get(key, (0, None))
+        if highest <= scope.taint.value:
             made = _read(scope, blocks=blocks, tiers=tiers)
-            remembered[key] = scope.taint, made
+            remembered[key] = scope.taint.value, made
         return made
 
     return prompt_read
@@ -109,7 +109,7 @@ PASSAGES = (
             ITEMS,
             "store_passages",
             "JOIN visible ON",
-            "JOIN item AS visible ON visible.tenant = %(tenant)s"
+            f"JOIN {OWN_TABLE} ON visible.tenant = %(tenant)s"
             " AND visible.agent = (SELECT session.agent FROM session) AND visible.delete_time IS NULL AND",
         ),
     ),

@@ -58,7 +58,7 @@ LATTICE = (
         "M08 the label of an answer is PUBLIC", "model", (setting(wire, "join", lambda labels: Label.PUBLIC_TRUSTED),)
     ),
     Mutant(
-        "M08 the label of an answer is the highest", "model", (setting(wire, "join", lambda labels: Label.RESTRICTED),)
+        "M08 the label of an answer is the highest", "egress", (setting(wire, "join", lambda labels: Label.RESTRICTED),)
     ),
 )
 ORDER = (

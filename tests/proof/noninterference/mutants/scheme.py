@@ -22,6 +22,8 @@ from muniment_server.monitor.queries import (
 from muniment_server.postgres.queries import load
 
 ITEMS, HOSTS = SESSION_QUERIES, HOST_QUERIES
+OWN_TABLE = "(SELECT item.*, (SELECT session.label FROM session) AS label FROM item) AS visible"
+"""What a query sees that reads the table of its own label instead of the view."""
 LEVELS = ("public", "internal", "confidential", "restricted")
 _OF_THE_MONITOR = re.compile(
     r"hmac$|muniment_server\.(monitor|postgres)\.|muniment_server\.domain\.(classification|ids|text)$"

@@ -23,7 +23,7 @@ from tests.proof.noninterference.mutants.damage import (
     PEEK,
     TOUCHED_AGENTS,
 )
-from tests.proof.noninterference.mutants.scheme import ITEMS, Mutant, edit, setting
+from tests.proof.noninterference.mutants.scheme import ITEMS, OWN_TABLE, Mutant, edit, setting
 
 _OF_THE_SESSION = " AND session.session_id = %(session_id)s"
 
@@ -65,7 +65,7 @@ WRITES = (
     ),
     Mutant(
         "M14 taint from the metadata, view without taint",
-        "model",
+        "egress",
         (setting(interceptors.Authenticate, "__call__", _taint_from_metadata),),
         damage=NO_TAINT,
     ),
@@ -127,7 +127,7 @@ WRITES = (
     Mutant(
         "M22 get reads the table, not the view",
         "model",
-        (edit(ITEMS, "get_item", "FROM visible WHERE visible.tenant", "FROM item AS visible WHERE visible.tenant"),),
+        (edit(ITEMS, "get_item", "FROM visible WHERE visible.tenant", f"FROM {OWN_TABLE} WHERE visible.tenant"),),
     ),
     Mutant(
         "M34 an expired row still stands",
