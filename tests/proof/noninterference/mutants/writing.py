@@ -65,7 +65,7 @@ WRITES = (
     ),
     Mutant(
         "M14 taint from the metadata, view without taint",
-        "egress",
+        "model",
         (setting(interceptors.Authenticate, "__call__", _taint_from_metadata),),
         damage=NO_TAINT,
     ),
