@@ -149,97 +149,13 @@ SELECT agent.agent_id, agent.display_name, agent.language, agent.ceiling, agent.
    AND agent.agent_id = %(agent_id)s
    AND agent.known_from <= %(ceiling)s;
 
--- name: get_public_storage
+-- name: get_{label}_storage
 -- What an agent stores with one label. A query for each: one for all would wait for locks above the agent's ceiling.
 -- No row: no such agent.
-SELECT 2 AS label, coalesce(sum(storage_size.items), 0)::bigint AS items,
+SELECT {rank} AS label, coalesce(sum(storage_size.items), 0)::bigint AS items,
        coalesce(sum(storage_size.bytes), 0)::bigint AS bytes
   FROM vault.agent
-       LEFT JOIN muniment_public.storage_size
-            ON storage_size.tenant = %(tenant)s
-           AND storage_size.agent = agent.agent
- WHERE agent.tenant = %(tenant)s
-   AND agent.agent_id = %(agent_id)s
-   AND agent.known_from <= %(ceiling)s
- GROUP BY agent.agent;
-
--- name: get_internal_storage
-SELECT 4 AS label, coalesce(sum(storage_size.items), 0)::bigint AS items,
-       coalesce(sum(storage_size.bytes), 0)::bigint AS bytes
-  FROM vault.agent
-       LEFT JOIN muniment_internal.storage_size
-            ON storage_size.tenant = %(tenant)s
-           AND storage_size.agent = agent.agent
- WHERE agent.tenant = %(tenant)s
-   AND agent.agent_id = %(agent_id)s
-   AND agent.known_from <= %(ceiling)s
- GROUP BY agent.agent;
-
--- name: get_confidential_storage
-SELECT 6 AS label, coalesce(sum(storage_size.items), 0)::bigint AS items,
-       coalesce(sum(storage_size.bytes), 0)::bigint AS bytes
-  FROM vault.agent
-       LEFT JOIN muniment_confidential.storage_size
-            ON storage_size.tenant = %(tenant)s
-           AND storage_size.agent = agent.agent
- WHERE agent.tenant = %(tenant)s
-   AND agent.agent_id = %(agent_id)s
-   AND agent.known_from <= %(ceiling)s
- GROUP BY agent.agent;
-
--- name: get_restricted_storage
-SELECT 8 AS label, coalesce(sum(storage_size.items), 0)::bigint AS items,
-       coalesce(sum(storage_size.bytes), 0)::bigint AS bytes
-  FROM vault.agent
-       LEFT JOIN muniment_restricted.storage_size
-            ON storage_size.tenant = %(tenant)s
-           AND storage_size.agent = agent.agent
- WHERE agent.tenant = %(tenant)s
-   AND agent.agent_id = %(agent_id)s
-   AND agent.known_from <= %(ceiling)s
- GROUP BY agent.agent;
-
--- name: get_public_trusted_storage
-SELECT 1 AS label, coalesce(sum(storage_size.items), 0)::bigint AS items,
-       coalesce(sum(storage_size.bytes), 0)::bigint AS bytes
-  FROM vault.agent
-       LEFT JOIN muniment_public_trusted.storage_size
-            ON storage_size.tenant = %(tenant)s
-           AND storage_size.agent = agent.agent
- WHERE agent.tenant = %(tenant)s
-   AND agent.agent_id = %(agent_id)s
-   AND agent.known_from <= %(ceiling)s
- GROUP BY agent.agent;
-
--- name: get_internal_trusted_storage
-SELECT 3 AS label, coalesce(sum(storage_size.items), 0)::bigint AS items,
-       coalesce(sum(storage_size.bytes), 0)::bigint AS bytes
-  FROM vault.agent
-       LEFT JOIN muniment_internal_trusted.storage_size
-            ON storage_size.tenant = %(tenant)s
-           AND storage_size.agent = agent.agent
- WHERE agent.tenant = %(tenant)s
-   AND agent.agent_id = %(agent_id)s
-   AND agent.known_from <= %(ceiling)s
- GROUP BY agent.agent;
-
--- name: get_confidential_trusted_storage
-SELECT 5 AS label, coalesce(sum(storage_size.items), 0)::bigint AS items,
-       coalesce(sum(storage_size.bytes), 0)::bigint AS bytes
-  FROM vault.agent
-       LEFT JOIN muniment_confidential_trusted.storage_size
-            ON storage_size.tenant = %(tenant)s
-           AND storage_size.agent = agent.agent
- WHERE agent.tenant = %(tenant)s
-   AND agent.agent_id = %(agent_id)s
-   AND agent.known_from <= %(ceiling)s
- GROUP BY agent.agent;
-
--- name: get_restricted_trusted_storage
-SELECT 7 AS label, coalesce(sum(storage_size.items), 0)::bigint AS items,
-       coalesce(sum(storage_size.bytes), 0)::bigint AS bytes
-  FROM vault.agent
-       LEFT JOIN muniment_restricted_trusted.storage_size
+       LEFT JOIN muniment_{label}.storage_size
             ON storage_size.tenant = %(tenant)s
            AND storage_size.agent = agent.agent
  WHERE agent.tenant = %(tenant)s

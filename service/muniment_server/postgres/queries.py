@@ -1,12 +1,18 @@
-"""Named queries. A query's text is in a `.sql` file, after a line `-- name: …`."""
+"""Named queries. A query's text is in a `.sql` file, after a line `-- name: …`.
+
+One whose name has `{label}` in it is a query for each label, with the label's name there, and its number for `{rank}`.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import resources
 
-_NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
+from muniment_server.domain.classification import Label
+
+_NAME = re.compile(r"^-- name: ([\w{}]+)$", re.MULTILINE)
+_LABEL = "{label}"
 _COMMENT = re.compile(r"--.*$", re.MULTILINE)
 
 
@@ -26,7 +32,17 @@ def read(package: str, file: str) -> str:
 def split(text: str) -> Mapping[str, str]:
     """The queries in *text* by name, as they are written."""
     _, *parts = _NAME.split(text)
-    return dict(zip(parts[::2], parts[1::2], strict=True))
+    named = zip(parts[::2], parts[1::2], strict=True)
+    return {each: written for name, body in named for each, written in _of_labels(name, body)}
+
+
+def _of_labels(name: str, body: str) -> Iterator[tuple[str, str]]:
+    if _LABEL not in name:
+        yield name, body
+        return
+    for label in Label:
+        own = label.name.lower()
+        yield name.replace(_LABEL, own), body.replace(_LABEL, own).replace("{rank}", str(label.value))
 
 
 def flattened(body: str) -> str:
