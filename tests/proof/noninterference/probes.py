@@ -353,7 +353,7 @@ def a_vector_parts_with_what_is_deleted_meanwhile(world: World) -> None:
             thread.delete(first)
         return embedding_of(text)
 
-    embed_batch(world.embedders[1], delete_and_answer, START)
+    embed_batch(world.embedders[Label.INTERNAL.value - 1], delete_and_answer, START)
     assert thread.vectors() == [(False, False)]
 
 
