@@ -18,7 +18,7 @@ GENERATORS := .venv-gen/.stamp clients/typescript/node_modules/.stamp clients/ru
 PIP_INSTALL := -m pip --disable-pip-version-check --quiet install
 
 .DEFAULT_GOAL := help
-.PHONY: help run test prove prove-alone prove-deep test-cluster test-deploy dist test-dist postgres-release encoder unicode han test-clients test-python test-go test-typescript test-java test-rust test-ruby lint check aio format bench \
+.PHONY: help run test prove prove-alone prove-deep test-cluster test-deploy dist test-dist postgres-release site encoder unicode han test-clients test-python test-go test-typescript test-java test-rust test-ruby lint check aio format bench \
         bench-import bench-search bench-semantic load load-report noninterference timing eval eval-people diff trusted schema proto proto-check proto-baseline lock lock-rust clean build-typescript conformance-go conformance-rust conformance-ruby
 
 help: ## Print this help
@@ -129,6 +129,9 @@ conformance-ruby: ## Generate the stubs of the conformance runner in Ruby: tests
 	    --grpc_out=../tests/clients/conformance/ruby/stubs --plugin=protoc-gen-grpc="$$(command -v grpc_ruby_plugin)" \
 	    muniment/v1/*.proto
 
+site: .venv-site/.stamp ## Build the documentation site into dist/site: a broken link is an error
+	NO_MKDOCS_2_WARNING=1 .venv-site/bin/mkdocs build --config-file $(SITE)/mkdocs.yml
+
 lint: .venv/.stamp ## Check format, style, types and imports of the Python code: all that a change of Python needs
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -221,10 +224,12 @@ lock: ## Resolve dependencies again (needs uv): ARGS="--upgrade"
 	$(UV) pip compile tests/tools/load/peers/requirements.in $(LOCK) -o tests/tools/load/peers/requirements.lock $(ARGS)
 	$(UV) pip compile tests/tools/llama_cpp/requirements.in --no-deps $(LOCK) -o tests/tools/llama_cpp/requirements.lock $(ARGS)
 	$(UV) pip compile tests/operations/tools/requirements.in --no-deps $(LOCK) -o tests/operations/tools/requirements.lock $(ARGS)
+	$(UV) pip compile $(SITE)/requirements.in $(LOCK) -o $(SITE)/requirements.lock $(ARGS)
 	$(UV) pip compile $(FRAMEWORKS)/requirements.in $(LOCK) -o $(FRAMEWORKS)/requirements.lock $(ARGS)
 	for name in langgraph mem0; do $(UV) pip compile $(BLACK_BOX)/$$name.in $(LOCK) -o $(BLACK_BOX)/$$name.lock $(ARGS) || exit; done
 
 FRAMEWORKS := tests/clients/frameworks/isolated
+SITE := service/docs/site
 BLACK_BOX := tests/proof/noninterference/black_box/environments
 
 # Hashes, and no address of any registry.
@@ -235,7 +240,7 @@ lock-rust: clients/rust/Cargo.lock ## Resolve the dependencies of the Rust clien
 	cd clients/rust && cargo update && ./lock.sh save
 
 clean: ## Remove environments and caches; keeps DATA_DIR
-	rm -rf .venv .venv-gen .venv-peers .venv-black-box .venv-frameworks .venv-llama .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
+	rm -rf .venv .venv-gen .venv-peers .venv-black-box .venv-frameworks .venv-llama .venv-site .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
 	rm -rf clients/go/bin clients/typescript/node_modules clients/typescript/dist clients/java/target
 	rm -rf clients/rust/Cargo.lock clients/rust/bin clients/rust/target tests/clients/conformance/ruby/stubs
 	find service clients proto tests -name __pycache__ -type d -exec rm -rf {} +
@@ -263,6 +268,11 @@ clean: ## Remove environments and caches; keeps DATA_DIR
 # What tests/tools/load is compared with.
 .venv-peers/.stamp: tests/tools/load/peers/requirements.lock
 	$(call environment,.venv-peers,tests/tools/load/peers/requirements.lock)
+	@touch $@
+
+# MkDocs, for the documentation site.
+.venv-site/.stamp: service/docs/site/requirements.lock
+	$(call environment,.venv-site,service/docs/site/requirements.lock)
 	@touch $@
 
 # A program that serves a model, for tests/tools/llama_cpp.
