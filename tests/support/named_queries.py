@@ -69,6 +69,7 @@ OPERATORS = {
     ("muniment_server.admin", "journal.sql"): (roles.OWNER,),
     ("muniment_server.admin", "moving.sql"): (roles.OWNER,),
     ("muniment_server.admin", "sealing.sql"): (roles.OWNER,),
+    ("muniment_server.admin", "holds.sql"): (roles.OWNER,),
     ("muniment_server.search", "reindex.sql"): (roles.OWNER,),
     ("muniment_server.embedder.remote", "reindexing.sql"): (roles.OWNER,),
 }
@@ -127,6 +128,7 @@ LITERALS = {
     "semantic_scores": "'{1}'", "share": "700000",
     "agent_ids": "'{ada}'", "known_from": "1", "with_revisions": "TRUE", "smallest_first": "FALSE",
     "after_revisions": "array_fill(2147483647, '{4}')",
+    "memory_ttl": "interval '0'", "passage_ttl": "interval '0'", "agents": "'{5}'",
     "item_ids": "'{00000000-0000-0000-0000-000000000009}'", "change_ids": "'{00000000-0000-0000-0000-000000000009}'",
     "changes": "'{00000000-0000-0000-0000-000000000009}'",
     "passages": """'[{"position": 0, "name": "n", "content": "text"}]'::jsonb""",

@@ -24,6 +24,7 @@ from muniment_server.admin.connection import Operator
 from muniment_server.admin.database import LEVEL, with_operator
 from muniment_server.admin.export_checking import Export
 from muniment_server.admin.exporting import FORMATS, as_syslog, new_records, require_known, save_cursor
+from muniment_server.admin.holds import require_none_held
 from muniment_server.admin.host_keys import list_host_keys
 from muniment_server.admin.purge import end_of
 from muniment_server.admin.sealing import Checkpoint, RemovedEvents, Verification, Verified, remove_events
@@ -268,12 +269,13 @@ def purge(operator: Operator, output: Output, tenant: str, older_than: timedelta
     """Permanently remove old events of sessions, at every level.
 
     Their age is counted from when they were sealed. Their seals stay, and so do events of hosts and operators. An audit
-    event says up to which seal events were removed.
+    event says up to which seal events were removed. While an agent of the tenant is held, nothing is removed.
 
     \b
     Examples:
       muniment audit purge --tenant acme --older-than 400d
     """
+    require_none_held(operator, tenant)
     before = end_of(operator, "events", older_than, force=force)
     print_note(f"Events of sessions of {tenant} sealed before {before:%Y-%m-%d %H:%M}Z will be removed, at all levels.")
     if not yes:

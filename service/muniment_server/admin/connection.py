@@ -20,7 +20,7 @@ from muniment_server.postgres.pool import administrator, operator_conninfo
 from muniment_server.postgres.rows import rows_of, values_of
 from muniment_server.postgres.transaction import login_of
 
-_TRADES = ("connection", "tenants", "host_keys", "sessions", "purge", "history", "inspection", "sealing")
+_TRADES = ("connection", "tenants", "host_keys", "sessions", "purge", "history", "inspection", "sealing", "holds")
 QUERIES = {name: text for trade in _TRADES for name, text in queries.load(__package__, f"{trade}.sql").items()}
 """The queries of all trades, by name."""
 _R = TypeVar("_R")

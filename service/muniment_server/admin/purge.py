@@ -16,8 +16,9 @@ from muniment.cli.failures import Discreet, Failure
 from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.parameters import DURATION, TEXT
 from muniment_server.admin.connection import Operator, require_tenant
-from muniment_server.admin.database import with_operator
+from muniment_server.admin.database import LEVEL, with_operator
 from muniment_server.admin.history import KINDS, stored_name
+from muniment_server.admin.holds import held_agents
 from muniment_server.domain.classification import Classification, Label
 from muniment_server.domain.ids import AgentNumber, SessionId, TenantNumber
 from muniment_server.domain.items import ItemKind
@@ -36,6 +37,7 @@ _SESSIONS = ("classification", "sessions")
 @click.option("--tenant", type=TEXT, help="Only what belongs to this tenant.")
 @click.option("--agent", "agent_id", metavar="NAME", type=TEXT, help="Only what belongs to this agent of the tenant.")
 @click.option("--kind", type=click.Choice(list(KINDS)), help="Only items of this kind.")
+@click.option("--level", type=LEVEL, help="Only versions at this level, such as after a shorter time than others.")
 @click.option("--name", type=TEXT, help="Only items of this name: a key, a label, or an id. Needs --agent and --kind.")
 @click.option("--force", count=True, help="Given twice, allows less than 30 days.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
@@ -49,39 +51,45 @@ def purge(
     tenant: str | None,
     agent_id: str | None,
     kind: str | None,
+    level: Classification | None,
     name: str | None,
     force: int,
     yes: bool,
 ) -> None:
     """Permanently remove versions that were deleted, overwritten or expired that long ago, at all levels.
 
-    Live items and audit rows stay. With --sessions, the command removes sessions that were closed or expired that long
-    ago instead. Their conversations and taint stay.
+    Live items and audit rows stay, and so does all that agents have that are held (see `muniment hold`). With
+    --sessions, the command removes sessions that were closed or expired that long ago instead. Their conversations and
+    taint stay.
 
     Columns in a pipe: classification, items, revisions. With --sessions: classification, sessions.
 
     \b
     Examples:
       muniment purge --older-than 90d
+      muniment purge --older-than 30d --level restricted
       muniment purge --older-than 30d --tenant acme --agent alice --kind memory --name plan
       muniment purge --older-than 1h --force --force --yes
       muniment purge --sessions --older-than 90d --tenant acme
     """
-    if sessions and (kind is not None or name is not None):
-        raise click.UsageError("--sessions excludes --kind and --name: a session has neither")
+    if sessions and (kind, name, level) != (None, None, None):
+        raise click.UsageError("--sessions excludes --kind, --name and --level: a session has none of them")
     before = end_of(operator, "sessions" if sessions else "versions", older_than, force=force)
     if name is not None and (agent_id is None or kind is None):
         raise click.UsageError("--name needs --agent and --kind")
     stored = stored_name(kind, name) if kind is not None and name is not None else None
     what = purgeable(operator, tenant=tenant, agent_id=agent_id, kind=KINDS[kind] if kind else None, name=stored)
-    _announce(sessions, _extent(tenant, agent_id, kind), before)
+    held = held_agents(operator, what.tenant, what.agent)
+    _announce(sessions, _extent(tenant, agent_id, kind), "all levels" if level is None else level.name, before)
+    if held:
+        print_note(f"! {len(held)} of the agents are held, and left out: muniment hold list")
     if not yes:
         confirm("Remove them?")
     with Console(stderr=True).status("Purging…"):
         if sessions:
             removed = _purge_sessions(operator, what, before)
         else:
-            removed = [asdict(level) for level in remove_versions(operator, what, before=before)]
+            removed = [asdict(level) for level in remove_versions(operator, what, before=before, level=level)]
     output.rows(removed, _SESSIONS if sessions else _VERSIONS)
 
 
@@ -94,9 +102,9 @@ def end_of(operator: Operator, things: str, older_than: timedelta, *, force: int
     return datetime.now(UTC) - older_than
 
 
-def _announce(sessions: bool, extent: str, before: datetime) -> None:
+def _announce(sessions: bool, extent: str, levels: str, before: datetime) -> None:
     done = "Sessions{} closed or expired" if sessions else "Versions{} deleted, overwritten or expired"
-    print_note(f"{done.format(extent)} before {before:%Y-%m-%d %H:%M}Z will be removed, at all levels.")
+    print_note(f"{done.format(extent)} before {before:%Y-%m-%d %H:%M}Z will be removed, at {levels}.")
     print_note(f"{'Open sessions, conversations' if sessions else 'Live items'} and audit rows stay.")
 
 
@@ -163,19 +171,23 @@ def purgeable(
     return Purgeable(number, agent, kind, name)
 
 
-def remove_versions(operator: Operator, what: Purgeable, *, before: datetime) -> Iterator[Purged]:
+def remove_versions(
+    operator: Operator, what: Purgeable, *, before: datetime, level: Classification | None = None
+) -> Iterator[Purged]:
     """Remove, label by label, versions that were deleted, overwritten or expired before *before*.
+
+    With *level*, only those at that level.
 
     Nothing is said of a trusted label of which nothing was removed.
     """
-    for level in Label:
-        with operator.at(level):
-            counts = operator.one("purge", _Counts, before=before, number=level.level, **asdict(what))
-        with operator.at(level):
+    for label in (label for label in Label if level in (None, label.level)):
+        with operator.at(label):
+            counts = operator.one("purge", _Counts, before=before, number=label.level, **asdict(what))
+        with operator.at(label):
             of_purged = {"tenants": counts.tenants, "agents": counts.agents, "kind": what.kind}
             operator.execute("clear_centers_of_purged", **of_purged)
-        if counts.items or counts.revisions or not level.is_trusted:
-            yield Purged(level, counts.items, counts.revisions)
+        if counts.items or counts.revisions or not label.is_trusted:
+            yield Purged(label, counts.items, counts.revisions)
 
 
 def remove_sessions(operator: Operator, what: Purgeable, *, before: datetime) -> Iterator[list[PurgedSession]]:

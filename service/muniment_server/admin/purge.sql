@@ -2,11 +2,17 @@
 
 -- name: purge
 -- Remove versions that were deleted, overwritten or expired before a time, at the level of the search path: all, or those of
--- one tenant, agent, kind or name. Audit rows stay. Each new one names its agent, since whoever reads it must reach the ceiling
+-- one tenant, agent, kind or name; none of agents that are held. Audit rows stay. Each new one names its agent, since whoever reads it must reach the ceiling
 -- of that.
-WITH old_item AS (
+WITH held AS MATERIALIZED (
+    SELECT agent.tenant, agent.agent
+      FROM vault.agent
+     WHERE agent.held
+),
+old_item AS (
     DELETE FROM item AS old_item
-     WHERE (old_item.delete_time < %(before)s OR old_item.expire_time < %(before)s)
+     WHERE (old_item.tenant, old_item.agent) NOT IN (SELECT held.tenant, held.agent FROM held)
+       AND (old_item.delete_time < %(before)s OR old_item.expire_time < %(before)s)
        AND (%(tenant)s::bigint IS NULL OR old_item.tenant = %(tenant)s)
        AND (%(agent)s::bigint IS NULL OR old_item.agent = %(agent)s)
        AND (%(kind)s::smallint IS NULL OR old_item.kind = %(kind)s)
@@ -17,6 +23,7 @@ WITH old_item AS (
 unindexed AS ( -- expired chunks: those of deleted items have already been removed
     DELETE FROM chunk AS unindexed
      WHERE unindexed.expire_time < %(before)s
+       AND (unindexed.tenant, unindexed.agent) NOT IN (SELECT held.tenant, held.agent FROM held)
        AND (%(tenant)s::bigint IS NULL OR unindexed.tenant = %(tenant)s)
        AND (%(agent)s::bigint IS NULL OR unindexed.agent = %(agent)s)
        AND (%(kind)s::smallint IS NULL OR unindexed.kind = %(kind)s)
@@ -32,7 +39,8 @@ counted AS (
 ),
 old_revision AS (
     DELETE FROM revision AS old_revision
-     WHERE (%(tenant)s::bigint IS NULL OR old_revision.tenant = %(tenant)s)
+     WHERE (old_revision.tenant, old_revision.agent) NOT IN (SELECT held.tenant, held.agent FROM held)
+       AND (%(tenant)s::bigint IS NULL OR old_revision.tenant = %(tenant)s)
        AND (%(agent)s::bigint IS NULL OR old_revision.agent = %(agent)s)
        AND (%(kind)s::smallint IS NULL OR old_revision.kind = %(kind)s)
        AND (
@@ -153,6 +161,7 @@ WITH old_session AS (
        AND session.session_id > %(last_session)s
        AND least(session.close_time, session.expire_time) < least(%(before)s, vault.clock())
        AND (%(agent)s::bigint IS NULL OR session.agent = %(agent)s)
+       AND session.agent NOT IN (SELECT agent.agent FROM vault.agent WHERE agent.tenant = %(tenant)s AND agent.held)
      ORDER BY session.session_id
      LIMIT %(most)s
        FOR UPDATE SKIP LOCKED

@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from typing import TypeAlias
 from uuid import UUID
 
+from muniment_server.agents import repository
 from muniment_server.domain.classification import Classification, Label
-from muniment_server.domain.errors import AgentNotFound, Unauthenticated
+from muniment_server.domain.errors import Unauthenticated
 from muniment_server.domain.ids import AgentNumber, HostKeyId, ItemId
 from muniment_server.domain.items import ItemKind, Version
 from muniment_server.monitor.host_scope import HostScope
@@ -24,7 +26,9 @@ _BATCH_ITEMS = 200
 _BATCH_BYTES = 1024 * 1024
 """The content of one batch, give or take an item. Its writers wait for all of it, and raises of the taint for them."""
 _BATCH_REVISIONS = 500
+_PAGE_AGENTS = 1000
 _BEFORE_ALL = UUID(int=0)
+EraserScope: TypeAlias = Callable[[], AbstractContextManager[HostScope]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,11 @@ class Erasure:
     agent: AgentNumber
     erasure_id: UUID
     ceiling: Classification
+
+
+@dataclass(frozen=True, slots=True)
+class _Tagged:
+    agent: AgentNumber
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +84,7 @@ class _Erased:
 class _Level:
     """The statements of one call at one level."""
 
-    eraser_scope: Callable[[], AbstractContextManager[HostScope]]
+    eraser_scope: EraserScope
     erasure: Erasure
     kind: ItemKind
     label: Label
@@ -154,20 +163,31 @@ class _Level:
             yield scope
 
 
-def begin(scope: HostScope, agent_id: str, kind: ItemKind) -> Erasure:
-    """Let the eraser see items of one kind. Writes the audit row of the call.
+def begin(scope: HostScope, agent_id: str | None, kind: ItemKind) -> list[Erasure]:
+    """Let the eraser see items of one kind, of one agent or of all. Writes the audit row of the call.
 
-    Raises AgentNotFound or AgentAboveCeiling.
+    Raises AgentNotFound, AgentAboveCeiling or AgentHeld.
     """
-    erasure = scope.change("begin_erasure", Erasure, agent_id=agent_id, kind=kind)
-    if erasure is None:
+    rows = scope.rows("begin_erasure", Erasure, change_id=scope.new_uuid(), agent_id=agent_id, kind=kind)
+    erasures = [row for row in rows if row is not None]
+    if not erasures and agent_id is not None:
         scope.raise_unmanageable(agent_id)
-    return erasure
+    return erasures
 
 
-def erase(
-    eraser_scope: Callable[[], AbstractContextManager[HostScope]], erasure: Erasure, kind: ItemKind, target: Target
-) -> None:
+def having(eraser_scope: EraserScope, erasures: Sequence[Erasure], kind: ItemKind, tag: str) -> list[Erasure]:
+    """Those of the erasures whose agents have items with *tag*, or had in any revision."""
+    found: set[AgentNumber] = set()
+    for label in Label:
+        if any(label.level.can_flow_to(erasure.ceiling) for erasure in erasures):
+            with eraser_scope() as scope, scope.transaction():
+                scope.execute("use_schema", schema=label.role)
+                rows = scope.rows("find_agents", _Tagged, kind=kind, tag=tag)
+            found.update(row.agent for row in rows if row is not None)
+    return [erasure for erasure in erasures if erasure.agent in found]
+
+
+def erase(eraser_scope: EraserScope, erasure: Erasure, kind: ItemKind, target: Target) -> None:
     """Erase, as the eraser, what the erasure covers: level by level, up to its ceiling, the lowest first.
 
     Raises Unauthenticated once the host key is no longer valid.
@@ -180,10 +200,24 @@ def erase(
         at_level.clear_centers()
 
 
-def end(scope: HostScope, erasure: Erasure) -> None:
-    """End the erasure. Raises AgentNotFound if the agent was deleted meanwhile."""
-    if scope.first("end_erasure", _Ended, agent=erasure.agent, erasure_id=erasure.erasure_id) is None:
-        raise AgentNotFound
+def end(scope: HostScope, agent_id: str | None, erasures: Sequence[Erasure]) -> None:
+    """End the erasures. Raises AgentNotFound or AgentHeld if the one agent was deleted meanwhile, or held."""
+    if erasures:
+        agents = [erasure.agent for erasure in erasures]
+        ended = scope.rows("end_erasure", _Ended, agents=agents, erasure_id=erasures[0].erasure_id)
+        if agent_id is not None and not ended:
+            scope.raise_unmanageable(agent_id)
+
+
+def left_out(scope: HostScope) -> list[str]:
+    """The ids of the agents that the key knows and of which it can erase nothing."""
+    found: list[str] = []
+    after, more = "", True
+    while more:
+        page, more = repository.list_agents(scope, after=after, limit=_PAGE_AGENTS)
+        found += [agent.agent_id for agent in page if agent.held or not agent.ceiling.can_flow_to(scope.ceiling)]
+        after = page[-1].agent_id if page else ""
+    return found
 
 
 def _batches(page: Sequence[_Found]) -> Iterator[list[ItemId]]:

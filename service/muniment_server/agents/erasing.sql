@@ -12,6 +12,20 @@ SELECT host_key.host_key_id
  WHERE host_key.tenant = %(tenant)s
    AND host_key.host_key_id = %(host_key_id)s;
 
+-- name: find_agents
+-- The agents that have items with a tag, or had in any revision.
+SELECT item.agent
+  FROM erasing_item AS item
+ WHERE item.tenant = %(tenant)s
+   AND item.kind = %(kind)s
+   AND item.tags @> ARRAY[%(tag)s::text]
+ UNION
+SELECT revision.agent
+  FROM erasing_revision AS revision
+ WHERE revision.tenant = %(tenant)s
+   AND revision.kind = %(kind)s
+   AND revision.tags @> ARRAY[%(tag)s::text];
+
 -- name: find_erased
 -- The next items after an id that have, or in any revision had, a name or a tag, and their sizes. In the order of their ids,
 -- so that each page reads on in the indexes where the last one ended.

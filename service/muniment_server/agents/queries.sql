@@ -47,58 +47,58 @@ SELECT bound.name, bound.most, coalesce(bound.given, 0) AS given, coalesce(bound
 
 -- name: create_agent
 -- Create an agent with its eight write locks and its first blocks, and an audit row for each. No row: the id is taken.
-WITH created AS (
-    INSERT INTO vault.agent AS created (tenant, agent, agent_id, display_name, language, ceiling, known_from, memory_enabled,
+WITH new AS (
+    INSERT INTO vault.agent AS new (tenant, agent, agent_id, display_name, language, ceiling, known_from, memory_enabled,
                                         user_profile_enabled, memory_char_limit, user_char_limit, calls_per_second, max_items,
-                                        max_bytes, max_revisions, create_time, update_time)
+                                        max_bytes, max_revisions, memory_ttl, passage_ttl, create_time, update_time)
     SELECT %(tenant)s, %(agent)s, %(agent_id)s, %(display_name)s, %(language)s, %(agent_ceiling)s,
            least(%(known_from)s::smallint, %(agent_ceiling)s::smallint), %(memory_enabled)s,
            %(user_profile_enabled)s, %(memory_char_limit)s, %(user_char_limit)s, %(calls_per_second)s, %(max_items)s,
-           %(max_bytes)s, %(max_revisions)s, vault.clock(), vault.clock()
+           %(max_bytes)s, %(max_revisions)s, %(memory_ttl)s, %(passage_ttl)s, vault.clock(), vault.clock()
         ON CONFLICT DO NOTHING
- RETURNING created.agent, created.agent_id, created.display_name, created.language, created.ceiling, created.known_from, created.memory_enabled,
-           created.user_profile_enabled, created.memory_char_limit, created.user_char_limit, created.calls_per_second,
-           created.max_items, created.max_bytes, created.max_revisions, created.create_time, created.update_time
+ RETURNING new.agent, new.agent_id, new.display_name, new.language, new.ceiling, new.known_from,
+           new.memory_enabled, new.user_profile_enabled, new.memory_char_limit, new.user_char_limit, new.calls_per_second, new.max_items, new.max_bytes,
+           new.max_revisions, new.memory_ttl, new.passage_ttl, new.held, new.create_time, new.update_time
 ),
 public_lock AS (
     INSERT INTO muniment_public.shelf AS write_lock (tenant, agent)
-    SELECT %(tenant)s, created.agent
-      FROM created
+    SELECT %(tenant)s, new.agent
+      FROM new
 ),
 internal_lock AS (
     INSERT INTO muniment_internal.shelf AS write_lock (tenant, agent)
-    SELECT %(tenant)s, created.agent
-      FROM created
+    SELECT %(tenant)s, new.agent
+      FROM new
 ),
 confidential_lock AS (
     INSERT INTO muniment_confidential.shelf AS write_lock (tenant, agent)
-    SELECT %(tenant)s, created.agent
-      FROM created
+    SELECT %(tenant)s, new.agent
+      FROM new
 ),
 restricted_lock AS (
     INSERT INTO muniment_restricted.shelf AS write_lock (tenant, agent)
-    SELECT %(tenant)s, created.agent
-      FROM created
+    SELECT %(tenant)s, new.agent
+      FROM new
 ),
 public_trusted_lock AS (
     INSERT INTO muniment_public_trusted.shelf AS write_lock (tenant, agent)
-    SELECT %(tenant)s, created.agent
-      FROM created
+    SELECT %(tenant)s, new.agent
+      FROM new
 ),
 internal_trusted_lock AS (
     INSERT INTO muniment_internal_trusted.shelf AS write_lock (tenant, agent)
-    SELECT %(tenant)s, created.agent
-      FROM created
+    SELECT %(tenant)s, new.agent
+      FROM new
 ),
 confidential_trusted_lock AS (
     INSERT INTO muniment_confidential_trusted.shelf AS write_lock (tenant, agent)
-    SELECT %(tenant)s, created.agent
-      FROM created
+    SELECT %(tenant)s, new.agent
+      FROM new
 ),
 restricted_trusted_lock AS (
     INSERT INTO muniment_restricted_trusted.shelf AS write_lock (tenant, agent)
-    SELECT %(tenant)s, created.agent
-      FROM created
+    SELECT %(tenant)s, new.agent
+      FROM new
 ),
 block AS MATERIALIZED (
     SELECT block.*
@@ -107,27 +107,27 @@ block AS MATERIALIZED (
 ),
 new_item AS (
     INSERT INTO muniment_public.item AS new_item (tenant, agent, kind, name, item_id, change_id, content, create_time, update_time)
-    SELECT %(tenant)s, created.agent, 3, block.label, block.item_id, block.change_id, block.content, vault.clock(), vault.clock()
-      FROM created
+    SELECT %(tenant)s, new.agent, 3, block.label, block.item_id, block.change_id, block.content, vault.clock(), vault.clock()
+      FROM new
            CROSS JOIN block
 ),
 new_revision AS (
     INSERT INTO muniment_public.revision AS new_revision (tenant, agent, item_id, revision, change_id, kind, name, content, tags, update_time)
-    SELECT %(tenant)s, created.agent, block.item_id, 1, block.change_id, 3, block.label, block.content, '{}', vault.clock()
-      FROM created
+    SELECT %(tenant)s, new.agent, block.item_id, 1, block.change_id, 3, block.label, block.content, '{}', vault.clock()
+      FROM new
            CROSS JOIN block
 ),
 counted AS (
     INSERT INTO muniment_public.storage AS counted (tenant, agent, change_id, items, versions, bytes)
-    SELECT %(tenant)s, created.agent, %(change_id)s::uuid, count(*), count(*), sum(octet_length(block.content))
-      FROM created
+    SELECT %(tenant)s, new.agent, %(change_id)s::uuid, count(*), count(*), sum(octet_length(block.content))
+      FROM new
            CROSS JOIN block
-     GROUP BY created.agent
+     GROUP BY new.agent
 ),
 logged AS (
     INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, method, outcome, kind, item_id, revision)
-    SELECT %(tenant)s, event.event_id, created.agent, 1, %(host_key_id)s::uuid, 'CreateAgent', 'OK', event.kind, event.item_id, event.revision
-      FROM created
+    SELECT %(tenant)s, event.event_id, new.agent, 1, %(host_key_id)s::uuid, 'CreateAgent', 'OK', event.kind, event.item_id, event.revision
+      FROM new
            CROSS JOIN (
                SELECT %(change_id)s::uuid AS event_id, NULL::smallint AS kind, NULL::uuid AS item_id, NULL::integer AS revision
                 UNION ALL
@@ -135,15 +135,15 @@ logged AS (
                  FROM block
            ) AS event
 )
-SELECT created.agent_id, created.display_name, created.language, created.ceiling, created.known_from, created.memory_enabled,
-       created.user_profile_enabled, created.memory_char_limit, created.user_char_limit, created.calls_per_second, created.max_items, created.max_bytes,
-       created.max_revisions, created.create_time, created.update_time
-  FROM created;
+SELECT new.agent_id, new.display_name, new.language, new.ceiling, new.known_from, new.memory_enabled,
+       new.user_profile_enabled, new.memory_char_limit, new.user_char_limit, new.calls_per_second, new.max_items, new.max_bytes,
+       new.max_revisions, new.memory_ttl, new.passage_ttl, new.held, new.create_time, new.update_time
+  FROM new;
 
 -- name: get_agent
 SELECT agent.agent_id, agent.display_name, agent.language, agent.ceiling, agent.known_from, agent.memory_enabled, agent.user_profile_enabled,
        agent.memory_char_limit, agent.user_char_limit, agent.calls_per_second, agent.max_items, agent.max_bytes,
-       agent.max_revisions, agent.create_time, agent.update_time
+       agent.max_revisions, agent.memory_ttl, agent.passage_ttl, agent.held, agent.create_time, agent.update_time
   FROM vault.agent
  WHERE agent.tenant = %(tenant)s
    AND agent.agent_id = %(agent_id)s
@@ -167,7 +167,7 @@ SELECT {rank} AS label, coalesce(sum(storage_size.items), 0)::bigint AS items,
 -- One page by id.
 SELECT agent.agent_id, agent.display_name, agent.language, agent.ceiling, agent.known_from, agent.memory_enabled, agent.user_profile_enabled,
        agent.memory_char_limit, agent.user_char_limit, agent.calls_per_second, agent.max_items, agent.max_bytes,
-       agent.max_revisions, agent.create_time, agent.update_time
+       agent.max_revisions, agent.memory_ttl, agent.passage_ttl, agent.held, agent.create_time, agent.update_time
   FROM vault.agent
  WHERE agent.tenant = %(tenant)s
    AND agent.agent_id > %(after)s
@@ -191,14 +191,16 @@ WITH updated AS (
            max_items            = coalesce(%(max_items)s, updated.max_items),
            max_bytes            = coalesce(%(max_bytes)s, updated.max_bytes),
            max_revisions        = coalesce(%(max_revisions)s, updated.max_revisions),
+           memory_ttl           = coalesce(%(memory_ttl)s, updated.memory_ttl),
+           passage_ttl          = coalesce(%(passage_ttl)s, updated.passage_ttl),
            update_time          = vault.clock()
      WHERE updated.tenant = %(tenant)s
        AND updated.agent_id = %(agent_id)s
        AND updated.ceiling <= %(ceiling)s
        AND updated.delete_time IS NULL
- RETURNING updated.agent, updated.agent_id, updated.display_name, updated.language, updated.ceiling, updated.known_from, updated.memory_enabled,
-           updated.user_profile_enabled, updated.memory_char_limit, updated.user_char_limit, updated.calls_per_second,
-           updated.max_items, updated.max_bytes, updated.max_revisions, updated.create_time, updated.update_time
+ RETURNING updated.agent, updated.agent_id, updated.display_name, updated.language, updated.ceiling, updated.known_from,
+           updated.memory_enabled, updated.user_profile_enabled, updated.memory_char_limit, updated.user_char_limit, updated.calls_per_second, updated.max_items, updated.max_bytes,
+           updated.max_revisions, updated.memory_ttl, updated.passage_ttl, updated.held, updated.create_time, updated.update_time
 ),
 logged AS (
     INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, method, outcome)
@@ -207,7 +209,7 @@ logged AS (
 )
 SELECT updated.agent_id, updated.display_name, updated.language, updated.ceiling, updated.known_from, updated.memory_enabled,
        updated.user_profile_enabled, updated.memory_char_limit, updated.user_char_limit, updated.calls_per_second, updated.max_items, updated.max_bytes,
-       updated.max_revisions, updated.create_time, updated.update_time
+       updated.max_revisions, updated.memory_ttl, updated.passage_ttl, updated.held, updated.create_time, updated.update_time
   FROM updated;
 
 -- name: mark_agent
@@ -218,6 +220,7 @@ UPDATE vault.agent AS marked
  WHERE marked.tenant = %(tenant)s
    AND marked.agent_id = %(agent_id)s
    AND marked.ceiling <= %(ceiling)s
+   AND NOT marked.held
 RETURNING marked.agent;
 
 -- name: lock_conversations
@@ -286,16 +289,22 @@ SELECT deleted.agent
   FROM deleted;
 
 -- name: begin_erasure
--- The first step of EraseItems: lets the eraser see the agent's items of one kind, up to the ceiling of the agent. Those that
--- a killed server has left are forgotten after a day. No row: no such agent.
-WITH begun AS (
-    INSERT INTO vault.erasure AS begun (tenant, agent, erasure_id, kind, ceiling, create_time)
-    SELECT %(tenant)s, agent.agent, %(change_id)s::uuid, %(kind)s, agent.ceiling, vault.clock()
+-- The first step of EraseItems: lets the eraser see the agent's items of one kind, up to the ceiling of the agent; without an
+-- agent_id, those of all agents. What a killed server has left is forgotten after a day. No row: no such agent, or it is held.
+WITH owner AS MATERIALIZED ( -- FOR SHARE: whoever holds an agent waits, or has been seen
+    SELECT agent.agent, agent.ceiling
       FROM vault.agent
      WHERE agent.tenant = %(tenant)s
-       AND agent.agent_id = %(agent_id)s
+       AND (%(agent_id)s::text IS NULL OR agent.agent_id = %(agent_id)s)
        AND agent.ceiling <= %(ceiling)s
        AND agent.delete_time IS NULL
+       AND NOT agent.held
+       FOR SHARE
+),
+begun AS (
+    INSERT INTO vault.erasure AS begun (tenant, agent, erasure_id, kind, ceiling, create_time)
+    SELECT %(tenant)s, owner.agent, %(change_id)s::uuid, %(kind)s, owner.ceiling, vault.clock()
+      FROM owner
  RETURNING begun.agent, begun.erasure_id, begun.ceiling
 ),
 forgotten AS (
@@ -305,17 +314,22 @@ forgotten AS (
 ),
 logged AS (
     INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, method, outcome, kind)
-    SELECT %(tenant)s, begun.erasure_id, begun.agent, begun.ceiling, %(host_key_id)s, %(method)s, 'OK', %(kind)s
+    SELECT %(tenant)s, begun.erasure_id, begun.agent, begun.ceiling, %(host_key_id)s::uuid, %(method)s, 'OK', %(kind)s
       FROM begun
+     WHERE %(agent_id)s IS NOT NULL
+     UNION ALL
+    SELECT %(tenant)s, %(change_id)s, NULL, %(ceiling)s, %(host_key_id)s::uuid, %(method)s, 'OK', %(kind)s
+     WHERE %(agent_id)s IS NULL
 )
 SELECT begun.agent, begun.erasure_id, begun.ceiling
   FROM begun;
 
 -- name: end_erasure
--- The last step of EraseItems. No row: the agent has been deleted meanwhile, and erased.
+-- The last step of EraseItems. No row: the agent has been deleted meanwhile, and erased, or is held.
 DELETE FROM vault.erasure AS ended
  WHERE ended.tenant = %(tenant)s
-   AND (ended.agent, ended.erasure_id) = (%(agent)s, %(erasure_id)s)
+   AND ended.agent = ANY(%(agents)s)
+   AND ended.erasure_id = %(erasure_id)s
 RETURNING ended.erasure_id;
 
 -- name: begin_undeletion

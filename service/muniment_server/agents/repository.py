@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from muniment_server.agents import tenant_limits
 from muniment_server.domain.budgets import MemorySettings
@@ -38,6 +38,9 @@ class Agent:
     max_items: int
     max_bytes: int
     max_revisions: int
+    memory_ttl: timedelta
+    passage_ttl: timedelta
+    held: bool
     create_time: datetime
     update_time: datetime
 

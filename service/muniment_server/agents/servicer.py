@@ -80,14 +80,20 @@ class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
     def EraseItems(self, request: pb.EraseItemsRequest, context: CallContext) -> pb.EraseItemsResponse:
         kind = ItemKind(request.kind)
         target = wire.target_from_proto(request, kind)
+        agent_id = None if request.every_agent else request.agent_id
         with context.host_scope() as scope:
-            erasure = erasing.begin(scope, request.agent_id, kind)
+            begun = erasing.begin(scope, agent_id, kind)
+            left_out = [] if agent_id else erasing.left_out(scope)
         try:
-            erasing.erase(context.eraser_scope, erasure, kind, target)
+            found = begun
+            if target.tag is not None and not agent_id:
+                found = erasing.having(context.eraser_scope, begun, kind, target.tag)
+            for erasure in found:
+                erasing.erase(context.eraser_scope, erasure, kind, target)
         finally:
             with context.closing_scope() as scope:
-                erasing.end(scope, erasure)
-        return pb.EraseItemsResponse()
+                erasing.end(scope, agent_id, begun)
+        return wire.erased_to_proto(left_out)
 
     def UndeleteItem(self, request: pb.UndeleteItemRequest, context: CallContext) -> pb.UndeleteItemResponse:
         kind = ItemKind(request.kind)

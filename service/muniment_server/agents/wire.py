@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from datetime import timedelta
 from typing import TypeVar
 from uuid import UUID
+
+from google.protobuf.duration_pb2 import Duration
 
 from muniment.v1 import agent_pb2, agent_service_pb2
 from muniment_server.agents.erasing import Target
@@ -19,6 +22,7 @@ from muniment_server.domain.items import ItemKind, Version
 from muniment_server.domain.limits import NEARLY_FULL, AgentLimits
 from muniment_server.items.wire import label_to_proto, level_to_proto, name_from_proto, time_to_proto
 
+_MAX_NAMED = 100
 _S = TypeVar("_S", MemorySettings, AgentLimits)
 
 
@@ -55,6 +59,8 @@ def limits_from_proto(message: agent_pb2.AgentLimits) -> AgentLimits:
         max_items=message.max_items if message.HasField("max_items") else None,
         max_bytes=message.max_bytes if message.HasField("max_bytes") else None,
         max_revisions=message.max_revisions if message.HasField("max_revisions") else None,
+        memory_ttl=message.memory_ttl.ToTimedelta() if message.HasField("memory_ttl") else None,
+        passage_ttl=message.passage_ttl.ToTimedelta() if message.HasField("passage_ttl") else None,
     )
 
 
@@ -94,12 +100,36 @@ def agent_to_proto(agent: Agent, key_ceiling: Classification) -> agent_pb2.Agent
             max_items=agent.max_items,
             max_bytes=agent.max_bytes,
             max_revisions=agent.max_revisions,
+            memory_ttl=_duration_to_proto(agent.memory_ttl),
+            passage_ttl=_duration_to_proto(agent.passage_ttl),
         ),
+        held=agent.held,
     )
 
 
+def _duration_to_proto(ttl: timedelta) -> Duration | None:
+    """A time to live. Absent for what does not expire."""
+    if not ttl:
+        return None
+    sent = Duration()
+    sent.FromTimedelta(ttl)
+    return sent
+
+
+def erased_to_proto(left_out: Sequence[str]) -> agent_service_pb2.EraseItemsResponse:
+    """What an erasure has left out: agents by id, of which some are named."""
+    return agent_service_pb2.EraseItemsResponse(skipped_agent_ids=left_out[:_MAX_NAMED], skipped_count=len(left_out))
+
+
 def target_from_proto(request: agent_service_pb2.EraseItemsRequest, kind: ItemKind) -> Target:
-    """What to erase. Raises InvalidArgument unless it is exactly one of a name, a tag and a revision."""
+    """What to erase. Raises InvalidArgument unless it is exactly one of a name, a tag and a revision.
+
+    Only what has a tag can be that of every agent.
+    """
+    if bool(request.agent_id) == request.every_agent:
+        raise InvalidArgument(FieldViolation("agent_id", "set either agent_id or every_agent"))
+    if request.every_agent and not request.tag:
+        raise InvalidArgument(FieldViolation("every_agent", "must be set together with tag"))
     if [bool(field) for field in (request.name, request.tag, request.item_id)].count(True) != 1:
         raise InvalidArgument(FieldViolation("name", "set exactly one of name, tag and item_id"))
     if bool(request.item_id) != bool(request.revision):

@@ -12,6 +12,7 @@ MunimentError
 │   ├── AgentCeilingExceeded    the level is above the agent's ceiling
 │   ├── ConversationCeilingExceeded  the level is above the conversation's ceiling
 │   ├── AgentAboveCeiling       the key knows the agent, but does not reach its ceiling
+│   ├── AgentHeld               an operator keeps all that the agent has
 │   ├── AgentNotFound
 │   ├── SessionNotFound
 │   ├── MemoryNotFound
@@ -129,6 +130,10 @@ class ConversationCeilingExceeded(Refusal):
 
 class AgentAboveCeiling(Refusal):
     """The host key knows the agent, but changes it only if it reaches the ceiling of the agent."""
+
+
+class AgentHeld(Refusal):
+    """An operator keeps all that the agent has: nothing of it can be erased."""
 
 
 class AgentNotFound(Refusal):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,9 +15,22 @@ class AgentLimits:
     max_bytes: int | None
     max_revisions: int | None
     """Of one item."""
+    memory_ttl: timedelta | None = None
+    """How long after its save a memory without an expire time expires. Zero: it does not."""
+    passage_ttl: timedelta | None = None
+    """The same for a passage."""
 
 
-DEFAULT_LIMITS = AgentLimits(calls_per_second=2_000, max_items=1_000_000, max_bytes=4 << 30, max_revisions=100_000)
+FOREVER = timedelta(0)
+"""The time to live of what does not expire."""
+DEFAULT_LIMITS = AgentLimits(
+    calls_per_second=2_000,
+    max_items=1_000_000,
+    max_bytes=4 << 30,
+    max_revisions=100_000,
+    memory_ttl=FOREVER,
+    passage_ttl=FOREVER,
+)
 """So high that only an agent out of control meets them."""
 
 

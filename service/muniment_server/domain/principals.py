@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from muniment_server.domain.classification import Classification, Label
 from muniment_server.domain.ids import AgentNumber, HostKeyId, SessionId, TenantNumber
-from muniment_server.domain.limits import KnownRoom
+from muniment_server.domain.items import ItemKind
+from muniment_server.domain.limits import FOREVER, KnownRoom
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,5 +37,17 @@ class SessionIdentity:
     """For fair turns between agents, and their rates. No statement relies on it."""
     calls_per_second: int
     """The agent's limit."""
+    memory_ttl: timedelta = FOREVER
+    passage_ttl: timedelta = FOREVER
+    """How long the agent's items without an expire time live."""
     room: KnownRoom = field(default_factory=KnownRoom, compare=False)
     """Of the agent at this taint: after a raise there is another."""
+
+    def time_to_live(self, kind: ItemKind) -> timedelta:
+        """How long an item without an expire time lives."""
+        match kind:
+            case ItemKind.MEMORY:
+                return self.memory_ttl
+            case ItemKind.PASSAGE:
+                return self.passage_ttl
+        return FOREVER

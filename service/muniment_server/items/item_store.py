@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol, TypeVar
 from uuid import UUID
@@ -170,6 +170,7 @@ def save(scope: SessionScope, new: NewVersion) -> Item:
     """Create or replace the own-level version; return what is stored. Raises EtagStale, QuotaExceeded, or
     InvalidArgument if it expires in the past.
     """
+    new = _expiring(scope, new)
     require_room(scope.look_up, scope.room, new.kind, [_written(new)])
     query, then = save_statements(scope, new)
     return saved_item(new, scope.write(query, *then)[0])
@@ -197,6 +198,7 @@ def save_all_locked(scope: SessionScope, lock: WriteLock, versions: Sequence[New
     Unless all outcomes are OK, the transaction must not be committed. Rows are locked in the order of their names, as
     in every other transaction that writes several: otherwise two of them could deadlock.
     """
+    versions = [_expiring(scope, new) for new in versions]
     kind, change_id = versions[0].kind, scope.new_uuid()
     require_room(lock.look_up, scope.room, kind, [_written(new) for new in versions])
     by_name = sorted(versions, key=lambda new: new.name)
@@ -311,7 +313,8 @@ def store_passages(
 
     With *more_follow*, another batch comes soon, so more entries may wait to be merged into the index.
     """
-    rows = [_passage_row(scope, position, one.passage) for position, one in enumerate(batch)]
+    expiry = scope.expiry_of(ItemKind.PASSAGE)
+    rows = [_passage_row(scope, position, one.passage, expiry) for position, one in enumerate(batch)]
     entries = [index.entry_of(row["name"], row["change_id"], one.text) for row, one in zip(rows, batch, strict=True)]
     require_room(scope.look_up, scope.room, ItemKind.PASSAGE, [Written(row["name"], row["content"]) for row in rows])
     change_id = scope.new_uuid()
@@ -319,6 +322,11 @@ def store_passages(
     waiting = (Statement("let_entries_wait", {}),) if more_follow else ()
     then = (*waiting, *index.update(scope, ItemKind.PASSAGE, entries, change_id), *fold(scope, change_id))
     return scope.write(Query("store_passages", StoredPassage, parameters), *then)
+
+
+def _expiring(scope: SessionScope, new: NewVersion) -> NewVersion:
+    """*new*, with the expire time that it gets if it names none."""
+    return new if new.expire_time else replace(new, expire_time=scope.expiry_of(new.kind))
 
 
 def _written(new: NewVersion) -> Written:
@@ -340,7 +348,8 @@ def _new_ids(scope: SessionScope) -> tuple[UUID, UUID]:
     return scope.new_uuid(), scope.new_uuid()
 
 
-def _passage_row(scope: SessionScope, position: int, passage: NewPassage) -> dict[str, Any]:
+def _passage_row(scope: SessionScope, position: int, passage: NewPassage, expiry: datetime | None) -> dict[str, Any]:
+    expire_time = passage.expire_time or expiry
     return {
         "position": position,
         "name": passage.passage_id or str(scope.new_uuid()),
@@ -351,7 +360,7 @@ def _passage_row(scope: SessionScope, position: int, passage: NewPassage) -> dic
         "thread": passage.thread,
         "author": passage.author,
         "event_time": passage.event_time and passage.event_time.isoformat(),
-        "expire_time": passage.expire_time and passage.expire_time.isoformat(),
+        "expire_time": expire_time and expire_time.isoformat(),
     }
 
 

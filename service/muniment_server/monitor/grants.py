@@ -26,7 +26,7 @@ _QUERIES = queries.load(__package__, "catalog.sql")
 _AGENT_COLUMNS = (
     "agent_id", "display_name", "language", "memory_enabled", "user_profile_enabled", "memory_char_limit",
     "user_char_limit", "calls_per_second", "max_items", "max_bytes", "max_revisions", "update_time", "delete_time",
-    "known_from",
+    "known_from", "memory_ttl", "passage_ttl",
 )  # fmt: skip
 _READ = ("item", "revision", "chunk", "stat", "meaning", "remote_embedding", "embedding_list")
 _LABEL_TABLES = (*_READ, "shelf", "audit", "storage")

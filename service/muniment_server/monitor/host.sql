@@ -30,7 +30,8 @@ closed AS (
        AND closed.session_id = expired.session_id
 )
 SELECT session.token_hash, session.close_time IS NOT NULL OR session.expire_time <= vault.clock() AS expired, session.session_id,
-       session.agent, (2 * conversation.taint - conversation.trusted::integer)::smallint AS taint, agent.calls_per_second
+       session.agent, (2 * conversation.taint - conversation.trusted::integer)::smallint AS taint, agent.calls_per_second,
+       agent.memory_ttl, agent.passage_ttl
   FROM vault.session
        JOIN vault.conversation
             ON conversation.tenant = %(tenant)s
@@ -74,7 +75,7 @@ SELECT %(tenant)s, %(change_id)s,
 
 -- name: find_known_agent
 -- The agent with the highest ceiling among those of the given ids that the key knows. No row: it knows none.
-SELECT agent.agent_id, agent.ceiling
+SELECT agent.agent_id, agent.ceiling, agent.held
   FROM vault.agent
  WHERE agent.tenant = %(tenant)s
    AND agent.agent_id = ANY(%(agent_ids)s)

@@ -9,7 +9,7 @@ from typing import Any, NoReturn, TypeVar
 from uuid import UUID
 
 from muniment_server.domain.classification import Classification
-from muniment_server.domain.errors import AgentAboveCeiling, AgentNotFound, CeilingExceeded
+from muniment_server.domain.errors import AgentAboveCeiling, AgentHeld, AgentNotFound, CeilingExceeded
 from muniment_server.domain.ids import IdSource, SessionId, TenantNumber
 from muniment_server.domain.principals import HostIdentity
 from muniment_server.monitor.policy import PolicyViolation
@@ -25,6 +25,7 @@ _R = TypeVar("_R")
 class _Known:
     agent_id: str
     ceiling: Classification
+    held: bool
 
 
 class HostScope:
@@ -106,13 +107,15 @@ class HostScope:
     def raise_unmanageable(self, *agent_ids: str) -> NoReturn:
         """Raise AgentAboveCeiling, with an audit row, if the key knows one of the agents without reaching its ceiling.
 
-        Otherwise AgentNotFound. Call it when a statement that changes agents has found none.
+        AgentHeld, if the key reaches that and the agent is held. Otherwise AgentNotFound. Call it when a statement that
+        changes agents has found none.
         """
         known = self._execute("find_known_agent", {"agent_ids": list(agent_ids)}, _Known).fetchone()
-        if known is None or known.ceiling.can_flow_to(self._host.ceiling):
+        reached = known is not None and known.ceiling.can_flow_to(self._host.ceiling)
+        if known is None or (reached and not known.held):
             raise AgentNotFound
-        self.record_refusal("AGENT_ABOVE_CEILING", agent_id=known.agent_id)
-        raise AgentAboveCeiling
+        self.record_refusal("AGENT_HELD" if reached else "AGENT_ABOVE_CEILING", agent_id=known.agent_id)
+        raise AgentHeld if reached else AgentAboveCeiling
 
     def record_refusal(
         self,

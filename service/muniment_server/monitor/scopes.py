@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, TypeAlias
 
 from muniment_server.domain.classification import Classification, Label, meet
@@ -48,6 +49,8 @@ class _FoundSession:
     agent: AgentNumber
     taint: Label
     calls_per_second: int
+    memory_ttl: timedelta
+    passage_ttl: timedelta
 
 
 _LOOKUPS: Mapping[TokenKind, tuple[str, type[Any]]] = {
@@ -172,4 +175,6 @@ def _holder(
         return token, HostKeyExpired() if isinstance(row, _FoundKey) else SessionExpired()
     if isinstance(row, _FoundKey):
         return token, HostIdentity(tenant, row.host_key_id, row.ceiling, row.only_service)
-    return token, SessionIdentity(tenant, row.session_id, row.taint, row.agent, row.calls_per_second)
+    return token, SessionIdentity(
+        tenant, row.session_id, row.taint, row.agent, row.calls_per_second, row.memory_ttl, row.passage_ttl
+    )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
@@ -111,6 +112,11 @@ class SessionScope:
     def room(self) -> KnownRoom:
         """What is known of how much the session may still write."""
         return self._session.room
+
+    def expiry_of(self, kind: ItemKind) -> datetime | None:
+        """When an item expires that is written now and names no expire time."""
+        ttl = self._session.time_to_live(kind)
+        return datetime.now(UTC) + ttl if ttl else None
 
     def new_uuid(self) -> UUID:
         """A new id, for an item or a change."""

@@ -65,6 +65,9 @@ _TABLE: dict[type[errors.MunimentError], _Entry] = {
         "AGENT_ABOVE_CEILING",
         "the ceiling of the agent is above that of the host key: only a key that reaches it may do this",
     ),
+    errors.AgentHeld: _Entry(
+        StatusCode.FAILED_PRECONDITION, "AGENT_HELD", "an operator keeps all that the agent has: nothing can be erased"
+    ),
     errors.AgentNotFound: _Entry(
         StatusCode.NOT_FOUND, "AGENT_NOT_FOUND", "no such agent, or it is not known to keys of this ceiling"
     ),

@@ -506,8 +506,13 @@ CREATE TABLE vault.agent (
     max_revisions integer DEFAULT 100000 NOT NULL,
     ceiling smallint DEFAULT 4 NOT NULL,
     known_from smallint DEFAULT 4 NOT NULL,
+    held boolean DEFAULT false NOT NULL,
+    memory_ttl interval DEFAULT '00:00:00'::interval NOT NULL,
+    passage_ttl interval DEFAULT '00:00:00'::interval NOT NULL,
     CONSTRAINT ceiling_is_a_level CHECK (((ceiling >= 1) AND (ceiling <= 4))),
-    CONSTRAINT known_from_is_a_level CHECK (((known_from >= 1) AND (known_from <= ceiling)))
+    CONSTRAINT held_agents_stay CHECK (((NOT held) OR (delete_time IS NULL))),
+    CONSTRAINT known_from_is_a_level CHECK (((known_from >= 1) AND (known_from <= ceiling))),
+    CONSTRAINT ttls_are_not_negative CHECK (((memory_ttl >= '00:00:00'::interval) AND (passage_ttl >= '00:00:00'::interval)))
 );
 
 CREATE TABLE vault.erasure (
@@ -2702,6 +2707,10 @@ GRANT SELECT(ceiling) ON TABLE vault.agent TO muniment_auditor;
 GRANT UPDATE(known_from) ON TABLE vault.agent TO muniment_control;
 
 GRANT SELECT(known_from) ON TABLE vault.agent TO muniment_auditor;
+
+GRANT UPDATE(memory_ttl) ON TABLE vault.agent TO muniment_control;
+
+GRANT UPDATE(passage_ttl) ON TABLE vault.agent TO muniment_control;
 
 GRANT SELECT,INSERT,DELETE ON TABLE vault.erasure TO muniment_control;
 

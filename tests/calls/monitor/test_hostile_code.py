@@ -429,8 +429,8 @@ def test_a_servicer_sees_of_its_call_only_what_it_may_use(stage: Stage, hostile:
         "audit_scope", "close_session", "closing_scope", "end", "eraser_scope", "host_scope", "pager", "principal",
         "session_scope", "undeleting_scope",
         [
-            "end", "look_up", "look_up_both", "new_uuid", "record_read", "record_refusal", "require_audit", "room",
-            "session", "taint", "write", "write_lock",
+            "end", "expiry_of", "look_up", "look_up_both", "new_uuid", "record_read", "record_refusal", "require_audit",
+            "room", "session", "taint", "write", "write_lock",
         ],
     ]  # fmt: skip
 

@@ -22,7 +22,7 @@ def violations_of(request: Any) -> tuple[FieldViolation, ...]:
 
 @pytest.mark.parametrize("field", ["calls_per_second", "max_items", "max_bytes", "max_revisions"])
 def test_a_limit_that_is_out_of_range_is_said_to_be(field):
-    request = UpdateAgentRequest(agent_id="alice", limits=AgentLimits(**{field: -1}))
+    request = UpdateAgentRequest(agent_id="alice", limits=AgentLimits(**dict[str, Any]({field: -1})))
 
     assert violations_of(request) == (FieldViolation(f"limits.{field}", "is out of range"),)
 

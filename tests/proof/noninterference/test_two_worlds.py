@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 
 import pytest
 
 from muniment_server.agents import servicer
 from muniment_server.domain.classification import Classification
-from muniment_server.domain.limits import AgentLimits
+from muniment_server.domain.limits import DEFAULT_LIMITS
 from muniment_server.postgres import roles
 from tests.proof.noninterference import probes
 from tests.proof.noninterference.by_http import by_http
@@ -25,7 +25,7 @@ from tests.support.labels import untrusted
 
 _REMOTE = (Classification.PUBLIC, Classification.INTERNAL, Classification.RESTRICTED)
 """Up to which levels models at addresses embed and rerank."""
-_FEW = AgentLimits(calls_per_second=1_000_000, max_items=6, max_bytes=9_000, max_revisions=2)
+_FEW = replace(DEFAULT_LIMITS, calls_per_second=1_000_000, max_items=6, max_bytes=9_000, max_revisions=2)
 """What every agent of a program is near, at each level."""
 _MEET_EVERYTHING = 96
 """So many programs together make nearly every call with every outcome that `reachable.py` lists."""
@@ -121,7 +121,7 @@ def test_two_worlds_look_the_same_below_with_models_at_addresses(postgres, progr
 def nearly_full(monkeypatch):
     """Such agents: in this process, and in the model."""
     few_limits(monkeypatch)
-    monkeypatch.setattr(agents, "LIMITS", asdict(_FEW))
+    monkeypatch.setattr(agents, "LIMITS", {name: limit for name, limit in asdict(_FEW).items() if limit})
 
 
 def _run(worlds, seed: str, form: Form, observer: int) -> Report:

@@ -160,7 +160,8 @@ def limits_to_proto(limits: values.AgentLimits | None) -> agent_pb2.AgentLimits 
     if limits is None:
         return None
     require(limits, values.AgentLimits, "limits")
-    return message(agent_pb2.AgentLimits, **asdict(limits))
+    ttls = {name: duration_to_proto(getattr(limits, name)) for name in ("memory_ttl", "passage_ttl")}
+    return message(agent_pb2.AgentLimits, **asdict(limits) | ttls)
 
 
 def initial_blocks_to_proto(blocks: Mapping[str, str] | None) -> Iterable[agent_service_pb2.InitialBlock]:
@@ -199,6 +200,7 @@ def agent(message: agent_pb2.Agent, storage: Iterable[agent_pb2.AgentStorage] = 
             for one in storage
         ),
         known_from=values.Classification(message.known_from) if message.known_from else None,
+        held=message.held,
     )
 
 
@@ -208,6 +210,8 @@ def limits(message: agent_pb2.AgentLimits) -> values.AgentLimits:
         max_items=message.max_items if message.HasField("max_items") else None,
         max_bytes=message.max_bytes if message.HasField("max_bytes") else None,
         max_revisions=message.max_revisions if message.HasField("max_revisions") else None,
+        memory_ttl=message.memory_ttl.ToTimedelta(),
+        passage_ttl=message.passage_ttl.ToTimedelta(),
     )
 
 

@@ -37,6 +37,7 @@ BY_REASON: dict[str, type[errors.MunimentError]] = {
     "AGENT_CEILING_EXCEEDED": errors.AgentCeilingExceeded,
     "CONVERSATION_CEILING_EXCEEDED": errors.ConversationCeilingExceeded,
     "AGENT_ABOVE_CEILING": errors.AgentAboveCeiling,
+    "AGENT_HELD": errors.AgentHeld,
     "AGENT_NOT_FOUND": errors.AgentNotFound,
     "SESSION_NOT_FOUND": errors.SessionNotFound,
     "MEMORY_NOT_FOUND": errors.MemoryNotFound,

@@ -28,6 +28,7 @@ MunimentError                   the base class, and any status that is none of t
 │   ├── PassageExists           a passage with other content has the id
 │   └── ItemExists              one of the name is live at the level
 ├── FailedPrecondition
+│   ├── AgentHeld               an operator keeps all that the agent has
 │   ├── ConversationTainted     opened below the conversation's taint: see `taint`
 │   ├── WriteLevelMismatch      only lower versions are visible
 │   ├── TierDisabled            disabled by the host
@@ -278,6 +279,10 @@ class ItemExists(AlreadyExists):
 
 class FailedPrecondition(MunimentError):
     """The current state does not allow the call."""
+
+
+class AgentHeld(FailedPrecondition):
+    """An operator keeps all that the agent has: nothing of it can be erased until the hold ends."""
 
 
 class ConversationTainted(FailedPrecondition):

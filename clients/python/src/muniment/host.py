@@ -28,6 +28,7 @@ from muniment.values import (
     ItemKind,
     MemorySettings,
     Session,
+    SkippedAgents,
 )
 
 AnySession = SessionClient | Session | str
@@ -153,6 +154,20 @@ class HostClient(SharedBlocks):
             revision=revision,
         )
         self._calls(self._agents.EraseItems, request, timeout)
+
+    def erase_of_every_agent(self, tag: str, *, timeout: float | None = None) -> SkippedAgents:
+        """Erase for good what has *tag*, or had in any revision, of every agent: such as all that is about a person.
+
+        Memories and passages have tags. Use a key that reaches the ceiling of every agent: the answer says which agents
+        were left out, but not those that the key does not know.
+        """
+        response = agent_service_pb2.EraseItemsResponse()
+        for kind in (ItemKind.MEMORY, ItemKind.PASSAGE):
+            request = _convert.message(
+                agent_service_pb2.EraseItemsRequest, every_agent=True, kind=_convert.kind_to_proto(kind), tag=tag
+            )
+            response = self._calls(self._agents.EraseItems, request, timeout)
+        return SkippedAgents(tuple(response.skipped_agent_ids), response.skipped_count)
 
     def undelete_item(
         self,

@@ -106,13 +106,16 @@ pub struct Agent {
     /// reach it.
     #[prost(enumeration = "Classification", tag = "7")]
     pub ceiling: i32,
-    /// What its sessions may take.
+    /// What its sessions may take, and how long what they store lives.
     #[prost(message, optional, tag = "8")]
     pub limits: ::core::option::Option<AgentLimits>,
     /// From which ceiling on host keys know of it. Those below the agent's ceiling may have conversations up to their own, and
     /// change nothing else of it.
     #[prost(enumeration = "Classification", tag = "9")]
     pub known_from: i32,
+    /// Whether an operator keeps all that it has, such as for a court: nothing of it can be erased or purged until then.
+    #[prost(bool, tag = "10")]
+    pub held: bool,
 }
 impl ::prost::Name for Agent {
     const NAME: &'static str = "Agent";
@@ -153,7 +156,7 @@ impl ::prost::Name for AgentStorage {
         "/muniment.v1.AgentStorage".into()
     }
 }
-/// What the sessions of an agent may take. Each limit holds for each level by itself.
+/// What the sessions of an agent may take, for each level by itself, and how long what they store lives.
 ///
 /// An absent field means the default in CreateAgent, and no change in UpdateAgent.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -181,6 +184,17 @@ pub struct AgentLimits {
     /// The default is 100000.
     #[prost(int32, optional, tag = "4")]
     pub max_revisions: ::core::option::Option<i32>,
+    /// How long after its save a memory expires whose save names no `expire_time`: each save renews it. At most ten years.
+    /// A change counts for what is saved later, within a minute.
+    ///
+    /// The default is 0: it does not expire.
+    #[prost(message, optional, tag = "5")]
+    pub memory_ttl: ::core::option::Option<::prost_types::Duration>,
+    /// The same for passages.
+    ///
+    /// The default is 0: it does not expire.
+    #[prost(message, optional, tag = "6")]
+    pub passage_ttl: ::core::option::Option<::prost_types::Duration>,
 }
 impl ::prost::Name for AgentLimits {
     const NAME: &'static str = "AgentLimits";
@@ -496,7 +510,7 @@ pub struct CreateAgentRequest {
     /// The default is the ceiling of the host key.
     #[prost(enumeration = "Classification", optional, tag = "6")]
     pub ceiling: ::core::option::Option<i32>,
-    /// What its sessions may take.
+    /// What its sessions may take, and how long what they store lives.
     #[prost(message, optional, tag = "7")]
     pub limits: ::core::option::Option<AgentLimits>,
     /// From which ceiling on host keys know of the agent. Above the agent's ceiling, it means that ceiling.
@@ -718,7 +732,7 @@ impl ::prost::Name for DeleteAgentResponse {
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 #[prost(skip_debug)]
 pub struct EraseItemsRequest {
-    /// The agent id.
+    /// The agent id. Not set with `every_agent`.
     #[prost(string, tag = "1")]
     pub agent_id: ::prost::alloc::string::String,
     /// The kind of items.
@@ -737,6 +751,9 @@ pub struct EraseItemsRequest {
     /// With `item_id`: which revision, counted from 1. If it is the newest one, the item is deleted with it.
     #[prost(int32, tag = "6")]
     pub revision: i32,
+    /// With `tag`: erases of every agent of the tenant, such as all that is about one person, if that is what the tag says.
+    #[prost(bool, tag = "7")]
+    pub every_agent: bool,
 }
 impl ::prost::Name for EraseItemsRequest {
     const NAME: &'static str = "EraseItemsRequest";
@@ -749,8 +766,16 @@ impl ::prost::Name for EraseItemsRequest {
     }
 }
 /// The response of EraseItems.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct EraseItemsResponse {}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct EraseItemsResponse {
+    /// With `every_agent`: the ids of up to 100 agents that were left out, because they are held or the key does not reach
+    /// their ceiling. Agents that the key does not know are left out too, and not named: use a key that reaches all.
+    #[prost(string, repeated, tag = "1")]
+    pub skipped_agent_ids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// How many agents that the key knows were left out.
+    #[prost(int64, tag = "2")]
+    pub skipped_count: i64,
+}
 impl ::prost::Name for EraseItemsResponse {
     const NAME: &'static str = "EraseItemsResponse";
     const PACKAGE: &'static str = "muniment.v1";
@@ -909,6 +934,8 @@ impl crate::Client {
     ///
     /// All of it is out of reach, and the id is free, once the call returns. The server erases the rows afterwards, in
     /// batches. Audit events are kept. An agent created later with the same id does not inherit them.
+    ///
+    /// Fails with FAILED_PRECONDITION `AGENT_HELD` if the agent is held.
     pub async fn delete_agent(
         &self,
         request: DeleteAgentRequest,
@@ -931,7 +958,8 @@ impl crate::Client {
     /// there was anything to erase. If the call fails, some items may be erased: repeat it. Audit events are kept; one for
     /// each erased item, at its level, is added. The sharing of a block is not ended.
     ///
-    /// Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent.
+    /// Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent, and with FAILED_PRECONDITION `AGENT_HELD` if
+    /// the agent is held.
     pub async fn erase_items(
         &self,
         request: EraseItemsRequest,
@@ -1197,6 +1225,8 @@ pub mod agent_service_client {
         ///
         /// All of it is out of reach, and the id is free, once the call returns. The server erases the rows afterwards, in
         /// batches. Audit events are kept. An agent created later with the same id does not inherit them.
+        ///
+        /// Fails with FAILED_PRECONDITION `AGENT_HELD` if the agent is held.
         pub async fn delete_agent(
             &mut self,
             request: impl tonic::IntoRequest<super::DeleteAgentRequest>,
@@ -1227,7 +1257,8 @@ pub mod agent_service_client {
         /// there was anything to erase. If the call fails, some items may be erased: repeat it. Audit events are kept; one for
         /// each erased item, at its level, is added. The sharing of a block is not ended.
         ///
-        /// Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent.
+        /// Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent, and with FAILED_PRECONDITION `AGENT_HELD` if
+        /// the agent is held.
         pub async fn erase_items(
             &mut self,
             request: impl tonic::IntoRequest<super::EraseItemsRequest>,
@@ -3043,6 +3074,10 @@ pub enum ErrorReason {
     ///
     /// Example, UNAUTHENTICATED: ListMemories with the token of a session that expired a minute ago.
     CredentialExpired = 42,
+    /// An operator keeps all that the agent has. The call was not executed. `muniment hold remove` ends it.
+    ///
+    /// Example, FAILED_PRECONDITION: EraseItems of an agent that is held.
+    AgentHeld = 43,
 }
 impl ErrorReason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -3096,6 +3131,7 @@ impl ErrorReason {
                 "ERROR_REASON_CONVERSATION_CEILING_EXCEEDED"
             }
             Self::CredentialExpired => "ERROR_REASON_CREDENTIAL_EXPIRED",
+            Self::AgentHeld => "ERROR_REASON_AGENT_HELD",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -3146,6 +3182,7 @@ impl ErrorReason {
                 Some(Self::ConversationCeilingExceeded)
             }
             "ERROR_REASON_CREDENTIAL_EXPIRED" => Some(Self::CredentialExpired),
+            "ERROR_REASON_AGENT_HELD" => Some(Self::AgentHeld),
             _ => None,
         }
     }
@@ -7537,6 +7574,7 @@ impl ::core::fmt::Debug for EraseItemsRequest {
             .field("kind", &self.kind())
             .field("item_id", &self.item_id)
             .field("revision", &self.revision)
+            .field("every_agent", &self.every_agent)
             .finish_non_exhaustive()
     }
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from google.protobuf.message import Message
 
 from muniment.v1 import agent_pb2, agent_service_pb2, audit_pb2, audit_service_pb2
@@ -22,7 +24,12 @@ from tests.proof.noninterference.values import (
     stamp,
 )
 
-LIMITS = {"calls_per_second": 2000, "max_items": 1_000_000, "max_bytes": 4 << 30, "max_revisions": 100_000}
+LIMITS: dict[str, Any] = {
+    "calls_per_second": 2000,
+    "max_items": 1_000_000,
+    "max_bytes": 4 << 30,
+    "max_revisions": 100_000,
+}
 """Those of an agent for which none are stated."""
 
 

@@ -9,6 +9,7 @@ package munimentv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -43,11 +44,13 @@ type Agent struct {
 	// The highest level that its conversations may reach. It is set once, by CreateAgent. Absent for keys that do not
 	// reach it.
 	Ceiling Classification `protobuf:"varint,7,opt,name=ceiling,proto3,enum=muniment.v1.Classification" json:"ceiling,omitempty"`
-	// What its sessions may take.
+	// What its sessions may take, and how long what they store lives.
 	Limits *AgentLimits `protobuf:"bytes,8,opt,name=limits,proto3" json:"limits,omitempty"`
 	// From which ceiling on host keys know of it. Those below the agent's ceiling may have conversations up to their own, and
 	// change nothing else of it.
-	KnownFrom     Classification `protobuf:"varint,9,opt,name=known_from,json=knownFrom,proto3,enum=muniment.v1.Classification" json:"known_from,omitempty"`
+	KnownFrom Classification `protobuf:"varint,9,opt,name=known_from,json=knownFrom,proto3,enum=muniment.v1.Classification" json:"known_from,omitempty"`
+	// Whether an operator keeps all that it has, such as for a court: nothing of it can be erased or purged until then.
+	Held          bool `protobuf:"varint,10,opt,name=held,proto3" json:"held,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -145,6 +148,13 @@ func (x *Agent) GetKnownFrom() Classification {
 	return Classification_CLASSIFICATION_UNSPECIFIED
 }
 
+func (x *Agent) GetHeld() bool {
+	if x != nil {
+		return x.Held
+	}
+	return false
+}
+
 // What an agent stores at one level. The limits of the agent bound it.
 type AgentStorage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -227,7 +237,7 @@ func (x *AgentStorage) GetIntegrity() Integrity {
 	return Integrity_INTEGRITY_UNTRUSTED
 }
 
-// What the sessions of an agent may take. Each limit holds for each level by itself.
+// What the sessions of an agent may take, for each level by itself, and how long what they store lives.
 //
 // An absent field means the default in CreateAgent, and no change in UpdateAgent.
 type AgentLimits struct {
@@ -250,7 +260,16 @@ type AgentLimits struct {
 	// The revisions of one item.
 	//
 	// The default is 100000.
-	MaxRevisions  *int32 `protobuf:"varint,4,opt,name=max_revisions,json=maxRevisions,proto3,oneof" json:"max_revisions,omitempty"`
+	MaxRevisions *int32 `protobuf:"varint,4,opt,name=max_revisions,json=maxRevisions,proto3,oneof" json:"max_revisions,omitempty"`
+	// How long after its save a memory expires whose save names no `expire_time`: each save renews it. At most ten years.
+	// A change counts for what is saved later, within a minute.
+	//
+	// The default is 0: it does not expire.
+	MemoryTtl *durationpb.Duration `protobuf:"bytes,5,opt,name=memory_ttl,json=memoryTtl,proto3" json:"memory_ttl,omitempty"`
+	// The same for passages.
+	//
+	// The default is 0: it does not expire.
+	PassageTtl    *durationpb.Duration `protobuf:"bytes,6,opt,name=passage_ttl,json=passageTtl,proto3" json:"passage_ttl,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -311,6 +330,20 @@ func (x *AgentLimits) GetMaxRevisions() int32 {
 		return *x.MaxRevisions
 	}
 	return 0
+}
+
+func (x *AgentLimits) GetMemoryTtl() *durationpb.Duration {
+	if x != nil {
+		return x.MemoryTtl
+	}
+	return nil
+}
+
+func (x *AgentLimits) GetPassageTtl() *durationpb.Duration {
+	if x != nil {
+		return x.PassageTtl
+	}
+	return nil
 }
 
 // The settings of the two tiers of notes.
@@ -401,7 +434,7 @@ var File_muniment_v1_agent_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x17muniment/v1/agent.proto\x12\vmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\"\xc6\x03\n" +
+	"\x17muniment/v1/agent.proto\x12\vmuniment.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\"\xda\x03\n" +
 	"\x05Agent\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12!\n" +
 	"\fdisplay_name\x18\x02 \x01(\tR\vdisplayName\x12\x1a\n" +
@@ -414,19 +447,25 @@ const file_muniment_v1_agent_proto_rawDesc = "" +
 	"\aceiling\x18\a \x01(\x0e2\x1b.muniment.v1.ClassificationR\aceiling\x120\n" +
 	"\x06limits\x18\b \x01(\v2\x18.muniment.v1.AgentLimitsR\x06limits\x12:\n" +
 	"\n" +
-	"known_from\x18\t \x01(\x0e2\x1b.muniment.v1.ClassificationR\tknownFrom\"\xd6\x01\n" +
+	"known_from\x18\t \x01(\x0e2\x1b.muniment.v1.ClassificationR\tknownFrom\x12\x12\n" +
+	"\x04held\x18\n" +
+	" \x01(\bR\x04held\"\xd6\x01\n" +
 	"\fAgentStorage\x12C\n" +
 	"\x0eclassification\x18\x01 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\x12\x14\n" +
 	"\x05items\x18\x02 \x01(\x03R\x05items\x12\x14\n" +
 	"\x05bytes\x18\x03 \x01(\x03R\x05bytes\x12\x1f\n" +
 	"\vnearly_full\x18\x04 \x01(\bR\n" +
 	"nearlyFull\x124\n" +
-	"\tintegrity\x18\x05 \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity\"\xed\x01\n" +
+	"\tintegrity\x18\x05 \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity\"\xe3\x02\n" +
 	"\vAgentLimits\x12-\n" +
 	"\x10calls_per_second\x18\x01 \x01(\x05H\x00R\x0ecallsPerSecond\x88\x01\x01\x12 \n" +
 	"\tmax_items\x18\x02 \x01(\x03H\x01R\bmaxItems\x88\x01\x01\x12 \n" +
 	"\tmax_bytes\x18\x03 \x01(\x03H\x02R\bmaxBytes\x88\x01\x01\x12(\n" +
-	"\rmax_revisions\x18\x04 \x01(\x05H\x03R\fmaxRevisions\x88\x01\x01B\x13\n" +
+	"\rmax_revisions\x18\x04 \x01(\x05H\x03R\fmaxRevisions\x88\x01\x01\x128\n" +
+	"\n" +
+	"memory_ttl\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\tmemoryTtl\x12:\n" +
+	"\vpassage_ttl\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"passageTtlB\x13\n" +
 	"\x11_calls_per_secondB\f\n" +
 	"\n" +
 	"_max_itemsB\f\n" +
@@ -465,21 +504,24 @@ var file_muniment_v1_agent_proto_goTypes = []any{
 	(*timestamppb.Timestamp)(nil), // 4: google.protobuf.Timestamp
 	(Classification)(0),           // 5: muniment.v1.Classification
 	(Integrity)(0),                // 6: muniment.v1.Integrity
+	(*durationpb.Duration)(nil),   // 7: google.protobuf.Duration
 }
 var file_muniment_v1_agent_proto_depIdxs = []int32{
-	3, // 0: muniment.v1.Agent.memory_settings:type_name -> muniment.v1.MemorySettings
-	4, // 1: muniment.v1.Agent.create_time:type_name -> google.protobuf.Timestamp
-	4, // 2: muniment.v1.Agent.update_time:type_name -> google.protobuf.Timestamp
-	5, // 3: muniment.v1.Agent.ceiling:type_name -> muniment.v1.Classification
-	2, // 4: muniment.v1.Agent.limits:type_name -> muniment.v1.AgentLimits
-	5, // 5: muniment.v1.Agent.known_from:type_name -> muniment.v1.Classification
-	5, // 6: muniment.v1.AgentStorage.classification:type_name -> muniment.v1.Classification
-	6, // 7: muniment.v1.AgentStorage.integrity:type_name -> muniment.v1.Integrity
-	8, // [8:8] is the sub-list for method output_type
-	8, // [8:8] is the sub-list for method input_type
-	8, // [8:8] is the sub-list for extension type_name
-	8, // [8:8] is the sub-list for extension extendee
-	0, // [0:8] is the sub-list for field type_name
+	3,  // 0: muniment.v1.Agent.memory_settings:type_name -> muniment.v1.MemorySettings
+	4,  // 1: muniment.v1.Agent.create_time:type_name -> google.protobuf.Timestamp
+	4,  // 2: muniment.v1.Agent.update_time:type_name -> google.protobuf.Timestamp
+	5,  // 3: muniment.v1.Agent.ceiling:type_name -> muniment.v1.Classification
+	2,  // 4: muniment.v1.Agent.limits:type_name -> muniment.v1.AgentLimits
+	5,  // 5: muniment.v1.Agent.known_from:type_name -> muniment.v1.Classification
+	5,  // 6: muniment.v1.AgentStorage.classification:type_name -> muniment.v1.Classification
+	6,  // 7: muniment.v1.AgentStorage.integrity:type_name -> muniment.v1.Integrity
+	7,  // 8: muniment.v1.AgentLimits.memory_ttl:type_name -> google.protobuf.Duration
+	7,  // 9: muniment.v1.AgentLimits.passage_ttl:type_name -> google.protobuf.Duration
+	10, // [10:10] is the sub-list for method output_type
+	10, // [10:10] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_muniment_v1_agent_proto_init() }

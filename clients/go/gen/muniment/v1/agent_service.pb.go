@@ -45,7 +45,7 @@ type CreateAgentRequest struct {
 	//
 	// The default is the ceiling of the host key.
 	Ceiling *Classification `protobuf:"varint,6,opt,name=ceiling,proto3,enum=muniment.v1.Classification,oneof" json:"ceiling,omitempty"`
-	// What its sessions may take.
+	// What its sessions may take, and how long what they store lives.
 	Limits *AgentLimits `protobuf:"bytes,7,opt,name=limits,proto3" json:"limits,omitempty"`
 	// From which ceiling on host keys know of the agent. Above the agent's ceiling, it means that ceiling.
 	//
@@ -681,7 +681,7 @@ func (*DeleteAgentResponse) Descriptor() ([]byte, []int) {
 // The request of EraseItems.
 type EraseItemsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The agent id.
+	// The agent id. Not set with `every_agent`.
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// The kind of items.
 	Kind ItemKind `protobuf:"varint,2,opt,name=kind,proto3,enum=muniment.v1.ItemKind" json:"kind,omitempty"`
@@ -693,7 +693,9 @@ type EraseItemsRequest struct {
 	// Erases one revision of the item with this id, which audit events name. The other revisions keep their numbers.
 	ItemId string `protobuf:"bytes,5,opt,name=item_id,json=itemId,proto3" json:"item_id,omitempty"`
 	// With `item_id`: which revision, counted from 1. If it is the newest one, the item is deleted with it.
-	Revision      int32 `protobuf:"varint,6,opt,name=revision,proto3" json:"revision,omitempty"`
+	Revision int32 `protobuf:"varint,6,opt,name=revision,proto3" json:"revision,omitempty"`
+	// With `tag`: erases of every agent of the tenant, such as all that is about one person, if that is what the tag says.
+	EveryAgent    bool `protobuf:"varint,7,opt,name=every_agent,json=everyAgent,proto3" json:"every_agent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -770,9 +772,21 @@ func (x *EraseItemsRequest) GetRevision() int32 {
 	return 0
 }
 
+func (x *EraseItemsRequest) GetEveryAgent() bool {
+	if x != nil {
+		return x.EveryAgent
+	}
+	return false
+}
+
 // The response of EraseItems.
 type EraseItemsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// With `every_agent`: the ids of up to 100 agents that were left out, because they are held or the key does not reach
+	// their ceiling. Agents that the key does not know are left out too, and not named: use a key that reaches all.
+	SkippedAgentIds []string `protobuf:"bytes,1,rep,name=skipped_agent_ids,json=skippedAgentIds,proto3" json:"skipped_agent_ids,omitempty"`
+	// How many agents that the key knows were left out.
+	SkippedCount  int64 `protobuf:"varint,2,opt,name=skipped_count,json=skippedCount,proto3" json:"skipped_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -805,6 +819,20 @@ func (x *EraseItemsResponse) ProtoReflect() protoreflect.Message {
 // Deprecated: Use EraseItemsResponse.ProtoReflect.Descriptor instead.
 func (*EraseItemsResponse) Descriptor() ([]byte, []int) {
 	return file_muniment_v1_agent_service_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *EraseItemsResponse) GetSkippedAgentIds() []string {
+	if x != nil {
+		return x.SkippedAgentIds
+	}
+	return nil
+}
+
+func (x *EraseItemsResponse) GetSkippedCount() int64 {
+	if x != nil {
+		return x.SkippedCount
+	}
+	return 0
 }
 
 // The request of UndeleteItem.
@@ -978,15 +1006,19 @@ const file_muniment_v1_agent_service_proto_rawDesc = "" +
 	"\x05agent\x18\x01 \x01(\v2\x12.muniment.v1.AgentR\x05agent\"/\n" +
 	"\x12DeleteAgentRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\"\x15\n" +
-	"\x13DeleteAgentResponse\"\xbe\x01\n" +
+	"\x13DeleteAgentResponse\"\xdf\x01\n" +
 	"\x11EraseItemsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12)\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x15.muniment.v1.ItemKindR\x04kind\x12\x17\n" +
 	"\x04name\x18\x03 \x01(\tB\x03\x80\x01\x01R\x04name\x12\x15\n" +
 	"\x03tag\x18\x04 \x01(\tB\x03\x80\x01\x01R\x03tag\x12\x17\n" +
 	"\aitem_id\x18\x05 \x01(\tR\x06itemId\x12\x1a\n" +
-	"\brevision\x18\x06 \x01(\x05R\brevision\"\x14\n" +
-	"\x12EraseItemsResponse\"\xef\x01\n" +
+	"\brevision\x18\x06 \x01(\x05R\brevision\x12\x1f\n" +
+	"\vevery_agent\x18\a \x01(\bR\n" +
+	"everyAgent\"e\n" +
+	"\x12EraseItemsResponse\x12*\n" +
+	"\x11skipped_agent_ids\x18\x01 \x03(\tR\x0fskippedAgentIds\x12#\n" +
+	"\rskipped_count\x18\x02 \x01(\x03R\fskippedCount\"\xef\x01\n" +
 	"\x13UndeleteItemRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12)\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x15.muniment.v1.ItemKindR\x04kind\x12\x17\n" +

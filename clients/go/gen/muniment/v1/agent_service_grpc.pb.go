@@ -59,6 +59,8 @@ type AgentServiceClient interface {
 	//
 	// All of it is out of reach, and the id is free, once the call returns. The server erases the rows afterwards, in
 	// batches. Audit events are kept. An agent created later with the same id does not inherit them.
+	//
+	// Fails with FAILED_PRECONDITION `AGENT_HELD` if the agent is held.
 	DeleteAgent(ctx context.Context, in *DeleteAgentRequest, opts ...grpc.CallOption) (*DeleteAgentResponse, error)
 	// Erase items of an agent for good, with all their revisions, at every level.
 	//
@@ -66,7 +68,8 @@ type AgentServiceClient interface {
 	// there was anything to erase. If the call fails, some items may be erased: repeat it. Audit events are kept; one for
 	// each erased item, at its level, is added. The sharing of a block is not ended.
 	//
-	// Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent.
+	// Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent, and with FAILED_PRECONDITION `AGENT_HELD` if
+	// the agent is held.
 	EraseItems(ctx context.Context, in *EraseItemsRequest, opts ...grpc.CallOption) (*EraseItemsResponse, error)
 	// Undelete an item: the one that was deleted last under a name, at the level at which it was deleted.
 	//
@@ -193,6 +196,8 @@ type AgentServiceServer interface {
 	//
 	// All of it is out of reach, and the id is free, once the call returns. The server erases the rows afterwards, in
 	// batches. Audit events are kept. An agent created later with the same id does not inherit them.
+	//
+	// Fails with FAILED_PRECONDITION `AGENT_HELD` if the agent is held.
 	DeleteAgent(context.Context, *DeleteAgentRequest) (*DeleteAgentResponse, error)
 	// Erase items of an agent for good, with all their revisions, at every level.
 	//
@@ -200,7 +205,8 @@ type AgentServiceServer interface {
 	// there was anything to erase. If the call fails, some items may be erased: repeat it. Audit events are kept; one for
 	// each erased item, at its level, is added. The sharing of a block is not ended.
 	//
-	// Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent.
+	// Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent, and with FAILED_PRECONDITION `AGENT_HELD` if
+	// the agent is held.
 	EraseItems(context.Context, *EraseItemsRequest) (*EraseItemsResponse, error)
 	// Undelete an item: the one that was deleted last under a name, at the level at which it was deleted.
 	//

@@ -29,6 +29,7 @@ from muniment.values import (
     ItemKind,
     MemorySettings,
     Session,
+    SkippedAgents,
 )
 
 AnySession = SessionClient | Session | str
@@ -154,6 +155,20 @@ class HostClient(SharedBlocks):
             revision=revision,
         )
         await self._calls(self._agents.EraseItems, request, timeout)
+
+    async def erase_of_every_agent(self, tag: str, *, timeout: float | None = None) -> SkippedAgents:
+        """Erase for good what has *tag*, or had in any revision, of every agent: such as all that is about a person.
+
+        Memories and passages have tags. Use a key that reaches the ceiling of every agent: the answer says which agents
+        were left out, but not those that the key does not know.
+        """
+        response = agent_service_pb2.EraseItemsResponse()
+        for kind in (ItemKind.MEMORY, ItemKind.PASSAGE):
+            request = _convert.message(
+                agent_service_pb2.EraseItemsRequest, every_agent=True, kind=_convert.kind_to_proto(kind), tag=tag
+            )
+            response = await self._calls(self._agents.EraseItems, request, timeout)
+        return SkippedAgents(tuple(response.skipped_agent_ids), response.skipped_count)
 
     async def undelete_item(
         self,

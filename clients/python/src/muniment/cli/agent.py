@@ -17,7 +17,7 @@ from muniment.cli.failures import Discreet
 from muniment.cli.groups import Group
 from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.page.show import show
-from muniment.cli.parameters import LEVEL, TEXT
+from muniment.cli.parameters import DURATION, LEVEL, TEXT
 
 _NEARLY_FULL = ", at 80 % of a limit or above: raise it (muniment agent update), delete items, or purge old versions"
 _COLUMNS = ("agent_id", "display_name", "language", "ceiling", "known_from", "create_time", "update_time")
@@ -75,6 +75,10 @@ def _with_settings(command: Callable[..., None]) -> Callable[..., None]:
         help="The bytes stored at each level, with revisions and index: 0 to 1,125,899,906,842,624 (1 PiB).",
     )
     @click.option("--max-revisions", type=int, help="The revisions of one item: 1 to 100,000,000.")
+    @click.option(
+        "--memory-ttl", type=DURATION, help="When memories expire whose save does not say it, such as 90d. 0d: never."
+    )
+    @click.option("--passage-ttl", type=DURATION, help="The same for passages.")
     @functools.wraps(command)
     def with_options(**arguments: Any) -> None:
         settings = MemorySettings(**{name: arguments.pop(name) for name in SETTINGS})

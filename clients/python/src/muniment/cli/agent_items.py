@@ -26,8 +26,9 @@ _KINDS = {kind.name.lower(): kind for kind in ItemKind}
 
 
 @click.command(cls=Discreet)
-@click.argument("agent_id", metavar="NAME", type=TEXT)
-@click.option("--kind", type=click.Choice(list(_KINDS)), default="memory", show_default=True, help="The kind of items.")
+@click.argument("agent_id", metavar="[NAME]", required=False, type=TEXT)
+@click.option("--every-agent", is_flag=True, help="In place of NAME, with --tag: memories and passages of all agents.")
+@click.option("--kind", type=click.Choice(list(_KINDS)), help="The kind of items. The default is memory.")
 @click.option("--name", type=TEXT, help="The key of a memory, the id of a note or passage, the label of a block.")
 @click.option("--tag", type=TEXT, help="A tag that the items have, or had in any revision.")
 @click.option(
@@ -42,8 +43,9 @@ _KINDS = {kind.name.lower(): kind for kind in ItemKind}
 @with_host
 def erase(
     host: HostClient,
-    agent_id: str,
-    kind: str,
+    agent_id: str | None,
+    every_agent: bool,
+    kind: str | None,
     name: str | None,
     tag: str | None,
     item_id: str | None,
@@ -55,19 +57,29 @@ def erase(
     They are erased with all their revisions, at every level.
 
     Give one of --name, --tag, and --item with --revision. The command says the same whether or not there was anything
-    to erase. Audit rows stay.
+    to erase. Audit rows stay. With --every-agent, it says how many agents were left out, because they are held or their
+    ceiling is above that of the key; the key must reach those of all.
 
     \b
     Examples:
       muniment agent erase alice --name plan --yes
       muniment agent erase alice --kind passage --tag customer:17
+      muniment agent erase --every-agent --tag subject:alice@example.com
       muniment agent erase alice --item 0b9c6b0e-6f0c-4f0a-9d0e-1c6c1f0a2b3d --revision 2
     """
     if [name, tag, item_id].count(None) != 2 or (item_id is None) != (revision is None):
         raise click.UsageError("give one of --name, --tag, and --item with --revision")
+    if (agent_id is None) != every_agent or (every_agent and (tag is None or kind is not None)):
+        raise click.UsageError("give NAME, or --every-agent with --tag and without --kind")
     if not yes:
         confirm("Erase that, with all its revisions?" if item_id is None else "Erase that revision?")
-    host.erase_items(agent_id, _KINDS[kind], name=name, tag=tag, item_id=item_id, revision=revision or 0)
+    if agent_id is None:
+        skipped = host.erase_of_every_agent(tag or "")
+        if skipped.count:
+            print_note(f"! {skipped.count} agents were left out, such as {', '.join(skipped.agent_ids[:3])}")
+    else:
+        one_kind = _KINDS[kind or "memory"]
+        host.erase_items(agent_id, one_kind, name=name, tag=tag, item_id=item_id, revision=revision or 0)
     print_note("Erased.")
 
 

@@ -7,13 +7,17 @@ type. The server checks the values.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
+import click
 import yaml
 
 from muniment import Classification
 from muniment.cli.failures import Failure
+from muniment.cli.parameters import DURATION
 
 _SETTINGS: dict[str, type] = {
     "display_name": str,
@@ -28,11 +32,14 @@ _SETTINGS: dict[str, type] = {
     "max_items": int,
     "max_bytes": int,
     "max_revisions": int,
+    "memory_ttl": timedelta,
+    "passage_ttl": timedelta,
 }
 _TYPES: dict[type, str] = {
     str: "text: put it in quotes",
     bool: "true or false",
     int: "a whole number",
+    timedelta: "a length of time, such as 90d",
     Classification: "public, internal, confidential or restricted",
 }
 
@@ -112,6 +119,9 @@ def _of_type(kind: type, value: Any, where: str) -> Any:
     """*value* if it has exactly that type: True is not a number. A level is given by its name."""
     if kind is Classification and isinstance(value, str) and value.upper() in Classification.__members__:
         return Classification[value.upper()]
+    if kind is timedelta and isinstance(value, str):
+        with suppress(click.BadParameter):
+            return DURATION.convert(value, None, None)
     if type(value) is not kind:
         raise _wrong(f"{where} must be {_TYPES[kind]}")
     return value

@@ -21,7 +21,7 @@ from muniment.cli.parameters import FILE
 
 _MAX_BYTES = 1024 * 1024
 SETTINGS = ("memory_enabled", "user_profile_enabled", "memory_char_limit", "user_char_limit")
-LIMITS = ("calls_per_second", "max_items", "max_bytes", "max_revisions")
+LIMITS = ("calls_per_second", "max_items", "max_bytes", "max_revisions", "memory_ttl", "passage_ttl")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,8 @@ def apply(host: HostClient, output: Output, file: Path, dry_run: bool) -> None:
         max_items: 1000000
         max_bytes: 4294967296
         max_revisions: 100000
+        memory_ttl: 90d
+        passage_ttl: 0d
         blocks:
           personality: Kind, and brief.
 

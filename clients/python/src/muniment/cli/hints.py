@@ -45,6 +45,7 @@ _HINTS: dict[type[muniment.MunimentError], str] = {
     "without --only, or with --only for this; items need a session",
     muniment.CeilingExceeded: "stay at or below the key's ceiling, or use a key with a higher one",
     muniment.AgentAboveCeiling: "use a host key that reaches the agent's ceiling: muniment host-key list",
+    muniment.AgentHeld: "an operator ends it: muniment hold remove NAME --tenant TENANT",
     muniment.ConversationCeilingExceeded: "begin another with this key: --conversation ANOTHER-ID",
     muniment.AgentCeilingExceeded: "stay at or below the agent's ceiling: muniment agent get NAME",
     muniment.AgentNotFound: "list the agents: muniment agent list; create one: muniment agent create NAME; or let keys "

@@ -22,11 +22,12 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from muniment.v1 import classification_pb2 as muniment_dot_v1_dot_classification__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17muniment/v1/agent.proto\x12\x0bmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\"\xc6\x03\n\x05\x41gent\x12\x19\n\x08\x61gent_id\x18\x01 \x01(\tR\x07\x61gentId\x12!\n\x0c\x64isplay_name\x18\x02 \x01(\tR\x0b\x64isplayName\x12\x1a\n\x08language\x18\x03 \x01(\tR\x08language\x12\x44\n\x0fmemory_settings\x18\x04 \x01(\x0b\x32\x1b.muniment.v1.MemorySettingsR\x0ememorySettings\x12;\n\x0b\x63reate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\x12;\n\x0bupdate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nupdateTime\x12\x35\n\x07\x63\x65iling\x18\x07 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x07\x63\x65iling\x12\x30\n\x06limits\x18\x08 \x01(\x0b\x32\x18.muniment.v1.AgentLimitsR\x06limits\x12:\n\nknown_from\x18\t \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\tknownFrom\"\xd6\x01\n\x0c\x41gentStorage\x12\x43\n\x0e\x63lassification\x18\x01 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x0e\x63lassification\x12\x14\n\x05items\x18\x02 \x01(\x03R\x05items\x12\x14\n\x05\x62ytes\x18\x03 \x01(\x03R\x05\x62ytes\x12\x1f\n\x0bnearly_full\x18\x04 \x01(\x08R\nnearlyFull\x12\x34\n\tintegrity\x18\x05 \x01(\x0e\x32\x16.muniment.v1.IntegrityR\tintegrity\"\xed\x01\n\x0b\x41gentLimits\x12-\n\x10\x63\x61lls_per_second\x18\x01 \x01(\x05H\x00R\x0e\x63\x61llsPerSecond\x88\x01\x01\x12 \n\tmax_items\x18\x02 \x01(\x03H\x01R\x08maxItems\x88\x01\x01\x12 \n\tmax_bytes\x18\x03 \x01(\x03H\x02R\x08maxBytes\x88\x01\x01\x12(\n\rmax_revisions\x18\x04 \x01(\x05H\x03R\x0cmaxRevisions\x88\x01\x01\x42\x13\n\x11_calls_per_secondB\x0c\n\n_max_itemsB\x0c\n\n_max_bytesB\x10\n\x0e_max_revisions\"\xa7\x02\n\x0eMemorySettings\x12*\n\x0ememory_enabled\x18\x01 \x01(\x08H\x00R\rmemoryEnabled\x88\x01\x01\x12\x35\n\x14user_profile_enabled\x18\x02 \x01(\x08H\x01R\x12userProfileEnabled\x88\x01\x01\x12/\n\x11memory_char_limit\x18\x03 \x01(\x05H\x02R\x0fmemoryCharLimit\x88\x01\x01\x12+\n\x0fuser_char_limit\x18\x04 \x01(\x05H\x03R\ruserCharLimit\x88\x01\x01\x42\x11\n\x0f_memory_enabledB\x17\n\x15_user_profile_enabledB\x14\n\x12_memory_char_limitB\x12\n\x10_user_char_limitBG\n\x0bmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17muniment/v1/agent.proto\x12\x0bmuniment.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\"\xda\x03\n\x05\x41gent\x12\x19\n\x08\x61gent_id\x18\x01 \x01(\tR\x07\x61gentId\x12!\n\x0c\x64isplay_name\x18\x02 \x01(\tR\x0b\x64isplayName\x12\x1a\n\x08language\x18\x03 \x01(\tR\x08language\x12\x44\n\x0fmemory_settings\x18\x04 \x01(\x0b\x32\x1b.muniment.v1.MemorySettingsR\x0ememorySettings\x12;\n\x0b\x63reate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\x12;\n\x0bupdate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nupdateTime\x12\x35\n\x07\x63\x65iling\x18\x07 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x07\x63\x65iling\x12\x30\n\x06limits\x18\x08 \x01(\x0b\x32\x18.muniment.v1.AgentLimitsR\x06limits\x12:\n\nknown_from\x18\t \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\tknownFrom\x12\x12\n\x04held\x18\n \x01(\x08R\x04held\"\xd6\x01\n\x0c\x41gentStorage\x12\x43\n\x0e\x63lassification\x18\x01 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x0e\x63lassification\x12\x14\n\x05items\x18\x02 \x01(\x03R\x05items\x12\x14\n\x05\x62ytes\x18\x03 \x01(\x03R\x05\x62ytes\x12\x1f\n\x0bnearly_full\x18\x04 \x01(\x08R\nnearlyFull\x12\x34\n\tintegrity\x18\x05 \x01(\x0e\x32\x16.muniment.v1.IntegrityR\tintegrity\"\xe3\x02\n\x0b\x41gentLimits\x12-\n\x10\x63\x61lls_per_second\x18\x01 \x01(\x05H\x00R\x0e\x63\x61llsPerSecond\x88\x01\x01\x12 \n\tmax_items\x18\x02 \x01(\x03H\x01R\x08maxItems\x88\x01\x01\x12 \n\tmax_bytes\x18\x03 \x01(\x03H\x02R\x08maxBytes\x88\x01\x01\x12(\n\rmax_revisions\x18\x04 \x01(\x05H\x03R\x0cmaxRevisions\x88\x01\x01\x12\x38\n\nmemory_ttl\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationR\tmemoryTtl\x12:\n\x0bpassage_ttl\x18\x06 \x01(\x0b\x32\x19.google.protobuf.DurationR\npassageTtlB\x13\n\x11_calls_per_secondB\x0c\n\n_max_itemsB\x0c\n\n_max_bytesB\x10\n\x0e_max_revisions\"\xa7\x02\n\x0eMemorySettings\x12*\n\x0ememory_enabled\x18\x01 \x01(\x08H\x00R\rmemoryEnabled\x88\x01\x01\x12\x35\n\x14user_profile_enabled\x18\x02 \x01(\x08H\x01R\x12userProfileEnabled\x88\x01\x01\x12/\n\x11memory_char_limit\x18\x03 \x01(\x05H\x02R\x0fmemoryCharLimit\x88\x01\x01\x12+\n\x0fuser_char_limit\x18\x04 \x01(\x05H\x03R\ruserCharLimit\x88\x01\x01\x42\x11\n\x0f_memory_enabledB\x17\n\x15_user_profile_enabledB\x14\n\x12_memory_char_limitB\x12\n\x10_user_char_limitBG\n\x0bmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,12 +35,12 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'muniment.v1.agent_pb2', _gl
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\013muniment.v1P\001Z6muniment.example/clients/go/gen/muniment/v1;munimentv1'
-  _globals['_AGENT']._serialized_start=108
-  _globals['_AGENT']._serialized_end=562
-  _globals['_AGENTSTORAGE']._serialized_start=565
-  _globals['_AGENTSTORAGE']._serialized_end=779
-  _globals['_AGENTLIMITS']._serialized_start=782
-  _globals['_AGENTLIMITS']._serialized_end=1019
-  _globals['_MEMORYSETTINGS']._serialized_start=1022
-  _globals['_MEMORYSETTINGS']._serialized_end=1317
+  _globals['_AGENT']._serialized_start=140
+  _globals['_AGENT']._serialized_end=614
+  _globals['_AGENTSTORAGE']._serialized_start=617
+  _globals['_AGENTSTORAGE']._serialized_end=831
+  _globals['_AGENTLIMITS']._serialized_start=834
+  _globals['_AGENTLIMITS']._serialized_end=1189
+  _globals['_MEMORYSETTINGS']._serialized_start=1192
+  _globals['_MEMORYSETTINGS']._serialized_end=1487
 # @@protoc_insertion_point(module_scope)

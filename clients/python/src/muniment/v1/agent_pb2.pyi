@@ -4,6 +4,7 @@ isort:skip_file
 """
 
 from google.protobuf import descriptor as descriptor
+from google.protobuf import duration_pb2 as duration_pb2
 from google.protobuf import message as message
 from google.protobuf import timestamp_pb2 as timestamp_pb2
 from muniment.v1 import classification_pb2 as classification_pb2
@@ -37,6 +38,7 @@ class Agent(message.Message):
     CEILING_FIELD_NUMBER: builtins.int
     LIMITS_FIELD_NUMBER: builtins.int
     KNOWN_FROM_FIELD_NUMBER: builtins.int
+    HELD_FIELD_NUMBER: builtins.int
     agent_id: builtins.str
     """The id, unique in the tenant."""
     display_name: builtins.str
@@ -51,6 +53,8 @@ class Agent(message.Message):
     """From which ceiling on host keys know of it. Those below the agent's ceiling may have conversations up to their own, and
     change nothing else of it.
     """
+    held: builtins.bool
+    """Whether an operator keeps all that it has, such as for a court: nothing of it can be erased or purged until then."""
     @builtins.property
     def memory_settings(self) -> MemorySettings:
         """The settings of the two tiers of notes."""
@@ -65,7 +69,7 @@ class Agent(message.Message):
 
     @builtins.property
     def limits(self) -> AgentLimits:
-        """What its sessions may take."""
+        """What its sessions may take, and how long what they store lives."""
 
     def __init__(
         self,
@@ -79,10 +83,11 @@ class Agent(message.Message):
         ceiling: classification_pb2.Classification.ValueType = ...,
         limits: AgentLimits | None = ...,
         known_from: classification_pb2.Classification.ValueType = ...,
+        held: builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["create_time", b"create_time", "limits", b"limits", "memory_settings", b"memory_settings", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["agent_id", b"agent_id", "ceiling", b"ceiling", "create_time", b"create_time", "display_name", b"display_name", "known_from", b"known_from", "language", b"language", "limits", b"limits", "memory_settings", b"memory_settings", "update_time", b"update_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["agent_id", b"agent_id", "ceiling", b"ceiling", "create_time", b"create_time", "display_name", b"display_name", "held", b"held", "known_from", b"known_from", "language", b"language", "limits", b"limits", "memory_settings", b"memory_settings", "update_time", b"update_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -124,7 +129,7 @@ class AgentStorage(message.Message):
 
 @typing.final
 class AgentLimits(message.Message):
-    """What the sessions of an agent may take. Each limit holds for each level by itself.
+    """What the sessions of an agent may take, for each level by itself, and how long what they store lives.
 
     An absent field means the default in CreateAgent, and no change in UpdateAgent.
     """
@@ -135,6 +140,8 @@ class AgentLimits(message.Message):
     MAX_ITEMS_FIELD_NUMBER: builtins.int
     MAX_BYTES_FIELD_NUMBER: builtins.int
     MAX_REVISIONS_FIELD_NUMBER: builtins.int
+    MEMORY_TTL_FIELD_NUMBER: builtins.int
+    PASSAGE_TTL_FIELD_NUMBER: builtins.int
     calls_per_second: builtins.int
     """The calls a second of each session, and of all sessions at one level, at each worker of a server. Whoever has made
     fewer may make up for the last 10 seconds. A change takes effect within a minute. An import counts for its session
@@ -158,6 +165,21 @@ class AgentLimits(message.Message):
 
     The default is 100000.
     """
+    @builtins.property
+    def memory_ttl(self) -> duration_pb2.Duration:
+        """How long after its save a memory expires whose save names no `expire_time`: each save renews it. At most ten years.
+        A change counts for what is saved later, within a minute.
+
+        The default is 0: it does not expire.
+        """
+
+    @builtins.property
+    def passage_ttl(self) -> duration_pb2.Duration:
+        """The same for passages.
+
+        The default is 0: it does not expire.
+        """
+
     def __init__(
         self,
         *,
@@ -165,10 +187,12 @@ class AgentLimits(message.Message):
         max_items: builtins.int | None = ...,
         max_bytes: builtins.int | None = ...,
         max_revisions: builtins.int | None = ...,
+        memory_ttl: duration_pb2.Duration | None = ...,
+        passage_ttl: duration_pb2.Duration | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = typing.Literal["_calls_per_second", b"_calls_per_second", "_max_bytes", b"_max_bytes", "_max_items", b"_max_items", "_max_revisions", b"_max_revisions", "calls_per_second", b"calls_per_second", "max_bytes", b"max_bytes", "max_items", b"max_items", "max_revisions", b"max_revisions"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = typing.Literal["_calls_per_second", b"_calls_per_second", "_max_bytes", b"_max_bytes", "_max_items", b"_max_items", "_max_revisions", b"_max_revisions", "calls_per_second", b"calls_per_second", "max_bytes", b"max_bytes", "max_items", b"max_items", "max_revisions", b"max_revisions", "memory_ttl", b"memory_ttl", "passage_ttl", b"passage_ttl"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["_calls_per_second", b"_calls_per_second", "_max_bytes", b"_max_bytes", "_max_items", b"_max_items", "_max_revisions", b"_max_revisions", "calls_per_second", b"calls_per_second", "max_bytes", b"max_bytes", "max_items", b"max_items", "max_revisions", b"max_revisions"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["_calls_per_second", b"_calls_per_second", "_max_bytes", b"_max_bytes", "_max_items", b"_max_items", "_max_revisions", b"_max_revisions", "calls_per_second", b"calls_per_second", "max_bytes", b"max_bytes", "max_items", b"max_items", "max_revisions", b"max_revisions", "memory_ttl", b"memory_ttl", "passage_ttl", b"passage_ttl"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__calls_per_second: _TypeAlias = typing.Literal["calls_per_second"]  # noqa: Y015
     _WhichOneofArgType__calls_per_second: _TypeAlias = typing.Literal["_calls_per_second", b"_calls_per_second"]  # noqa: Y015

@@ -70,7 +70,7 @@ class CreateAgentRequest(message.Message):
 
     @builtins.property
     def limits(self) -> agent_pb2.AgentLimits:
-        """What its sessions may take."""
+        """What its sessions may take, and how long what they store lives."""
 
     def __init__(
         self,
@@ -373,8 +373,9 @@ class EraseItemsRequest(message.Message):
     TAG_FIELD_NUMBER: builtins.int
     ITEM_ID_FIELD_NUMBER: builtins.int
     REVISION_FIELD_NUMBER: builtins.int
+    EVERY_AGENT_FIELD_NUMBER: builtins.int
     agent_id: builtins.str
-    """The agent id."""
+    """The agent id. Not set with `every_agent`."""
     kind: audit_pb2.ItemKind.ValueType
     """The kind of items."""
     name: builtins.str
@@ -387,6 +388,8 @@ class EraseItemsRequest(message.Message):
     """Erases one revision of the item with this id, which audit events name. The other revisions keep their numbers."""
     revision: builtins.int
     """With `item_id`: which revision, counted from 1. If it is the newest one, the item is deleted with it."""
+    every_agent: builtins.bool
+    """With `tag`: erases of every agent of the tenant, such as all that is about one person, if that is what the tag says."""
     def __init__(
         self,
         *,
@@ -396,10 +399,11 @@ class EraseItemsRequest(message.Message):
         tag: builtins.str = ...,
         item_id: builtins.str = ...,
         revision: builtins.int = ...,
+        every_agent: builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["agent_id", b"agent_id", "item_id", b"item_id", "kind", b"kind", "name", b"name", "revision", b"revision", "tag", b"tag"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["agent_id", b"agent_id", "every_agent", b"every_agent", "item_id", b"item_id", "kind", b"kind", "name", b"name", "revision", b"revision", "tag", b"tag"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -409,12 +413,25 @@ class EraseItemsResponse(message.Message):
 
     DESCRIPTOR: descriptor.Descriptor
 
+    SKIPPED_AGENT_IDS_FIELD_NUMBER: builtins.int
+    SKIPPED_COUNT_FIELD_NUMBER: builtins.int
+    skipped_count: builtins.int
+    """How many agents that the key knows were left out."""
+    @builtins.property
+    def skipped_agent_ids(self) -> containers.RepeatedScalarFieldContainer[builtins.str]:
+        """With `every_agent`: the ids of up to 100 agents that were left out, because they are held or the key does not reach
+        their ceiling. Agents that the key does not know are left out too, and not named: use a key that reaches all.
+        """
+
     def __init__(
         self,
+        *,
+        skipped_agent_ids: abc.Iterable[builtins.str] | None = ...,
+        skipped_count: builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["skipped_agent_ids", b"skipped_agent_ids", "skipped_count", b"skipped_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

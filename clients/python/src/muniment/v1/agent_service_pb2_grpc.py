@@ -126,6 +126,8 @@ class AgentServiceServicer(object):
 
         All of it is out of reach, and the id is free, once the call returns. The server erases the rows afterwards, in
         batches. Audit events are kept. An agent created later with the same id does not inherit them.
+
+        Fails with FAILED_PRECONDITION `AGENT_HELD` if the agent is held.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -138,7 +140,8 @@ class AgentServiceServicer(object):
         there was anything to erase. If the call fails, some items may be erased: repeat it. Audit events are kept; one for
         each erased item, at its level, is added. The sharing of a block is not ended.
 
-        Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent.
+        Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent, and with FAILED_PRECONDITION `AGENT_HELD` if
+        the agent is held.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

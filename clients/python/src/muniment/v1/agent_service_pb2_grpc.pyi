@@ -63,6 +63,8 @@ class AgentServiceStub:
 
     All of it is out of reach, and the id is free, once the call returns. The server erases the rows afterwards, in
     batches. Audit events are kept. An agent created later with the same id does not inherit them.
+
+    Fails with FAILED_PRECONDITION `AGENT_HELD` if the agent is held.
     """
     EraseItems: _grpc.UnaryUnaryMultiCallable[_agent_service_pb2.EraseItemsRequest, _agent_service_pb2.EraseItemsResponse]
     """Erase items of an agent for good, with all their revisions, at every level.
@@ -71,7 +73,8 @@ class AgentServiceStub:
     there was anything to erase. If the call fails, some items may be erased: repeat it. Audit events are kept; one for
     each erased item, at its level, is added. The sharing of a block is not ended.
 
-    Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent.
+    Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent, and with FAILED_PRECONDITION `AGENT_HELD` if
+    the agent is held.
     """
     UndeleteItem: _grpc.UnaryUnaryMultiCallable[_agent_service_pb2.UndeleteItemRequest, _agent_service_pb2.UndeleteItemResponse]
     """Undelete an item: the one that was deleted last under a name, at the level at which it was deleted.
@@ -124,6 +127,8 @@ class AgentServiceAsyncStub(AgentServiceStub):
 
     All of it is out of reach, and the id is free, once the call returns. The server erases the rows afterwards, in
     batches. Audit events are kept. An agent created later with the same id does not inherit them.
+
+    Fails with FAILED_PRECONDITION `AGENT_HELD` if the agent is held.
     """
     EraseItems: _aio.UnaryUnaryMultiCallable[_agent_service_pb2.EraseItemsRequest, _agent_service_pb2.EraseItemsResponse]  # type: ignore[assignment]
     """Erase items of an agent for good, with all their revisions, at every level.
@@ -132,7 +137,8 @@ class AgentServiceAsyncStub(AgentServiceStub):
     there was anything to erase. If the call fails, some items may be erased: repeat it. Audit events are kept; one for
     each erased item, at its level, is added. The sharing of a block is not ended.
 
-    Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent.
+    Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent, and with FAILED_PRECONDITION `AGENT_HELD` if
+    the agent is held.
     """
     UndeleteItem: _aio.UnaryUnaryMultiCallable[_agent_service_pb2.UndeleteItemRequest, _agent_service_pb2.UndeleteItemResponse]  # type: ignore[assignment]
     """Undelete an item: the one that was deleted last under a name, at the level at which it was deleted.
@@ -212,6 +218,8 @@ class AgentServiceServicer(metaclass=_abc_1.ABCMeta):
 
         All of it is out of reach, and the id is free, once the call returns. The server erases the rows afterwards, in
         batches. Audit events are kept. An agent created later with the same id does not inherit them.
+
+        Fails with FAILED_PRECONDITION `AGENT_HELD` if the agent is held.
         """
 
     @_abc_1.abstractmethod
@@ -226,7 +234,8 @@ class AgentServiceServicer(metaclass=_abc_1.ABCMeta):
         there was anything to erase. If the call fails, some items may be erased: repeat it. Audit events are kept; one for
         each erased item, at its level, is added. The sharing of a block is not ended.
 
-        Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent.
+        Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent, and with FAILED_PRECONDITION `AGENT_HELD` if
+        the agent is held.
         """
 
     @_abc_1.abstractmethod

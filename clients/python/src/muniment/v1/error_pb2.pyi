@@ -239,6 +239,11 @@ class _ErrorReasonEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_ErrorReaso
 
     Example, UNAUTHENTICATED: ListMemories with the token of a session that expired a minute ago.
     """
+    ERROR_REASON_AGENT_HELD: _ErrorReason.ValueType  # 43
+    """An operator keeps all that the agent has. The call was not executed. `muniment hold remove` ends it.
+
+    Example, FAILED_PRECONDITION: EraseItems of an agent that is held.
+    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed.
@@ -463,4 +468,9 @@ and, unless it was reset, opens another one at the taint that it shows. If a hos
 creates another.
 
 Example, UNAUTHENTICATED: ListMemories with the token of a session that expired a minute ago.
+"""
+ERROR_REASON_AGENT_HELD: ErrorReason.ValueType  # 43
+"""An operator keeps all that the agent has. The call was not executed. `muniment hold remove` ends it.
+
+Example, FAILED_PRECONDITION: EraseItems of an agent that is held.
 """

@@ -13,6 +13,7 @@ from muniment.values.control import (
     AuditEvent,
     MemorySettings,
     Session,
+    SkippedAgents,
 )
 from muniment.values.levels import Classification, Integrity, ItemKind
 from muniment.values.memories import (
@@ -93,6 +94,7 @@ __all__ = [
     "PromptSectionKind",
     "SearchResults",
     "Session",
+    "SkippedAgents",
     "Tier",
     "UpdateNote",
     "Usage",

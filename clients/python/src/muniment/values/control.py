@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from muniment.values.levels import Classification, Integrity, ItemKind
 
@@ -35,6 +35,10 @@ class AgentLimits:
     """Of revisions, passages and index."""
     max_revisions: int | None = None
     """Of one item."""
+    memory_ttl: timedelta | None = None
+    """How long after its save a memory expires whose save names no expire time. Zero: it does not."""
+    passage_ttl: timedelta | None = None
+    """The same for passages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,18 @@ class Agent:
     """What it stores at each level up to its ceiling and the key's. Only `HostClient.get_agent` asks for it."""
     known_from: Classification | None = None
     """From which ceiling on keys know of it. None from a server that is older than this client."""
+    held: bool = False
+    """Whether an operator keeps all that it has: nothing of it can be erased or purged."""
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedAgents:
+    """The agents that an erasure of every agent has left out: held, or with a ceiling above the key's."""
+
+    agent_ids: tuple[str, ...]
+    """Up to 100 of them."""
+    count: int
+    """How many the key knows of."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Classification, Integrity } from "./classification_pb.js";
 import { file_muniment_v1_classification } from "./classification_pb.js";
 import type { Message } from "@bufbuild/protobuf";
@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file muniment/v1/agent.proto.
  */
 export const file_muniment_v1_agent: GenFile = /*@__PURE__*/
-  fileDesc("ChdtdW5pbWVudC92MS9hZ2VudC5wcm90bxILbXVuaW1lbnQudjEi4gIKBUFnZW50EhAKCGFnZW50X2lkGAEgASgJEhQKDGRpc3BsYXlfbmFtZRgCIAEoCRIQCghsYW5ndWFnZRgDIAEoCRI0Cg9tZW1vcnlfc2V0dGluZ3MYBCABKAsyGy5tdW5pbWVudC52MS5NZW1vcnlTZXR0aW5ncxIvCgtjcmVhdGVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKB2NlaWxpbmcYByABKA4yGy5tdW5pbWVudC52MS5DbGFzc2lmaWNhdGlvbhIoCgZsaW1pdHMYCCABKAsyGC5tdW5pbWVudC52MS5BZ2VudExpbWl0cxIvCgprbm93bl9mcm9tGAkgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb24ioQEKDEFnZW50U3RvcmFnZRIzCg5jbGFzc2lmaWNhdGlvbhgBIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uEg0KBWl0ZW1zGAIgASgDEg0KBWJ5dGVzGAMgASgDEhMKC25lYXJseV9mdWxsGAQgASgIEikKCWludGVncml0eRgFIAEoDjIWLm11bmltZW50LnYxLkludGVncml0eSK7AQoLQWdlbnRMaW1pdHMSHQoQY2FsbHNfcGVyX3NlY29uZBgBIAEoBUgAiAEBEhYKCW1heF9pdGVtcxgCIAEoA0gBiAEBEhYKCW1heF9ieXRlcxgDIAEoA0gCiAEBEhoKDW1heF9yZXZpc2lvbnMYBCABKAVIA4gBAUITChFfY2FsbHNfcGVyX3NlY29uZEIMCgpfbWF4X2l0ZW1zQgwKCl9tYXhfYnl0ZXNCEAoOX21heF9yZXZpc2lvbnMi5AEKDk1lbW9yeVNldHRpbmdzEhsKDm1lbW9yeV9lbmFibGVkGAEgASgISACIAQESIQoUdXNlcl9wcm9maWxlX2VuYWJsZWQYAiABKAhIAYgBARIeChFtZW1vcnlfY2hhcl9saW1pdBgDIAEoBUgCiAEBEhwKD3VzZXJfY2hhcl9saW1pdBgEIAEoBUgDiAEBQhEKD19tZW1vcnlfZW5hYmxlZEIXChVfdXNlcl9wcm9maWxlX2VuYWJsZWRCFAoSX21lbW9yeV9jaGFyX2xpbWl0QhIKEF91c2VyX2NoYXJfbGltaXRCRwoLbXVuaW1lbnQudjFQAVo2bXVuaW1lbnQuZXhhbXBsZS9jbGllbnRzL2dvL2dlbi9tdW5pbWVudC92MTttdW5pbWVudHYxYgZwcm90bzM", [file_google_protobuf_timestamp, file_muniment_v1_classification]);
+  fileDesc("ChdtdW5pbWVudC92MS9hZ2VudC5wcm90bxILbXVuaW1lbnQudjEi8AIKBUFnZW50EhAKCGFnZW50X2lkGAEgASgJEhQKDGRpc3BsYXlfbmFtZRgCIAEoCRIQCghsYW5ndWFnZRgDIAEoCRI0Cg9tZW1vcnlfc2V0dGluZ3MYBCABKAsyGy5tdW5pbWVudC52MS5NZW1vcnlTZXR0aW5ncxIvCgtjcmVhdGVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKB2NlaWxpbmcYByABKA4yGy5tdW5pbWVudC52MS5DbGFzc2lmaWNhdGlvbhIoCgZsaW1pdHMYCCABKAsyGC5tdW5pbWVudC52MS5BZ2VudExpbWl0cxIvCgprbm93bl9mcm9tGAkgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb24SDAoEaGVsZBgKIAEoCCKhAQoMQWdlbnRTdG9yYWdlEjMKDmNsYXNzaWZpY2F0aW9uGAEgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb24SDQoFaXRlbXMYAiABKAMSDQoFYnl0ZXMYAyABKAMSEwoLbmVhcmx5X2Z1bGwYBCABKAgSKQoJaW50ZWdyaXR5GAUgASgOMhYubXVuaW1lbnQudjEuSW50ZWdyaXR5IpoCCgtBZ2VudExpbWl0cxIdChBjYWxsc19wZXJfc2Vjb25kGAEgASgFSACIAQESFgoJbWF4X2l0ZW1zGAIgASgDSAGIAQESFgoJbWF4X2J5dGVzGAMgASgDSAKIAQESGgoNbWF4X3JldmlzaW9ucxgEIAEoBUgDiAEBEi0KCm1lbW9yeV90dGwYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLgoLcGFzc2FnZV90dGwYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CEwoRX2NhbGxzX3Blcl9zZWNvbmRCDAoKX21heF9pdGVtc0IMCgpfbWF4X2J5dGVzQhAKDl9tYXhfcmV2aXNpb25zIuQBCg5NZW1vcnlTZXR0aW5ncxIbCg5tZW1vcnlfZW5hYmxlZBgBIAEoCEgAiAEBEiEKFHVzZXJfcHJvZmlsZV9lbmFibGVkGAIgASgISAGIAQESHgoRbWVtb3J5X2NoYXJfbGltaXQYAyABKAVIAogBARIcCg91c2VyX2NoYXJfbGltaXQYBCABKAVIA4gBAUIRCg9fbWVtb3J5X2VuYWJsZWRCFwoVX3VzZXJfcHJvZmlsZV9lbmFibGVkQhQKEl9tZW1vcnlfY2hhcl9saW1pdEISChBfdXNlcl9jaGFyX2xpbWl0QkcKC211bmltZW50LnYxUAFaNm11bmltZW50LmV4YW1wbGUvY2xpZW50cy9nby9nZW4vbXVuaW1lbnQvdjE7bXVuaW1lbnR2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_muniment_v1_classification]);
 
 /**
  * An owner of items. It belongs to the tenant of the host key that created it. For host keys below `known_from` it does
@@ -76,7 +76,7 @@ export type Agent = Message<"muniment.v1.Agent"> & {
   ceiling: Classification;
 
   /**
-   * What its sessions may take.
+   * What its sessions may take, and how long what they store lives.
    *
    * @generated from field: muniment.v1.AgentLimits limits = 8;
    */
@@ -89,6 +89,13 @@ export type Agent = Message<"muniment.v1.Agent"> & {
    * @generated from field: muniment.v1.Classification known_from = 9;
    */
   knownFrom: Classification;
+
+  /**
+   * Whether an operator keeps all that it has, such as for a court: nothing of it can be erased or purged until then.
+   *
+   * @generated from field: bool held = 10;
+   */
+  held: boolean;
 };
 
 /**
@@ -148,7 +155,7 @@ export const AgentStorageSchema: GenMessage<AgentStorage> = /*@__PURE__*/
   messageDesc(file_muniment_v1_agent, 1);
 
 /**
- * What the sessions of an agent may take. Each limit holds for each level by itself.
+ * What the sessions of an agent may take, for each level by itself, and how long what they store lives.
  *
  * An absent field means the default in CreateAgent, and no change in UpdateAgent.
  *
@@ -193,6 +200,25 @@ export type AgentLimits = Message<"muniment.v1.AgentLimits"> & {
    * @generated from field: optional int32 max_revisions = 4;
    */
   maxRevisions?: number | undefined;
+
+  /**
+   * How long after its save a memory expires whose save names no `expire_time`: each save renews it. At most ten years.
+   * A change counts for what is saved later, within a minute.
+   *
+   * The default is 0: it does not expire.
+   *
+   * @generated from field: google.protobuf.Duration memory_ttl = 5;
+   */
+  memoryTtl?: Duration | undefined;
+
+  /**
+   * The same for passages.
+   *
+   * The default is 0: it does not expire.
+   *
+   * @generated from field: google.protobuf.Duration passage_ttl = 6;
+   */
+  passageTtl?: Duration | undefined;
 };
 
 /**

@@ -17,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file muniment/v1/agent_service.proto.
  */
 export const file_muniment_v1_agent_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch9tdW5pbWVudC92MS9hZ2VudF9zZXJ2aWNlLnByb3RvEgttdW5pbWVudC52MSLlAgoSQ3JlYXRlQWdlbnRSZXF1ZXN0EhAKCGFnZW50X2lkGAEgASgJEhQKDGRpc3BsYXlfbmFtZRgCIAEoCRIQCghsYW5ndWFnZRgDIAEoCRI0Cg9tZW1vcnlfc2V0dGluZ3MYBCABKAsyGy5tdW5pbWVudC52MS5NZW1vcnlTZXR0aW5ncxIxCg5pbml0aWFsX2Jsb2NrcxgFIAMoCzIZLm11bmltZW50LnYxLkluaXRpYWxCbG9jaxIxCgdjZWlsaW5nGAYgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb25IAIgBARIoCgZsaW1pdHMYByABKAsyGC5tdW5pbWVudC52MS5BZ2VudExpbWl0cxI0Cgprbm93bl9mcm9tGAggASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb25IAYgBAUIKCghfY2VpbGluZ0INCgtfa25vd25fZnJvbSI4CgxJbml0aWFsQmxvY2sSEgoFbGFiZWwYASABKAlCA4ABARIUCgdjb250ZW50GAIgASgJQgOAAQEiOAoTQ3JlYXRlQWdlbnRSZXNwb25zZRIhCgVhZ2VudBgBIAEoCzISLm11bmltZW50LnYxLkFnZW50IiMKD0dldEFnZW50UmVxdWVzdBIQCghhZ2VudF9pZBgBIAEoCSJhChBHZXRBZ2VudFJlc3BvbnNlEiEKBWFnZW50GAEgASgLMhIubXVuaW1lbnQudjEuQWdlbnQSKgoHc3RvcmFnZRgCIAMoCzIZLm11bmltZW50LnYxLkFnZW50U3RvcmFnZSI6ChFMaXN0QWdlbnRzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJRChJMaXN0QWdlbnRzUmVzcG9uc2USIgoGYWdlbnRzGAEgAygLMhIubXVuaW1lbnQudjEuQWdlbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIpsCChJVcGRhdGVBZ2VudFJlcXVlc3QSEAoIYWdlbnRfaWQYASABKAkSGQoMZGlzcGxheV9uYW1lGAIgASgJSACIAQESFQoIbGFuZ3VhZ2UYAyABKAlIAYgBARI0Cg9tZW1vcnlfc2V0dGluZ3MYBCABKAsyGy5tdW5pbWVudC52MS5NZW1vcnlTZXR0aW5ncxIoCgZsaW1pdHMYBiABKAsyGC5tdW5pbWVudC52MS5BZ2VudExpbWl0cxI0Cgprbm93bl9mcm9tGAcgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb25IAogBAUIPCg1fZGlzcGxheV9uYW1lQgsKCV9sYW5ndWFnZUINCgtfa25vd25fZnJvbSI4ChNVcGRhdGVBZ2VudFJlc3BvbnNlEiEKBWFnZW50GAEgASgLMhIubXVuaW1lbnQudjEuQWdlbnQiJgoSRGVsZXRlQWdlbnRSZXF1ZXN0EhAKCGFnZW50X2lkGAEgASgJIhUKE0RlbGV0ZUFnZW50UmVzcG9uc2UikgEKEUVyYXNlSXRlbXNSZXF1ZXN0EhAKCGFnZW50X2lkGAEgASgJEiMKBGtpbmQYAiABKA4yFS5tdW5pbWVudC52MS5JdGVtS2luZBIRCgRuYW1lGAMgASgJQgOAAQESEAoDdGFnGAQgASgJQgOAAQESDwoHaXRlbV9pZBgFIAEoCRIQCghyZXZpc2lvbhgGIAEoBSIUChJFcmFzZUl0ZW1zUmVzcG9uc2UivwEKE1VuZGVsZXRlSXRlbVJlcXVlc3QSEAoIYWdlbnRfaWQYASABKAkSIwoEa2luZBgCIAEoDjIVLm11bmltZW50LnYxLkl0ZW1LaW5kEhEKBG5hbWUYAyABKAlCA4ABARIzCg5jbGFzc2lmaWNhdGlvbhgEIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uEikKCWludGVncml0eRgFIAEoDjIWLm11bmltZW50LnYxLkludGVncml0eSIWChRVbmRlbGV0ZUl0ZW1SZXNwb25zZTL2BQoMQWdlbnRTZXJ2aWNlEnUKC0NyZWF0ZUFnZW50Eh8ubXVuaW1lbnQudjEuQ3JlYXRlQWdlbnRSZXF1ZXN0GiAubXVuaW1lbnQudjEuQ3JlYXRlQWdlbnRSZXNwb25zZSIjkAIAwsEYHAoBARADKAEyE2NyZWF0ZV9tZW1vcnlfc3RvcmUSVwoIR2V0QWdlbnQSHC5tdW5pbWVudC52MS5HZXRBZ2VudFJlcXVlc3QaHS5tdW5pbWVudC52MS5HZXRBZ2VudFJlc3BvbnNlIg6QAgHCwRgHCgEBEAMYARJdCgpMaXN0QWdlbnRzEh4ubXVuaW1lbnQudjEuTGlzdEFnZW50c1JlcXVlc3QaHy5tdW5pbWVudC52MS5MaXN0QWdlbnRzUmVzcG9uc2UiDpACAcLBGAcKAQEQAxgBEmAKC1VwZGF0ZUFnZW50Eh8ubXVuaW1lbnQudjEuVXBkYXRlQWdlbnRSZXF1ZXN0GiAubXVuaW1lbnQudjEuVXBkYXRlQWdlbnRSZXNwb25zZSIOkAICwsEYBwoBARADGAEScwoLRGVsZXRlQWdlbnQSHy5tdW5pbWVudC52MS5EZWxldGVBZ2VudFJlcXVlc3QaIC5tdW5pbWVudC52MS5EZWxldGVBZ2VudFJlc3BvbnNlIiGQAgLCwRgaCgEBEAMyE2RlbGV0ZV9tZW1vcnlfc3RvcmUSbAoKRXJhc2VJdGVtcxIeLm11bmltZW50LnYxLkVyYXNlSXRlbXNSZXF1ZXN0Gh8ubXVuaW1lbnQudjEuRXJhc2VJdGVtc1Jlc3BvbnNlIh2QAgLCwRgWCgEBEAMYATINZGVsZXRlX21lbW9yeRJyCgxVbmRlbGV0ZUl0ZW0SIC5tdW5pbWVudC52MS5VbmRlbGV0ZUl0ZW1SZXF1ZXN0GiEubXVuaW1lbnQudjEuVW5kZWxldGVJdGVtUmVzcG9uc2UiHZACAMLBGBYKAQEQAygBMg11cGRhdGVfbWVtb3J5QkcKC211bmltZW50LnYxUAFaNm11bmltZW50LmV4YW1wbGUvY2xpZW50cy9nby9nZW4vbXVuaW1lbnQvdjE7bXVuaW1lbnR2MWIGcHJvdG8z", [file_muniment_v1_agent, file_muniment_v1_audit, file_muniment_v1_classification, file_muniment_v1_policy]);
+  fileDesc("Ch9tdW5pbWVudC92MS9hZ2VudF9zZXJ2aWNlLnByb3RvEgttdW5pbWVudC52MSLlAgoSQ3JlYXRlQWdlbnRSZXF1ZXN0EhAKCGFnZW50X2lkGAEgASgJEhQKDGRpc3BsYXlfbmFtZRgCIAEoCRIQCghsYW5ndWFnZRgDIAEoCRI0Cg9tZW1vcnlfc2V0dGluZ3MYBCABKAsyGy5tdW5pbWVudC52MS5NZW1vcnlTZXR0aW5ncxIxCg5pbml0aWFsX2Jsb2NrcxgFIAMoCzIZLm11bmltZW50LnYxLkluaXRpYWxCbG9jaxIxCgdjZWlsaW5nGAYgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb25IAIgBARIoCgZsaW1pdHMYByABKAsyGC5tdW5pbWVudC52MS5BZ2VudExpbWl0cxI0Cgprbm93bl9mcm9tGAggASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb25IAYgBAUIKCghfY2VpbGluZ0INCgtfa25vd25fZnJvbSI4CgxJbml0aWFsQmxvY2sSEgoFbGFiZWwYASABKAlCA4ABARIUCgdjb250ZW50GAIgASgJQgOAAQEiOAoTQ3JlYXRlQWdlbnRSZXNwb25zZRIhCgVhZ2VudBgBIAEoCzISLm11bmltZW50LnYxLkFnZW50IiMKD0dldEFnZW50UmVxdWVzdBIQCghhZ2VudF9pZBgBIAEoCSJhChBHZXRBZ2VudFJlc3BvbnNlEiEKBWFnZW50GAEgASgLMhIubXVuaW1lbnQudjEuQWdlbnQSKgoHc3RvcmFnZRgCIAMoCzIZLm11bmltZW50LnYxLkFnZW50U3RvcmFnZSI6ChFMaXN0QWdlbnRzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJRChJMaXN0QWdlbnRzUmVzcG9uc2USIgoGYWdlbnRzGAEgAygLMhIubXVuaW1lbnQudjEuQWdlbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIpsCChJVcGRhdGVBZ2VudFJlcXVlc3QSEAoIYWdlbnRfaWQYASABKAkSGQoMZGlzcGxheV9uYW1lGAIgASgJSACIAQESFQoIbGFuZ3VhZ2UYAyABKAlIAYgBARI0Cg9tZW1vcnlfc2V0dGluZ3MYBCABKAsyGy5tdW5pbWVudC52MS5NZW1vcnlTZXR0aW5ncxIoCgZsaW1pdHMYBiABKAsyGC5tdW5pbWVudC52MS5BZ2VudExpbWl0cxI0Cgprbm93bl9mcm9tGAcgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb25IAogBAUIPCg1fZGlzcGxheV9uYW1lQgsKCV9sYW5ndWFnZUINCgtfa25vd25fZnJvbSI4ChNVcGRhdGVBZ2VudFJlc3BvbnNlEiEKBWFnZW50GAEgASgLMhIubXVuaW1lbnQudjEuQWdlbnQiJgoSRGVsZXRlQWdlbnRSZXF1ZXN0EhAKCGFnZW50X2lkGAEgASgJIhUKE0RlbGV0ZUFnZW50UmVzcG9uc2UipwEKEUVyYXNlSXRlbXNSZXF1ZXN0EhAKCGFnZW50X2lkGAEgASgJEiMKBGtpbmQYAiABKA4yFS5tdW5pbWVudC52MS5JdGVtS2luZBIRCgRuYW1lGAMgASgJQgOAAQESEAoDdGFnGAQgASgJQgOAAQESDwoHaXRlbV9pZBgFIAEoCRIQCghyZXZpc2lvbhgGIAEoBRITCgtldmVyeV9hZ2VudBgHIAEoCCJGChJFcmFzZUl0ZW1zUmVzcG9uc2USGQoRc2tpcHBlZF9hZ2VudF9pZHMYASADKAkSFQoNc2tpcHBlZF9jb3VudBgCIAEoAyK/AQoTVW5kZWxldGVJdGVtUmVxdWVzdBIQCghhZ2VudF9pZBgBIAEoCRIjCgRraW5kGAIgASgOMhUubXVuaW1lbnQudjEuSXRlbUtpbmQSEQoEbmFtZRgDIAEoCUIDgAEBEjMKDmNsYXNzaWZpY2F0aW9uGAQgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb24SKQoJaW50ZWdyaXR5GAUgASgOMhYubXVuaW1lbnQudjEuSW50ZWdyaXR5IhYKFFVuZGVsZXRlSXRlbVJlc3BvbnNlMvYFCgxBZ2VudFNlcnZpY2USdQoLQ3JlYXRlQWdlbnQSHy5tdW5pbWVudC52MS5DcmVhdGVBZ2VudFJlcXVlc3QaIC5tdW5pbWVudC52MS5DcmVhdGVBZ2VudFJlc3BvbnNlIiOQAgDCwRgcCgEBEAMoATITY3JlYXRlX21lbW9yeV9zdG9yZRJXCghHZXRBZ2VudBIcLm11bmltZW50LnYxLkdldEFnZW50UmVxdWVzdBodLm11bmltZW50LnYxLkdldEFnZW50UmVzcG9uc2UiDpACAcLBGAcKAQEQAxgBEl0KCkxpc3RBZ2VudHMSHi5tdW5pbWVudC52MS5MaXN0QWdlbnRzUmVxdWVzdBofLm11bmltZW50LnYxLkxpc3RBZ2VudHNSZXNwb25zZSIOkAIBwsEYBwoBARADGAESYAoLVXBkYXRlQWdlbnQSHy5tdW5pbWVudC52MS5VcGRhdGVBZ2VudFJlcXVlc3QaIC5tdW5pbWVudC52MS5VcGRhdGVBZ2VudFJlc3BvbnNlIg6QAgLCwRgHCgEBEAMYARJzCgtEZWxldGVBZ2VudBIfLm11bmltZW50LnYxLkRlbGV0ZUFnZW50UmVxdWVzdBogLm11bmltZW50LnYxLkRlbGV0ZUFnZW50UmVzcG9uc2UiIZACAsLBGBoKAQEQAzITZGVsZXRlX21lbW9yeV9zdG9yZRJsCgpFcmFzZUl0ZW1zEh4ubXVuaW1lbnQudjEuRXJhc2VJdGVtc1JlcXVlc3QaHy5tdW5pbWVudC52MS5FcmFzZUl0ZW1zUmVzcG9uc2UiHZACAsLBGBYKAQEQAxgBMg1kZWxldGVfbWVtb3J5EnIKDFVuZGVsZXRlSXRlbRIgLm11bmltZW50LnYxLlVuZGVsZXRlSXRlbVJlcXVlc3QaIS5tdW5pbWVudC52MS5VbmRlbGV0ZUl0ZW1SZXNwb25zZSIdkAIAwsEYFgoBARADKAEyDXVwZGF0ZV9tZW1vcnlCRwoLbXVuaW1lbnQudjFQAVo2bXVuaW1lbnQuZXhhbXBsZS9jbGllbnRzL2dvL2dlbi9tdW5pbWVudC92MTttdW5pbWVudHYxYgZwcm90bzM", [file_muniment_v1_agent, file_muniment_v1_audit, file_muniment_v1_classification, file_muniment_v1_policy]);
 
 /**
  * The request of CreateAgent.
@@ -77,7 +77,7 @@ export type CreateAgentRequest = Message<"muniment.v1.CreateAgentRequest"> & {
   ceiling?: Classification | undefined;
 
   /**
-   * What its sessions may take.
+   * What its sessions may take, and how long what they store lives.
    *
    * @generated from field: muniment.v1.AgentLimits limits = 7;
    */
@@ -379,7 +379,7 @@ export const DeleteAgentResponseSchema: GenMessage<DeleteAgentResponse> = /*@__P
  */
 export type EraseItemsRequest = Message<"muniment.v1.EraseItemsRequest"> & {
   /**
-   * The agent id.
+   * The agent id. Not set with `every_agent`.
    *
    * @generated from field: string agent_id = 1;
    */
@@ -420,6 +420,13 @@ export type EraseItemsRequest = Message<"muniment.v1.EraseItemsRequest"> & {
    * @generated from field: int32 revision = 6;
    */
   revision: number;
+
+  /**
+   * With `tag`: erases of every agent of the tenant, such as all that is about one person, if that is what the tag says.
+   *
+   * @generated from field: bool every_agent = 7;
+   */
+  everyAgent: boolean;
 };
 
 /**
@@ -435,6 +442,20 @@ export const EraseItemsRequestSchema: GenMessage<EraseItemsRequest> = /*@__PURE_
  * @generated from message muniment.v1.EraseItemsResponse
  */
 export type EraseItemsResponse = Message<"muniment.v1.EraseItemsResponse"> & {
+  /**
+   * With `every_agent`: the ids of up to 100 agents that were left out, because they are held or the key does not reach
+   * their ceiling. Agents that the key does not know are left out too, and not named: use a key that reaches all.
+   *
+   * @generated from field: repeated string skipped_agent_ids = 1;
+   */
+  skippedAgentIds: string[];
+
+  /**
+   * How many agents that the key knows were left out.
+   *
+   * @generated from field: int64 skipped_count = 2;
+   */
+  skippedCount: bigint;
 };
 
 /**
@@ -575,6 +596,8 @@ export const AgentService: GenService<{
    * All of it is out of reach, and the id is free, once the call returns. The server erases the rows afterwards, in
    * batches. Audit events are kept. An agent created later with the same id does not inherit them.
    *
+   * Fails with FAILED_PRECONDITION `AGENT_HELD` if the agent is held.
+   *
    * @generated from rpc muniment.v1.AgentService.DeleteAgent
    */
   deleteAgent: {
@@ -589,7 +612,8 @@ export const AgentService: GenService<{
    * there was anything to erase. If the call fails, some items may be erased: repeat it. Audit events are kept; one for
    * each erased item, at its level, is added. The sharing of a block is not ended.
    *
-   * Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent.
+   * Fails with NOT_FOUND `AGENT_NOT_FOUND` if the tenant has no such agent, and with FAILED_PRECONDITION `AGENT_HELD` if
+   * the agent is held.
    *
    * @generated from rpc muniment.v1.AgentService.EraseItems
    */
