@@ -13,7 +13,7 @@ from muniment_server.agents import erasing
 from muniment_server.domain.classification import Classification
 from tests.support.answers import CONFIDENTIAL, INTERNAL, PUBLIC, RESTRICTED, invalid, keys, refusal
 from tests.support.clock import Clock
-from tests.support.concurrency import in_background
+from tests.support.concurrency import in_background, wait_until_blocked
 
 _MEMORY, _PASSAGE = 1, 4
 _DAY = {"seconds": 86_400}
@@ -155,17 +155,18 @@ def test_a_hold_ends_an_erasure_under_way(service, host, at, monkeypatch):
     assert len(keys(session.list_memories())) == 2
 
 
-def test_a_hold_waits_for_an_erasure_that_begins(service, host):
-    service.agent()
-    with service.database.as_owner() as owner:
-        owner.execute("BEGIN")
-        owner.execute("SELECT FROM vault.agent FOR SHARE")  # as begin_erasure does
-        thread, _ = in_background(hold, service=service)
-        thread.join(0.3)
-        assert thread.is_alive()
-        owner.execute("COMMIT")
-        thread.join()
-    assert host.get_agent(agent_id="alice").agent.held
+def test_an_erasure_that_begins_during_a_hold_waits_for_it(service, host, at):
+    """Otherwise it would go by the agent as it was before."""
+    session = at(INTERNAL)
+    session.save_memory(key="plan", content="ship")
+    with service.database.as_owner() as owner, owner.transaction():
+        owner.execute("UPDATE vault.agent SET held = TRUE")
+        thread, outcomes = in_background(host.erase_items, agent_id="alice", kind=_MEMORY, name="plan")
+        wait_until_blocked(service)
+    thread.join()
+
+    assert outcomes[0].code.name == "FAILED_PRECONDITION"
+    assert keys(session.list_memories()) == ["plan"]
 
 
 def test_a_purge_leaves_out_what_is_held(service, host, at):
