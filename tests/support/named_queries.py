@@ -93,7 +93,7 @@ LITERALS = {
     "memory_enabled": "true", "user_profile_enabled": "true", "memory_char_limit": "1", "user_char_limit": "1",
     "calls_per_second": "1", "max_items": "1", "max_bytes": "1", "max_revisions": "1",
     "successor_id": "'00000000-0000-0000-0000-000000000009'::uuid",
-    "taint": "1", "trusted": "false", "level": "1", "chain": "1", "ceiling": "4",
+    "taint": "1", "trusted": "false", "key_trusted": "true", "level": "1", "chain": "1", "ceiling": "4",
     "agent_ceiling": "4", "max_agents": "1", "only_service": "NULL", "lifetime": "NULL", "part": "0.8",
     "kind": "1", "tag": "'t'", "tier": "1", "position": "0", "limit": "51",
     "page_bytes": "3145728", "name": "'plan'", "content": "'text'", "query": "'whale'", "after": "''",

@@ -413,11 +413,13 @@ WITH owner AS MATERIALIZED ( -- FOR SHARE: the mark of DeleteAgent waits
        AND agent.agent_id = %(agent_id)s
        AND agent.ceiling <= %(ceiling)s
        AND agent.delete_time IS NULL
-       AND %(level)s::smallint <= (
-               SELECT host_key.ceiling
+       AND EXISTS (
+               SELECT
                  FROM host_key
                 WHERE host_key.tenant = %(tenant)s
                   AND host_key.host_key_id = %(host_key_id)s
+                  AND host_key.ceiling >= %(level)s::smallint
+                  AND host_key.trusted >= %(trusted)s
            )
        FOR SHARE
 ),

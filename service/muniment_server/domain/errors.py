@@ -9,6 +9,7 @@ MunimentError
 │   │   └── HostKeyExpired      the host key has expired
 │   ├── PrincipalNotAllowed     the method is not for this kind of caller
 │   ├── CeilingExceeded         above the host key's ceiling
+│   ├── IntegrityExceeded       the host key is for untrusted sessions only
 │   ├── AgentCeilingExceeded    the level is above the agent's ceiling
 │   ├── ConversationCeilingExceeded  the level is above the conversation's ceiling
 │   ├── AgentAboveCeiling       the key knows the agent, but does not reach its ceiling
@@ -117,6 +118,10 @@ class PrincipalNotAllowed(Refusal):
 
 class CeilingExceeded(Refusal):
     """The level is above the ceiling of the host key."""
+
+
+class IntegrityExceeded(Refusal):
+    """The host key is for untrusted sessions only."""
 
 
 class AgentCeilingExceeded(Refusal):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from muniment_server.domain.classification import Classification, Label
+from muniment_server.domain.classification import Classification, Integrity, Label
 from muniment_server.domain.ids import AgentNumber, HostKeyId, SessionId, TenantNumber
 from muniment_server.domain.limits import KnownRoom
 
@@ -18,6 +18,8 @@ class HostIdentity:
     ceiling: Classification
     only_service: str | None = None
     """The one service whose methods it may call, as `SessionService`. None: it may call those of all."""
+    integrity: Integrity = Integrity.TRUSTED
+    """UNTRUSTED: it may neither open trusted sessions nor touch those of others."""
 
 
 @dataclass(frozen=True, slots=True)

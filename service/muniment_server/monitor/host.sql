@@ -3,7 +3,7 @@
 -- name: find_host_keys
 -- The keys of a tenant behind bearer tokens, valid or expired. Neither revoked nor frozen ones.
 SELECT host_key.key_hash AS token_hash, (host_key.expire_time <= vault.clock()) IS TRUE AS expired, host_key.host_key_id,
-       host_key.ceiling, host_key.only_service
+       host_key.ceiling, host_key.only_service, host_key.trusted
   FROM vault.host_key
  WHERE host_key.tenant = %(tenant)s
    AND host_key.key_hash = ANY(%(token_hashes)s::bytea[])

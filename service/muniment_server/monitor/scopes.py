@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from muniment_server.domain.classification import Classification, Label, meet
+from muniment_server.domain.classification import Classification, Integrity, Label, meet
 from muniment_server.domain.errors import HostKeyExpired, QuotaExceeded, SessionExpired, StaleSession, Unauthenticated
 from muniment_server.domain.ids import AgentNumber, HostKeyId, IdSource, SessionId, TenantNumber
 from muniment_server.domain.principals import HostIdentity, SessionIdentity
@@ -38,6 +38,7 @@ class _FoundKey:
     host_key_id: HostKeyId
     ceiling: Classification
     only_service: str | None
+    trusted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,7 @@ class Scopes:
             "tenant": session.tenant,
             "session_id": session.session_id,
             "ceiling": Classification.RESTRICTED,
+            "key_trusted": True,
             "host_key_id": None,
             "change_id": self._ids.new_uuid(),
         }
@@ -171,5 +173,5 @@ def _holder(
     if row.expired:
         return token, HostKeyExpired() if isinstance(row, _FoundKey) else SessionExpired()
     if isinstance(row, _FoundKey):
-        return token, HostIdentity(tenant, row.host_key_id, row.ceiling, row.only_service)
+        return token, HostIdentity(tenant, row.host_key_id, row.ceiling, row.only_service, Integrity(row.trusted))
     return token, SessionIdentity(tenant, row.session_id, row.taint, row.agent, row.calls_per_second)

@@ -52,6 +52,11 @@ _TABLE: dict[type[errors.MunimentError], _Entry] = {
     errors.CeilingExceeded: _Entry(
         StatusCode.PERMISSION_DENIED, "CEILING_EXCEEDED", "the level is above the ceiling of the host key"
     ),
+    errors.IntegrityExceeded: _Entry(
+        StatusCode.PERMISSION_DENIED,
+        "INTEGRITY_EXCEEDED",
+        "the host key is for untrusted sessions only: use one that was made without --integrity untrusted",
+    ),
     errors.AgentCeilingExceeded: _Entry(
         StatusCode.PERMISSION_DENIED, "AGENT_CEILING_EXCEEDED", "the level is above the ceiling of the agent"
     ),

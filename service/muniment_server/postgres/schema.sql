@@ -3139,9 +3139,11 @@ CREATE TABLE vault.host_key (
     audience text COLLATE pg_catalog."C",
     subject text COLLATE pg_catalog."C",
     keys text COLLATE pg_catalog."C",
+    trusted boolean DEFAULT true NOT NULL,
     CONSTRAINT ceiling_is_a_level CHECK (((ceiling >= 1) AND (ceiling <= 4))),
     CONSTRAINT identity_is_whole CHECK ((num_nulls(issuer, audience, subject, keys) = ANY (ARRAY[0, 4]))),
-    CONSTRAINT name_not_empty CHECK ((name <> ''::text))
+    CONSTRAINT name_not_empty CHECK ((name <> ''::text)),
+    CONSTRAINT untrusted_keys_are_for_sessions CHECK ((trusted OR (NOT (only_service IS DISTINCT FROM 'SessionService'::text))))
 );
 
 CREATE VIEW muniment_control.host_key WITH (security_invoker='true') AS
@@ -3149,7 +3151,8 @@ CREATE VIEW muniment_control.host_key WITH (security_invoker='true') AS
     host_key_id,
     key_hash,
     ceiling,
-    only_service
+    only_service,
+    trusted
    FROM vault.host_key
   WHERE ((revoke_time IS NULL) AND (freeze_time IS NULL) AND ((expire_time IS NULL) OR (expire_time > vault.clock())));
 

@@ -1,13 +1,14 @@
 -- Conversations and sessions, as the control role. For a host, agents that its key does not know, conversations above the ceiling
--- of its key, and the sessions of both, do not exist. Statements that open or raise a session read the key again, and compare the
--- ceiling of the conversation, which never changes.
+-- of its key, and the sessions of both, do not exist; nor do trusted conversations, if its key is not trusted. Statements that open,
+-- raise or reset a session read the key again, and compare the ceiling of the conversation, which never changes.
 -- Locks are taken in this order: agent, conversation, session.
 
 -- name: open_session
 -- Open a session. Its conversation is the one of that name with the highest ceiling that the key reaches, or a new one. A taint
 -- above the conversation's raises it, and so does a session that is not trusted; without a taint, the session has the conversation's.
 -- No row: the key is invalid or does not reach the taint, or it knows no such agent. session_id NULL: the taint is above a ceiling, or
--- the conversation's label cannot flow to the one that is asked for. A call that opens nothing raises nothing.
+-- the conversation's label cannot flow to the one that is asked for; or, without a taint, it is trusted and the key is not. A call
+-- that opens nothing raises nothing.
 WITH owner AS MATERIALIZED ( -- FOR SHARE: the mark of DeleteAgent waits
     SELECT agent.agent, agent.agent_id, agent.ceiling
       FROM vault.agent
@@ -15,11 +16,13 @@ WITH owner AS MATERIALIZED ( -- FOR SHARE: the mark of DeleteAgent waits
        AND agent.agent_id = %(agent_id)s
        AND agent.known_from <= %(ceiling)s
        AND agent.delete_time IS NULL
-       AND coalesce(%(taint)s::smallint, 1) <= (
-               SELECT host_key.ceiling
+       AND EXISTS (
+               SELECT
                  FROM host_key
                 WHERE host_key.tenant = %(tenant)s
                   AND host_key.host_key_id = %(host_key_id)s
+                  AND host_key.ceiling >= coalesce(%(taint)s::smallint, 1)
+                  AND host_key.trusted >= %(trusted)s
            )
        FOR SHARE
 ),
@@ -48,6 +51,7 @@ marked AS ( -- DO UPDATE returns the current label, whatever the snapshot shows,
        SET taint   = CASE WHEN excluded.trusted AND NOT marked.trusted THEN marked.taint
                           ELSE greatest(marked.taint, excluded.taint) END,
            trusted = marked.trusted AND (excluded.trusted OR coalesce(%(taint)s::smallint < marked.taint, FALSE))
+     WHERE marked.trusted <= %(key_trusted)s
  RETURNING marked.agent, marked.conversation_id, marked.ceiling, marked.taint, marked.trusted
 ),
 opened AS (
@@ -95,6 +99,7 @@ SELECT session.session_id, agent.agent_id, session.conversation_id, (2 * convers
  WHERE session.tenant = %(tenant)s
    AND session.session_id = %(session_id)s
    AND session.ceiling <= %(ceiling)s
+   AND conversation.trusted <= %(key_trusted)s
    AND session.conversation_id <> session.session_id::text;
 
 -- name: list_sessions
@@ -113,6 +118,7 @@ SELECT found.session_id, agent.agent_id, found.conversation_id, found.taint, fou
             WHERE session.tenant = %(tenant)s
               AND session.agent = agent.agent
               AND session.ceiling <= %(ceiling)s
+              AND conversation.trusted <= %(key_trusted)s
               AND session.conversation_id <> session.session_id::text
               AND (%(include_closed)s OR session.close_time IS NULL AND session.expire_time > vault.clock())
               AND (session.create_time, session.session_id) < (%(before_time)s::timestamptz, %(before_id)s::uuid)
@@ -134,11 +140,14 @@ WITH found AS MATERIALIZED ( -- locks the session too, so that the session that 
      WHERE session.tenant = %(tenant)s
        AND session.session_id = %(session_id)s
        AND session.ceiling <= %(ceiling)s
-       AND %(taint)s::smallint <= (
-               SELECT host_key.ceiling
+       AND session.trusted <= %(key_trusted)s
+       AND EXISTS (
+               SELECT
                  FROM host_key
                 WHERE host_key.tenant = %(tenant)s
                   AND host_key.host_key_id = %(host_key_id)s
+                  AND host_key.ceiling >= %(taint)s::smallint
+                  AND host_key.trusted >= %(trusted)s
            )
        AND EXISTS (
                SELECT
@@ -187,6 +196,7 @@ WITH found AS MATERIALIZED (
      WHERE session.tenant = %(tenant)s
        AND session.session_id = %(session_id)s
        AND session.ceiling <= %(ceiling)s
+       AND session.trusted <= %(key_trusted)s
        AND EXISTS (
                SELECT
                  FROM vault.agent
@@ -218,6 +228,7 @@ SELECT session.session_id
  WHERE session.tenant = %(tenant)s
    AND session.session_id = %(session_id)s
    AND session.ceiling <= %(ceiling)s
+   AND session.trusted <= %(key_trusted)s
    AND EXISTS (
            SELECT
              FROM vault.agent
@@ -235,6 +246,14 @@ WITH found AS MATERIALIZED (
      WHERE session.tenant = %(tenant)s
        AND session.session_id = %(session_id)s
        AND session.ceiling <= %(ceiling)s
+       AND session.trusted <= %(key_trusted)s
+       AND EXISTS (
+               SELECT
+                 FROM host_key
+                WHERE host_key.tenant = %(tenant)s
+                  AND host_key.host_key_id = %(host_key_id)s
+                  AND host_key.trusted >= %(trusted)s
+           )
        AND EXISTS (
                SELECT
                  FROM vault.agent

@@ -28,7 +28,7 @@ class _Row:
     session_id: SessionId | None
     agent_id: str
     conversation_id: str
-    taint: Label
+    taint: Label | None
     create_time: datetime
     expire_time: datetime
     close_time: datetime | None
@@ -64,11 +64,12 @@ def open_session(
 
     UNTRUSTED taints the conversation; TRUSTED asks for one that is trusted.
 
-    An empty *conversation_id* begins a new conversation. Raises CeilingExceeded, AgentNotFound, AgentCeilingExceeded,
-    ConversationCeilingExceeded or ConversationTainted, which carries the taint.
+    An empty *conversation_id* begins a new conversation. Raises CeilingExceeded, IntegrityExceeded, AgentNotFound,
+    AgentCeilingExceeded, ConversationCeilingExceeded or ConversationTainted, which carries the taint.
     """
     if taint is not None:
         scope.require_ceiling(taint, agent_id=agent_id)
+    scope.require_integrity(integrity, agent_id=agent_id)
     token = _mint(scope)
     row = scope.change(
         "open_session",
@@ -85,6 +86,8 @@ def open_session(
         raise AgentNotFound
     if taint is not None:
         _require_ceilings(scope, taint, row.ceiling, row.agent_ceiling, agent_id=agent_id)
+    if row.taint is None:  # a trusted one, which the key may not taint
+        scope.raise_integrity_exceeded(agent_id=agent_id)
     session = _session(row)
     if session is None:
         raise ConversationTainted(row.taint)
@@ -144,9 +147,10 @@ def raise_taint(
 ) -> Session:
     """Raise the conversation of an open session to *taint*, and to UNTRUSTED unless *integrity* is TRUSTED.
 
-    Raises CeilingExceeded, SessionNotFound, AgentCeilingExceeded or ConversationCeilingExceeded.
+    Raises CeilingExceeded, IntegrityExceeded, SessionNotFound, AgentCeilingExceeded or ConversationCeilingExceeded.
     """
     scope.require_ceiling(taint, session_id=session_id)
+    scope.require_integrity(integrity, session_id=session_id)
     raised = scope.change(
         "raise_taint",
         _Raised,
@@ -162,10 +166,12 @@ def raise_taint(
 
 
 def reset(scope: HostScope, session_id: SessionId, *, integrity: Integrity, reason: str) -> tuple[Session, str]:
-    """Close all sessions of the conversation, set it to PUBLIC and *integrity*, open a new one. Raises SessionNotFound.
+    """Close all sessions of the conversation, set it to PUBLIC and *integrity*, open a new one.
 
+    Raises IntegrityExceeded or SessionNotFound.
     The lock is a statement of its own: one that waits does not see the sessions opened meanwhile.
     """
+    scope.require_integrity(integrity, session_id=session_id)
     token = _mint(scope)
     with scope.transaction():
         scope.execute("lock_session", session_id=session_id)
@@ -200,7 +206,7 @@ def _found(session: Session | None) -> Session:
 
 
 def _session(row: _Row) -> Session | None:
-    if row.session_id is None:
+    if row.session_id is None or row.taint is None:
         return None
     return Session(
         session_id=row.session_id,

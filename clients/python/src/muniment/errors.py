@@ -9,6 +9,7 @@ MunimentError                   the base class, and any status that is none of t
 │   ├── PrincipalNotAllowed     the method is not for this kind of caller
 │   ├── CeilingExceeded         above the host key's ceiling
 │   ├── AgentCeilingExceeded    above the agent's ceiling
+│   ├── IntegrityExceeded       the host key is for untrusted sessions only
 │   ├── AgentAboveCeiling       the key knows the agent, but does not reach its ceiling
 │   └── ConversationCeilingExceeded   above the conversation's ceiling
 ├── NotFound
@@ -198,6 +199,10 @@ class PrincipalNotAllowed(PermissionDenied):
 
 class CeilingExceeded(PermissionDenied):
     """The level is above the ceiling of the host key."""
+
+
+class IntegrityExceeded(PermissionDenied):
+    """The host key is for untrusted sessions only."""
 
 
 class ConversationCeilingExceeded(PermissionDenied):

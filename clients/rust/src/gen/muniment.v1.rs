@@ -3043,6 +3043,10 @@ pub enum ErrorReason {
     ///
     /// Example, UNAUTHENTICATED: ListMemories with the token of a session that expired a minute ago.
     CredentialExpired = 42,
+    /// The host key is for untrusted sessions only.
+    ///
+    /// Example, PERMISSION_DENIED: OpenSession with TRUSTED, by a key that was made with `--integrity untrusted`.
+    IntegrityExceeded = 43,
 }
 impl ErrorReason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -3096,6 +3100,7 @@ impl ErrorReason {
                 "ERROR_REASON_CONVERSATION_CEILING_EXCEEDED"
             }
             Self::CredentialExpired => "ERROR_REASON_CREDENTIAL_EXPIRED",
+            Self::IntegrityExceeded => "ERROR_REASON_INTEGRITY_EXCEEDED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -3146,6 +3151,7 @@ impl ErrorReason {
                 Some(Self::ConversationCeilingExceeded)
             }
             "ERROR_REASON_CREDENTIAL_EXPIRED" => Some(Self::CredentialExpired),
+            "ERROR_REASON_INTEGRITY_EXCEEDED" => Some(Self::IntegrityExceeded),
             _ => None,
         }
     }
@@ -6827,6 +6833,9 @@ impl crate::Client {
     /// `AGENT_CEILING_EXCEEDED` if it is above that of the agent, and `CONVERSATION_CEILING_EXCEEDED` if it is above that
     /// of the conversation.
     ///
+    /// Fails with PERMISSION_DENIED `INTEGRITY_EXCEEDED` if the key is for untrusted sessions only, and TRUSTED is asked for
+    /// or the conversation is trusted. For such a key, trusted conversations do not exist otherwise.
+    ///
     /// For a key, conversations above its ceiling do not exist: a name that one of them has is free for another.
     pub async fn open_session(
         &self,
@@ -6924,7 +6933,8 @@ impl crate::Client {
     }
     /// Restart a conversation: close all its sessions, set its taint to PUBLIC, and open a new session.
     ///
-    /// By calling this method, the host asserts that it has cleared the model's context.
+    /// By calling this method, the host asserts that it has cleared the model's context. Fails with PERMISSION_DENIED
+    /// `INTEGRITY_EXCEEDED` if TRUSTED is asked for and the key is for untrusted sessions only.
     pub async fn reset_session(
         &self,
         request: ResetSessionRequest,
@@ -7074,6 +7084,9 @@ pub mod session_service_client {
         /// `AGENT_CEILING_EXCEEDED` if it is above that of the agent, and `CONVERSATION_CEILING_EXCEEDED` if it is above that
         /// of the conversation.
         ///
+        /// Fails with PERMISSION_DENIED `INTEGRITY_EXCEEDED` if the key is for untrusted sessions only, and TRUSTED is asked for
+        /// or the conversation is trusted. For such a key, trusted conversations do not exist otherwise.
+        ///
         /// For a key, conversations above its ceiling do not exist: a name that one of them has is free for another.
         pub async fn open_session(
             &mut self,
@@ -7183,7 +7196,8 @@ pub mod session_service_client {
         }
         /// Restart a conversation: close all its sessions, set its taint to PUBLIC, and open a new session.
         ///
-        /// By calling this method, the host asserts that it has cleared the model's context.
+        /// By calling this method, the host asserts that it has cleared the model's context. Fails with PERMISSION_DENIED
+        /// `INTEGRITY_EXCEEDED` if TRUSTED is asked for and the key is for untrusted sessions only.
         pub async fn reset_session(
             &mut self,
             request: impl tonic::IntoRequest<super::ResetSessionRequest>,

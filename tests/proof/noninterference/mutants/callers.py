@@ -105,10 +105,7 @@ _WITH_CLOSED = HOSTS["find_sessions"].replace(
     "AND (session.close_time IS NULL OR session.close_time >= session.expire_time)", ""
 )
 assert HOSTS["find_sessions"] != _WITH_CLOSED
-_CEILING_OF_KEY = (
-    r"AND (?:coalesce\()?%\(taint\)s::smallint(?:, 1\))? <= \( "
-    r"SELECT host_key\.ceiling FROM host_key WHERE .*?host_key_id\)s \)"
-)
+_KEY = r"AND EXISTS \( SELECT FROM host_key WHERE .*?%\(trusted\)s \)"
 _PAGES_AND_TEXT = (
     Mutant("M41 page tokens are not sealed", "fault", (setting(hmac, "compare_digest", lambda a, b: bool(a)),)),
     Mutant("M42 page tokens are anybody's", "model", (setting(paging.Pager, "_mac", _mac_of(credential=b"all")),)),
@@ -155,7 +152,7 @@ _STATE = (
         "model",
         (
             setting(host_scope.HostScope, "require_ceiling", lambda *_, **__: None),
-            edit(HOSTS, "open_session", "coalesce(%(taint)s::smallint, 1) <= (", "0 < ("),
+            edit(HOSTS, "open_session", "host_key.ceiling >= coalesce(%(taint)s::smallint, 1)", "TRUE"),
         ),
     ),
     Mutant(
@@ -163,7 +160,7 @@ _STATE = (
         "model",
         (
             setting(host_scope.HostScope, "require_ceiling", lambda *_, **__: None),
-            edit(HOSTS, "raise_taint", "%(taint)s::smallint <= (", "0 < ("),
+            edit(HOSTS, "raise_taint", "host_key.ceiling >= %(taint)s::smallint", "TRUE"),
         ),
     ),
     Mutant(
@@ -198,10 +195,10 @@ _STATE = (
         Mutant(
             f"M51 {query} goes by the ceiling that was looked up",
             "a key is read again",
-            (cut(HOSTS, query, _CEILING_OF_KEY),),
+            (cut(HOSTS, query, _KEY),),
             probe=probes.a_key_is_read_again,
         )
-        for query in ("open_session", "raise_taint")
+        for query in ("open_session", "raise_taint", "reset_session")
     ),
     Mutant("a host lists sessions of agents above its ceiling", "model", (edit(HOSTS, "list_sessions", _BELOW, ""),)),
     Mutant("a host opens sessions of agents above its ceiling", "model", (edit(HOSTS, "open_session", _BELOW, ""),)),

@@ -239,6 +239,11 @@ class _ErrorReasonEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_ErrorReaso
 
     Example, UNAUTHENTICATED: ListMemories with the token of a session that expired a minute ago.
     """
+    ERROR_REASON_INTEGRITY_EXCEEDED: _ErrorReason.ValueType  # 43
+    """The host key is for untrusted sessions only.
+
+    Example, PERMISSION_DENIED: OpenSession with TRUSTED, by a key that was made with `--integrity untrusted`.
+    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed.
@@ -463,4 +468,9 @@ and, unless it was reset, opens another one at the taint that it shows. If a hos
 creates another.
 
 Example, UNAUTHENTICATED: ListMemories with the token of a session that expired a minute ago.
+"""
+ERROR_REASON_INTEGRITY_EXCEEDED: ErrorReason.ValueType  # 43
+"""The host key is for untrusted sessions only.
+
+Example, PERMISSION_DENIED: OpenSession with TRUSTED, by a key that was made with `--integrity untrusted`.
 """
