@@ -8,6 +8,7 @@ MunimentError
 │   │   ├── SessionExpired      the session of the token has expired
 │   │   └── HostKeyExpired      the host key has expired
 │   ├── PrincipalNotAllowed     the method is not for this kind of caller
+│   ├── SessionReadOnly         the method writes, and the session may only read
 │   ├── CeilingExceeded         above the host key's ceiling
 │   ├── IntegrityExceeded       the host key is for untrusted sessions only
 │   ├── AgentCeilingExceeded    the level is above the agent's ceiling
@@ -114,6 +115,10 @@ class HostKeyExpired(Unauthenticated):
 
 class PrincipalNotAllowed(Refusal):
     """The method is not for this kind of caller."""
+
+
+class SessionReadOnly(Refusal):
+    """The method writes, and the session may only read."""
 
 
 class CeilingExceeded(Refusal):

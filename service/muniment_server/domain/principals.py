@@ -37,5 +37,7 @@ class SessionIdentity:
     """For fair turns between agents, and their rates. No statement relies on it."""
     calls_per_second: int
     """The agent's limit."""
+    read_only: bool = False
+    """Whether it may call only what writes no item. For good: it was opened so."""
     room: KnownRoom = field(default_factory=KnownRoom, compare=False)
     """Of the agent at this taint: after a raise there is another."""

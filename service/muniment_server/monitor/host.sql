@@ -30,7 +30,8 @@ closed AS (
        AND closed.session_id = expired.session_id
 )
 SELECT session.token_hash, session.close_time IS NOT NULL OR session.expire_time <= vault.clock() AS expired, session.session_id,
-       session.agent, (2 * conversation.taint - conversation.trusted::integer)::smallint AS taint, agent.calls_per_second
+       session.agent, (2 * conversation.taint - conversation.trusted::integer)::smallint AS taint, agent.calls_per_second,
+       session.read_only
   FROM vault.session
        JOIN vault.conversation
             ON conversation.tenant = %(tenant)s

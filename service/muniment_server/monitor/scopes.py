@@ -49,6 +49,7 @@ class _FoundSession:
     agent: AgentNumber
     taint: Label
     calls_per_second: int
+    read_only: bool
 
 
 _LOOKUPS: Mapping[TokenKind, tuple[str, type[Any]]] = {
@@ -139,16 +140,16 @@ class Scopes:
             if not connection.read(HOST_QUERIES["close_session"], parameters, maker_of(_Closed)):
                 raise StaleSession
 
-    def record_wrong_principal(
-        self, principal: HostIdentity | SessionIdentity, method: Method, deadline: Deadline
+    def record_denial(
+        self, principal: HostIdentity | SessionIdentity, method: Method, outcome: str, deadline: Deadline
     ) -> None:
         """Write the audit row of a call whose method is not for its principal."""
         if isinstance(principal, SessionIdentity):
             with self.of_session(principal, method, deadline) as session:
-                session.record_refusal("PRINCIPAL_NOT_ALLOWED")
+                session.record_refusal(outcome)
         else:
             with self.of_host(principal, method, deadline) as host:
-                host.record_refusal("PRINCIPAL_NOT_ALLOWED")
+                host.record_refusal(outcome)
 
 
 def _find(connection: RoleConnection, groups: _Groups) -> list[tuple[tuple[TenantNumber, TokenKind], list[Any]]]:
@@ -174,4 +175,4 @@ def _holder(
         return token, HostKeyExpired() if isinstance(row, _FoundKey) else SessionExpired()
     if isinstance(row, _FoundKey):
         return token, HostIdentity(tenant, row.host_key_id, row.ceiling, row.only_service, Integrity(row.trusted))
-    return token, SessionIdentity(tenant, row.session_id, row.taint, row.agent, row.calls_per_second)
+    return token, SessionIdentity(tenant, row.session_id, row.taint, row.agent, row.calls_per_second, row.read_only)

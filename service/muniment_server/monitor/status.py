@@ -49,6 +49,11 @@ _TABLE: dict[type[errors.MunimentError], _Entry] = {
     errors.PrincipalNotAllowed: _Entry(
         StatusCode.PERMISSION_DENIED, "PRINCIPAL_NOT_ALLOWED", "this method is not for this kind of caller"
     ),
+    errors.SessionReadOnly: _Entry(
+        StatusCode.PERMISSION_DENIED,
+        "SESSION_READ_ONLY",
+        "the session may only read: a session that its host opens without read_only may write",
+    ),
     errors.CeilingExceeded: _Entry(
         StatusCode.PERMISSION_DENIED, "CEILING_EXCEEDED", "the level is above the ceiling of the host key"
     ),

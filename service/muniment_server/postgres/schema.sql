@@ -599,6 +599,7 @@ CREATE TABLE vault.session (
     fence smallint DEFAULT 0 NOT NULL,
     ceiling smallint DEFAULT 4 NOT NULL,
     trusted boolean DEFAULT false NOT NULL,
+    read_only boolean DEFAULT false NOT NULL,
     CONSTRAINT fence_is_empty CHECK ((fence = 0)),
     CONSTRAINT level_is_a_level CHECK (((level >= 1) AND (level <= 4)))
 );
@@ -613,7 +614,8 @@ CREATE VIEW muniment_confidential.session WITH (security_barrier='true') AS
     session.expire_time,
     0 AS fence,
     session.ceiling,
-    (6)::smallint AS label
+    (6)::smallint AS label,
+    session.read_only
    FROM (vault.conversation
      JOIN vault.session USING (tenant, agent, conversation_id, ceiling))
   WHERE ((conversation.taint = 3) AND (conversation.trusted = false) AND (session.close_time IS NULL) AND (session.expire_time > vault.clock()));
@@ -2451,7 +2453,8 @@ CREATE VIEW muniment_confidential_trusted.session WITH (security_barrier='true')
     session.expire_time,
     0 AS fence,
     session.ceiling,
-    (5)::smallint AS label
+    (5)::smallint AS label,
+    session.read_only
    FROM (vault.conversation
      JOIN vault.session USING (tenant, agent, conversation_id, ceiling))
   WHERE ((conversation.taint = 3) AND (conversation.trusted = true) AND (session.close_time IS NULL) AND (session.expire_time > vault.clock()));
@@ -3167,7 +3170,8 @@ CREATE VIEW muniment_control.session WITH (security_invoker='true') AS
     session.token_hash,
     0 AS fence,
     session.ceiling,
-    conversation.trusted
+    conversation.trusted,
+    session.read_only
    FROM (vault.conversation
      JOIN vault.session USING (tenant, agent, conversation_id, ceiling))
   WHERE ((session.close_time IS NULL) AND (session.expire_time > vault.clock()));
@@ -3216,7 +3220,8 @@ CREATE VIEW muniment_internal.session WITH (security_barrier='true') AS
     session.expire_time,
     0 AS fence,
     session.ceiling,
-    (4)::smallint AS label
+    (4)::smallint AS label,
+    session.read_only
    FROM (vault.conversation
      JOIN vault.session USING (tenant, agent, conversation_id, ceiling))
   WHERE ((conversation.taint = 2) AND (conversation.trusted = false) AND (session.close_time IS NULL) AND (session.expire_time > vault.clock()));
@@ -4004,7 +4009,8 @@ CREATE VIEW muniment_internal_trusted.session WITH (security_barrier='true') AS
     session.expire_time,
     0 AS fence,
     session.ceiling,
-    (3)::smallint AS label
+    (3)::smallint AS label,
+    session.read_only
    FROM (vault.conversation
      JOIN vault.session USING (tenant, agent, conversation_id, ceiling))
   WHERE ((conversation.taint = 2) AND (conversation.trusted = true) AND (session.close_time IS NULL) AND (session.expire_time > vault.clock()));
@@ -4568,7 +4574,8 @@ CREATE VIEW muniment_public.session WITH (security_barrier='true') AS
     session.expire_time,
     0 AS fence,
     session.ceiling,
-    (2)::smallint AS label
+    (2)::smallint AS label,
+    session.read_only
    FROM (vault.conversation
      JOIN vault.session USING (tenant, agent, conversation_id, ceiling))
   WHERE ((conversation.taint = 1) AND (conversation.trusted = false) AND (session.close_time IS NULL) AND (session.expire_time > vault.clock()));
@@ -5132,7 +5139,8 @@ CREATE VIEW muniment_public_trusted.session WITH (security_barrier='true') AS
     session.expire_time,
     0 AS fence,
     session.ceiling,
-    (1)::smallint AS label
+    (1)::smallint AS label,
+    session.read_only
    FROM (vault.conversation
      JOIN vault.session USING (tenant, agent, conversation_id, ceiling))
   WHERE ((conversation.taint = 1) AND (conversation.trusted = true) AND (session.close_time IS NULL) AND (session.expire_time > vault.clock()));
@@ -5584,7 +5592,8 @@ CREATE VIEW muniment_restricted.session WITH (security_barrier='true') AS
     session.expire_time,
     0 AS fence,
     session.ceiling,
-    (8)::smallint AS label
+    (8)::smallint AS label,
+    session.read_only
    FROM (vault.conversation
      JOIN vault.session USING (tenant, agent, conversation_id, ceiling))
   WHERE ((conversation.taint = 4) AND (conversation.trusted = false) AND (session.close_time IS NULL) AND (session.expire_time > vault.clock()));
@@ -7082,7 +7091,8 @@ CREATE VIEW muniment_restricted_trusted.session WITH (security_barrier='true') A
     session.expire_time,
     0 AS fence,
     session.ceiling,
-    (7)::smallint AS label
+    (7)::smallint AS label,
+    session.read_only
    FROM (vault.conversation
      JOIN vault.session USING (tenant, agent, conversation_id, ceiling))
   WHERE ((conversation.taint = 4) AND (conversation.trusted = true) AND (session.close_time IS NULL) AND (session.expire_time > vault.clock()));

@@ -55,10 +55,10 @@ marked AS ( -- DO UPDATE returns the current label, whatever the snapshot shows,
  RETURNING marked.agent, marked.conversation_id, marked.ceiling, marked.taint, marked.trusted
 ),
 opened AS (
-    INSERT INTO vault.session AS opened (tenant, agent, session_id, conversation_id, ceiling, level, trusted, token_hash,
+    INSERT INTO vault.session AS opened (tenant, agent, session_id, conversation_id, ceiling, level, trusted, read_only, token_hash,
                                          create_time, expire_time)
     SELECT %(tenant)s, marked.agent, %(session_id)s::uuid, marked.conversation_id, marked.ceiling, marked.taint, marked.trusted,
-           %(token_hash)s, vault.clock(), vault.clock() + %(ttl)s
+           %(read_only)s, %(token_hash)s, vault.clock(), vault.clock() + %(ttl)s
       FROM marked
      WHERE marked.taint = coalesce(%(taint)s::smallint, marked.taint)
        AND marked.trusted = %(trusted)s
@@ -75,7 +75,7 @@ logged AS (
 )
 SELECT opened.session_id, owner.agent_id, marked.conversation_id, (2 * marked.taint - marked.trusted::integer)::smallint AS taint,
        opened.create_time, opened.expire_time,
-       NULL::timestamptz AS close_time, wanted.ceiling, owner.ceiling AS agent_ceiling
+       NULL::timestamptz AS close_time, wanted.ceiling, %(read_only)s::boolean AS read_only, owner.ceiling AS agent_ceiling
   FROM owner
        CROSS JOIN wanted
        LEFT JOIN marked ON TRUE
@@ -85,7 +85,7 @@ SELECT opened.session_id, owner.agent_id, marked.conversation_id, (2 * marked.ta
 -- Any session that a host has opened, up to the ceiling, including closed ones: those of UndeleteItem have the id of their
 -- conversation.
 SELECT session.session_id, agent.agent_id, session.conversation_id, (2 * conversation.taint - conversation.trusted::integer)::smallint AS taint,
-       session.create_time, session.expire_time, session.close_time, session.ceiling
+       session.create_time, session.expire_time, session.close_time, session.ceiling, session.read_only
   FROM vault.session
        JOIN vault.conversation
             ON conversation.tenant = %(tenant)s
@@ -105,11 +105,11 @@ SELECT session.session_id, agent.agent_id, session.conversation_id, (2 * convers
 -- name: list_sessions
 -- One page of the sessions that hosts have opened for an agent, up to the ceiling, newest first. No row: no such agent. Nulls: nothing more.
 SELECT found.session_id, agent.agent_id, found.conversation_id, found.taint, found.create_time, found.expire_time, found.close_time,
-       found.ceiling
+       found.ceiling, found.read_only
   FROM vault.agent
        LEFT JOIN LATERAL (
            SELECT session.session_id, session.conversation_id, (2 * conversation.taint - conversation.trusted::integer)::smallint AS taint,
-                  session.create_time, session.expire_time, session.close_time, session.ceiling
+                  session.create_time, session.expire_time, session.close_time, session.ceiling, session.read_only
              FROM vault.session
                   JOIN vault.conversation
                        ON conversation.tenant = %(tenant)s
@@ -184,7 +184,7 @@ logged AS (
 )
 SELECT found.session_id, owner.agent_id, found.conversation_id,
        (2 * greatest(found.taint, %(taint)s) - (found.trusted AND %(trusted)s)::integer)::smallint AS taint,
-       found.create_time, found.expire_time, NULL::timestamptz AS close_time, found.ceiling, owner.ceiling AS agent_ceiling
+       found.create_time, found.expire_time, NULL::timestamptz AS close_time, found.ceiling, found.read_only, owner.ceiling AS agent_ceiling
   FROM found
        CROSS JOIN owner;
 
@@ -279,12 +279,13 @@ lowered AS (
        AND (lowered.agent, lowered.conversation_id, lowered.ceiling) = (found.agent, found.conversation_id, found.ceiling)
 ),
 opened AS (
-    INSERT INTO vault.session AS opened (tenant, agent, session_id, conversation_id, ceiling, level, trusted, token_hash,
+    INSERT INTO vault.session AS opened (tenant, agent, session_id, conversation_id, ceiling, level, trusted, read_only, token_hash,
                                          create_time, expire_time)
-    SELECT %(tenant)s, found.agent, %(new_session_id)s::uuid, found.conversation_id, found.ceiling, 1, %(trusted)s, %(token_hash)s,
-           vault.clock(), vault.clock() + (found.expire_time - found.create_time)
+    SELECT %(tenant)s, found.agent, %(new_session_id)s::uuid, found.conversation_id, found.ceiling, 1, %(trusted)s, found.read_only,
+           %(token_hash)s, vault.clock(), vault.clock() + (found.expire_time - found.create_time)
       FROM found
- RETURNING opened.agent, opened.session_id, opened.conversation_id, opened.ceiling, opened.create_time, opened.expire_time
+ RETURNING opened.agent, opened.session_id, opened.conversation_id, opened.ceiling, opened.read_only, opened.create_time,
+           opened.expire_time
 ),
 logged AS (
     INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, session_id, method, outcome, reason)
@@ -300,7 +301,7 @@ logged AS (
            ) AS event
 )
 SELECT opened.session_id, agent.agent_id, opened.conversation_id, 2::smallint - %(trusted)s::integer AS taint, opened.create_time, opened.expire_time,
-       NULL::timestamptz AS close_time, opened.ceiling
+       NULL::timestamptz AS close_time, opened.ceiling, opened.read_only
   FROM opened
        JOIN vault.agent
             ON agent.tenant = %(tenant)s

@@ -33,6 +33,7 @@ class _Row:
     expire_time: datetime
     close_time: datetime | None
     ceiling: Classification
+    read_only: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,7 @@ class _Opened(_Row):
 @dataclass(frozen=True, slots=True)
 class _Raised(Session):
     ceiling: Classification
+    read_only: bool
     agent_ceiling: Classification
 
 
@@ -59,6 +61,7 @@ def open_session(
     integrity: Integrity,
     conversation_id: str,
     ttl: timedelta,
+    read_only: bool,
 ) -> tuple[Session, str]:
     """Open a session; return it with its token. *taint* None: that of the conversation, or PUBLIC if it is new.
 
@@ -81,6 +84,7 @@ def open_session(
         session_id=scope.new_uuid(),
         token_hash=tokens.digest(token),
         ttl=ttl,
+        read_only=read_only,
     )
     if row is None:
         raise AgentNotFound
@@ -217,4 +221,5 @@ def _session(row: _Row) -> Session | None:
         expire_time=row.expire_time,
         close_time=row.close_time,
         ceiling=row.ceiling,
+        read_only=row.read_only,
     )

@@ -70,6 +70,12 @@ def ceiling_exceeded(service):
 
 
 @provokes
+def session_read_only(service):
+    opened = service.host().open_session(agent_id=service.agent(), read_only=True)
+    return failure_of(service.host().session(opened).save_memory, key="key", content="text")
+
+
+@provokes
 def integrity_exceeded(service):
     key = new_host_key(service.database, "acme", RESTRICTED, integrity=Integrity.UNTRUSTED)
     return failure_of(Caller(service.channel, key).open_session, agent_id=service.agent(), integrity=Integrity.TRUSTED)

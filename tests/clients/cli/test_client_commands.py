@@ -27,6 +27,18 @@ def test_the_token_of_a_session_in_place_of_the_host_key_is_named(dev, token):
     assert "MUNIMENT_TOKEN" in refused.stderr
 
 
+def test_a_session_may_be_opened_to_read_only(muniment, dev):
+    opened = objects(muniment("session", "open", "alice", "--read-only", "--json"))[0]
+    assert opened["read_only"]
+
+    refused = run(
+        dev.folder, "memory", "save", "plan", "x", MUNIMENT_ADDRESS=dev.address, MUNIMENT_TOKEN=opened["token"]
+    )
+
+    assert "SESSION_READ_ONLY" in refused.stderr
+    assert "opened without --read-only" in refused.stderr
+
+
 def test_an_agent_is_made_shown_changed_listed_and_erased(muniment):
     made = objects(muniment("agent", "create", "bob", "--display-name", "Bob", "--notes-limit", "99", "--json"))
     changed = objects(muniment("agent", "update", "bob", "--no-profile", "--json"))

@@ -251,6 +251,7 @@ def a_key_is_read_again(world: World) -> None:
         "taint": 2,
         "trusted": False,
         "key_trusted": True,
+        "read_only": False,
         "method": "probe",
         "reason": None,
     }

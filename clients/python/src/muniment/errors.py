@@ -7,6 +7,7 @@ MunimentError                   the base class, and any status that is none of t
 │   └── CredentialExpired       it was valid: open the session again
 ├── PermissionDenied
 │   ├── PrincipalNotAllowed     the method is not for this kind of caller
+│   ├── SessionReadOnly         the host has opened the session for reading alone
 │   ├── CeilingExceeded         above the host key's ceiling
 │   ├── AgentCeilingExceeded    above the agent's ceiling
 │   ├── IntegrityExceeded       the host key is for untrusted sessions only
@@ -195,6 +196,10 @@ class PermissionDenied(MunimentError):
 
 class PrincipalNotAllowed(PermissionDenied):
     """The method is not for this kind of caller."""
+
+
+class SessionReadOnly(PermissionDenied):
+    """The host has opened the session for reading alone."""
 
 
 class CeilingExceeded(PermissionDenied):

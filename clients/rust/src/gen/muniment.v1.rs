@@ -437,7 +437,7 @@ pub enum Flow {
     Unspecified = 0,
     /// From items at or below the session's taint to the session.
     Read = 1,
-    /// From the session to items at its taint.
+    /// From the session to items at its taint. Refused to sessions that are read-only.
     Write = 2,
     /// Administration by hosts: agents and their initial blocks, sharing, sessions, taint, and the audit log.
     Control = 3,
@@ -3047,6 +3047,10 @@ pub enum ErrorReason {
     ///
     /// Example, PERMISSION_DENIED: OpenSession with TRUSTED, by a key that was made with `--integrity untrusted`.
     IntegrityExceeded = 43,
+    /// The session may only read.
+    ///
+    /// Example, PERMISSION_DENIED: SaveMemory with the token of a session that was opened with `read_only`.
+    SessionReadOnly = 44,
 }
 impl ErrorReason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -3101,6 +3105,7 @@ impl ErrorReason {
             }
             Self::CredentialExpired => "ERROR_REASON_CREDENTIAL_EXPIRED",
             Self::IntegrityExceeded => "ERROR_REASON_INTEGRITY_EXCEEDED",
+            Self::SessionReadOnly => "ERROR_REASON_SESSION_READ_ONLY",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -3152,6 +3157,7 @@ impl ErrorReason {
             }
             "ERROR_REASON_CREDENTIAL_EXPIRED" => Some(Self::CredentialExpired),
             "ERROR_REASON_INTEGRITY_EXCEEDED" => Some(Self::IntegrityExceeded),
+            "ERROR_REASON_SESSION_READ_ONLY" => Some(Self::SessionReadOnly),
             _ => None,
         }
     }
@@ -6520,6 +6526,9 @@ pub struct Session {
     /// The integrity of the conversation: with `taint`, the label of what its sessions write.
     #[prost(enumeration = "Integrity", tag = "9")]
     pub integrity: i32,
+    /// Whether the session may only read: methods with FLOW_WRITE are refused. It was opened so, for good.
+    #[prost(bool, tag = "10")]
+    pub read_only: bool,
 }
 impl ::prost::Name for Session {
     const NAME: &'static str = "Session";
@@ -6578,6 +6587,10 @@ pub struct OpenSessionRequest {
     /// The default is UNTRUSTED, which taints a conversation that was trusted.
     #[prost(enumeration = "Integrity", tag = "5")]
     pub integrity: i32,
+    /// Whether the session may only read, for contexts that must store nothing. Other sessions of the conversation are not
+    /// concerned.
+    #[prost(bool, tag = "6")]
+    pub read_only: bool,
 }
 impl ::prost::Name for OpenSessionRequest {
     const NAME: &'static str = "OpenSessionRequest";
@@ -6771,7 +6784,7 @@ impl ::prost::Name for ResetSessionRequest {
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 #[prost(skip_debug)]
 pub struct ResetSessionResponse {
-    /// The new session, at PUBLIC, of the same conversation.
+    /// The new session, at PUBLIC, of the same conversation; read-only if the one that was named is.
     #[prost(message, optional, tag = "1")]
     pub session: ::core::option::Option<Session>,
     /// The credential of the new session. It is returned only once.

@@ -1,4 +1,4 @@
--- A host key may be bound to untrusted sessions. Older servers would let it open trusted ones: none may go on.
+-- A host key may be bound to untrusted sessions, and a session to reading. Older servers would not know: none may go on.
 
 ALTER TABLE vault.host_key
   ADD COLUMN trusted boolean NOT NULL DEFAULT TRUE, -- whether it may open trusted sessions
@@ -10,3 +10,15 @@ SELECT host_key.tenant, host_key.host_key_id, host_key.key_hash, host_key.ceilin
  WHERE host_key.revoke_time IS NULL
    AND host_key.freeze_time IS NULL
    AND (host_key.expire_time IS NULL OR host_key.expire_time > vault.clock());
+
+ALTER TABLE vault.session ADD COLUMN read_only boolean NOT NULL DEFAULT FALSE; -- when it was opened, for good
+
+CREATE OR REPLACE VIEW muniment_control.session WITH (security_invoker = true) AS
+SELECT session.tenant, session.agent, session.session_id, session.conversation_id, conversation.taint,
+       session.create_time, session.expire_time, session.token_hash,
+       0 AS fence, -- UPDATE on it is the right to lock
+       session.ceiling, conversation.trusted, session.read_only
+  FROM vault.conversation
+       JOIN vault.session USING (tenant, agent, conversation_id, ceiling)
+ WHERE session.close_time IS NULL
+   AND session.expire_time > vault.clock();

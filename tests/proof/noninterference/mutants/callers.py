@@ -13,6 +13,7 @@ from muniment_server.agents import undeleting
 from muniment_server.domain import text
 from muniment_server.domain.classification import Classification, Label
 from muniment_server.domain.errors import Unauthenticated
+from muniment_server.domain.principals import SessionIdentity
 from muniment_server.domain.tokens import TokenKind
 from muniment_server.items import paging as item_paging
 from muniment_server.monitor import egress, host_scope, interceptors, paging, policy, retry, scopes, session_scope
@@ -26,7 +27,17 @@ from tests.proof.noninterference.mutants.damage import (
     NO_EXPIRY,
     NO_TAINT,
 )
-from tests.proof.noninterference.mutants.scheme import HOSTS, ITEMS, Mutant, cut, edit, remembering, replacing, setting
+from tests.proof.noninterference.mutants.scheme import (
+    HOSTS,
+    ITEMS,
+    Mutant,
+    cut,
+    edit,
+    edit_scope,
+    remembering,
+    replacing,
+    setting,
+)
 
 _current = Credentials.current
 
@@ -105,6 +116,14 @@ _WITH_CLOSED = HOSTS["find_sessions"].replace(
     "AND (session.close_time IS NULL OR session.close_time >= session.expire_time)", ""
 )
 assert HOSTS["find_sessions"] != _WITH_CLOSED
+_denial = interceptors._denial
+_READ_ONLY_IGNORED = setting(
+    interceptors,
+    "_denial",
+    lambda method, caller: _denial(
+        method, replace(caller, read_only=False) if isinstance(caller, SessionIdentity) else caller
+    ),
+)
 _KEY = r"AND EXISTS \( SELECT FROM host_key WHERE .*?%\(trusted\)s \)"
 _PAGES_AND_TEXT = (
     Mutant("M41 page tokens are not sealed", "fault", (setting(hmac, "compare_digest", lambda a, b: bool(a)),)),
@@ -436,6 +455,31 @@ OTHER = (
         "M86 the policy allows all",
         "fault",
         (setting(policy.Method, "allows", lambda *_: True),),
+    ),
+    Mutant(
+        "a read-only session writes, past the policy",
+        "model",
+        (_READ_ONLY_IGNORED,),
+        about="hosts",
+    ),
+    Mutant(
+        "a read-only session writes, past the predicate",
+        "",
+        (edit_scope(" AND NOT session.read_only", ""),),
+        covered_by="the policy of the method",
+        about="hosts",
+    ),
+    Mutant(
+        "a read-only session writes",
+        "model",
+        (_READ_ONLY_IGNORED, edit_scope(" AND NOT session.read_only", "")),
+        about="hosts",
+    ),
+    Mutant(
+        "a reset makes a read-only session one that writes",
+        "model",
+        (edit(HOSTS, "reset_session", "found.read_only, %(token_hash)s", "FALSE, %(token_hash)s"),),
+        about="hosts",
     ),
     Mutant(
         "M87 a method without policy is served",

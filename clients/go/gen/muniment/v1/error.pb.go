@@ -208,6 +208,10 @@ const (
 	//
 	// Example, PERMISSION_DENIED: OpenSession with TRUSTED, by a key that was made with `--integrity untrusted`.
 	ErrorReason_ERROR_REASON_INTEGRITY_EXCEEDED ErrorReason = 43
+	// The session may only read.
+	//
+	// Example, PERMISSION_DENIED: SaveMemory with the token of a session that was opened with `read_only`.
+	ErrorReason_ERROR_REASON_SESSION_READ_ONLY ErrorReason = 44
 )
 
 // Enum value maps for ErrorReason.
@@ -257,6 +261,7 @@ var (
 		41: "ERROR_REASON_CONVERSATION_CEILING_EXCEEDED",
 		42: "ERROR_REASON_CREDENTIAL_EXPIRED",
 		43: "ERROR_REASON_INTEGRITY_EXCEEDED",
+		44: "ERROR_REASON_SESSION_READ_ONLY",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":                   0,
@@ -303,6 +308,7 @@ var (
 		"ERROR_REASON_CONVERSATION_CEILING_EXCEEDED": 41,
 		"ERROR_REASON_CREDENTIAL_EXPIRED":            42,
 		"ERROR_REASON_INTEGRITY_EXCEEDED":            43,
+		"ERROR_REASON_SESSION_READ_ONLY":             44,
 	}
 )
 
@@ -337,7 +343,7 @@ var File_muniment_v1_error_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_error_proto_rawDesc = "" +
 	"\n" +
-	"\x17muniment/v1/error.proto\x12\vmuniment.v1*\xf5\v\n" +
+	"\x17muniment/v1/error.proto\x12\vmuniment.v1*\x99\f\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aERROR_REASON_FIELD_INVALID\x10\x01\x12#\n" +
@@ -383,7 +389,8 @@ const file_muniment_v1_error_proto_rawDesc = "" +
 	" ERROR_REASON_AGENT_ABOVE_CEILING\x10(\x12.\n" +
 	"*ERROR_REASON_CONVERSATION_CEILING_EXCEEDED\x10)\x12#\n" +
 	"\x1fERROR_REASON_CREDENTIAL_EXPIRED\x10*\x12#\n" +
-	"\x1fERROR_REASON_INTEGRITY_EXCEEDED\x10+BG\n" +
+	"\x1fERROR_REASON_INTEGRITY_EXCEEDED\x10+\x12\"\n" +
+	"\x1eERROR_REASON_SESSION_READ_ONLY\x10,BG\n" +
 	"\vmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (

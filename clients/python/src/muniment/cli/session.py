@@ -45,6 +45,7 @@ def session() -> None:
 )
 @click.option("--conversation", type=TEXT, metavar="ID", help="The conversation. The default is a new one.")
 @click.option("--ttl", type=DURATION, help="When the session expires, such as 8h. The default is 24h.")
+@click.option("--read-only", is_flag=True, help="The session may only read: it stores and deletes nothing.")
 @click.option("--quiet", is_flag=True, help="Print only the token.")
 @with_output
 @with_host
@@ -55,6 +56,7 @@ def open_(
     taint: Classification | None,
     conversation: str | None,
     ttl: timedelta | None,
+    read_only: bool,
     quiet: bool,
 ) -> None:
     """Open a session and print its token. It cannot be shown again.
@@ -65,7 +67,7 @@ def open_(
       export MUNIMENT_TOKEN=$(muniment session open alice --taint internal --quiet)
       muniment session open alice --conversation chat-42 --ttl 8h
     """
-    opened = host.open_session(agent_id, taint, conversation_id=conversation, ttl=ttl)
+    opened = host.open_session(agent_id, taint, conversation_id=conversation, ttl=ttl, read_only=read_only)
     _show_token(opened, output, quiet=quiet)
 
 

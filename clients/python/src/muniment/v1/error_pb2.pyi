@@ -244,6 +244,11 @@ class _ErrorReasonEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_ErrorReaso
 
     Example, PERMISSION_DENIED: OpenSession with TRUSTED, by a key that was made with `--integrity untrusted`.
     """
+    ERROR_REASON_SESSION_READ_ONLY: _ErrorReason.ValueType  # 44
+    """The session may only read.
+
+    Example, PERMISSION_DENIED: SaveMemory with the token of a session that was opened with `read_only`.
+    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed.
@@ -473,4 +478,9 @@ ERROR_REASON_INTEGRITY_EXCEEDED: ErrorReason.ValueType  # 43
 """The host key is for untrusted sessions only.
 
 Example, PERMISSION_DENIED: OpenSession with TRUSTED, by a key that was made with `--integrity untrusted`.
+"""
+ERROR_REASON_SESSION_READ_ONLY: ErrorReason.ValueType  # 44
+"""The session may only read.
+
+Example, PERMISSION_DENIED: SaveMemory with the token of a session that was opened with `read_only`.
 """
