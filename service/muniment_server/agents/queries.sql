@@ -439,8 +439,8 @@ opened AS (
  RETURNING opened.agent, opened.session_id
 ),
 logged AS (
-    INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, session_id, method, outcome, kind)
-    SELECT %(tenant)s, %(change_id)s, opened.agent, %(level)s, %(host_key_id)s, opened.session_id, %(method)s, 'OK', %(kind)s
+    INSERT INTO audit AS logged (tenant, event_id, agent, level, trusted, host_key_id, session_id, method, outcome, kind)
+    SELECT %(tenant)s, %(change_id)s, opened.agent, %(level)s, %(trusted)s, %(host_key_id)s, opened.session_id, %(method)s, 'OK', %(kind)s
       FROM opened
 )
 SELECT owner.ceiling AS agent_ceiling, opened.session_id

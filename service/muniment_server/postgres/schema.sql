@@ -278,6 +278,7 @@ CREATE TABLE muniment_control.audit (
     item_id uuid,
     revision integer,
     reason text,
+    trusted boolean DEFAULT false NOT NULL,
     CONSTRAINT level_is_a_level CHECK (((level >= 1) AND (level <= 4)))
 );
 
@@ -546,7 +547,7 @@ UNION ALL
     NULL::integer AS result_count,
     audit.reason,
     true AS by_host,
-    audit.level AS chain
+    ((audit.level + (4 * (audit.trusted)::integer)))::smallint AS chain
    FROM muniment_control.audit;
 
 CREATE TABLE muniment_auditor.seal (

@@ -65,10 +65,10 @@ opened AS (
  RETURNING opened.session_id, opened.create_time, opened.expire_time
 ),
 logged AS (
-    INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, session_id, method, outcome)
+    INSERT INTO audit AS logged (tenant, event_id, agent, level, trusted, host_key_id, session_id, method, outcome)
     SELECT %(tenant)s, %(change_id)s, marked.agent,
            CASE WHEN opened.session_id IS NULL THEN greatest(marked.taint, %(ceiling)s::smallint) ELSE marked.taint END, -- as record_host_refusal
-           %(host_key_id)s, opened.session_id, 'OpenSession',
+           marked.trusted AND opened.session_id IS NOT NULL, %(host_key_id)s, opened.session_id, 'OpenSession',
            CASE WHEN opened.session_id IS NULL THEN 'CONVERSATION_TAINTED' ELSE 'OK' END
       FROM marked
            LEFT JOIN opened ON TRUE
@@ -174,11 +174,11 @@ raised AS (
        AND (raised.agent, raised.conversation_id, raised.ceiling) = (found.agent, found.conversation_id, found.ceiling)
        AND (found.taint < %(taint)s OR found.trusted AND NOT %(trusted)s)
        AND found.ceiling >= %(taint)s
- RETURNING raised.taint
+ RETURNING raised.taint, raised.trusted
 ),
 logged AS (
-    INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, session_id, method, outcome, reason)
-    SELECT %(tenant)s, %(change_id)s, found.agent, raised.taint, %(host_key_id)s, found.session_id, 'RaiseTaint', 'OK', %(reason)s
+    INSERT INTO audit AS logged (tenant, event_id, agent, level, trusted, host_key_id, session_id, method, outcome, reason)
+    SELECT %(tenant)s, %(change_id)s, found.agent, raised.taint, raised.trusted, %(host_key_id)s, found.session_id, 'RaiseTaint', 'OK', %(reason)s
       FROM found
            CROSS JOIN raised
 )
@@ -214,8 +214,8 @@ closed AS (
        AND closed.session_id = found.session_id
 ),
 logged AS (
-    INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, session_id, method, outcome)
-    SELECT %(tenant)s, %(change_id)s, found.agent, found.taint, %(host_key_id)s::uuid, found.session_id, 'CloseSession', 'OK'
+    INSERT INTO audit AS logged (tenant, event_id, agent, level, trusted, host_key_id, session_id, method, outcome)
+    SELECT %(tenant)s, %(change_id)s, found.agent, found.taint, found.trusted, %(host_key_id)s::uuid, found.session_id, 'CloseSession', 'OK'
       FROM found
 )
 SELECT found.session_id
@@ -288,15 +288,15 @@ opened AS (
            opened.expire_time
 ),
 logged AS (
-    INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, session_id, method, outcome, reason)
-    SELECT %(tenant)s, event.event_id, event.agent, event.level, %(host_key_id)s::uuid, event.session_id, 'ResetSession',
+    INSERT INTO audit AS logged (tenant, event_id, agent, level, trusted, host_key_id, session_id, method, outcome, reason)
+    SELECT %(tenant)s, event.event_id, event.agent, event.level, event.trusted, %(host_key_id)s::uuid, event.session_id, 'ResetSession',
            event.outcome, event.reason
       FROM (
-               SELECT %(change_id)s::uuid AS event_id, found.agent, found.taint AS level, found.session_id, 'CLOSED' AS outcome,
+               SELECT %(change_id)s::uuid AS event_id, found.agent, found.taint AS level, found.trusted, found.session_id, 'CLOSED' AS outcome,
                       %(reason)s AS reason
                  FROM found
                 UNION ALL
-               SELECT %(open_change_id)s::uuid, opened.agent, 1, opened.session_id, 'OK', NULL
+               SELECT %(open_change_id)s::uuid, opened.agent, 1, %(trusted)s::boolean, opened.session_id, 'OK', NULL
                  FROM opened
            ) AS event
 )

@@ -581,7 +581,7 @@ def test_a_section_of_the_prompt_is_trusted_if_all_in_it_is(at):
 # What hosts see and do
 
 
-def test_audit_events_have_the_integrity_of_the_session_and_those_of_hosts_none(host, alice):
+def test_audit_events_have_the_integrity_of_the_session(host, alice):
     opened = open_session(host, **fields_of(Label.CONFIDENTIAL_TRUSTED))
     session = host.session(opened)
     session.save_memory(key="plan", content="text")
@@ -591,12 +591,38 @@ def test_audit_events_have_the_integrity_of_the_session_and_those_of_hosts_none(
 
     found = events(host, agent_id="alice", session_id=opened.session.session_id)
     assert [(event.method, of_item(event)) for event in found] == [
-        ("OpenSession", Label.CONFIDENTIAL),
+        ("OpenSession", Label.CONFIDENTIAL_TRUSTED),
         ("SaveMemory", Label.CONFIDENTIAL_TRUSTED),
         ("GetMemory", Label.CONFIDENTIAL_TRUSTED),
         ("RaiseTaint", Label.CONFIDENTIAL),
         ("SaveMemory", Label.CONFIDENTIAL),
     ]
+
+
+def test_what_a_host_does_to_a_trusted_session_says_so(host, alice):
+    old = open_session(host, **fields_of(Label.INTERNAL_TRUSTED))
+    host.raise_taint(session_id=old.session.session_id, **fields_of(Label.CONFIDENTIAL_TRUSTED))
+    new = host.reset_session(session_id=old.session.session_id, integrity=TRUSTED)
+    host.close_session(session_id=new.session.session_id)
+    host.session(open_session(host, conversation_id="other", integrity=TRUSTED)).close_session()
+    host.reset_session(session_id=open_session(host).session.session_id)
+
+    done = [event for event in events(host, agent_id="alice") if event.method != "CreateAgent"]
+    assert sorted(((event.method, event.outcome, of_item(event)) for event in done), key=str) == sorted(
+        [
+            ("OpenSession", "OK", Label.INTERNAL_TRUSTED),
+            ("RaiseTaint", "OK", Label.CONFIDENTIAL_TRUSTED),
+            ("ResetSession", "CLOSED", Label.CONFIDENTIAL_TRUSTED),
+            ("ResetSession", "OK", Label.PUBLIC_TRUSTED),
+            ("CloseSession", "OK", Label.PUBLIC_TRUSTED),
+            ("OpenSession", "OK", Label.PUBLIC_TRUSTED),
+            ("CloseSession", "OK", Label.PUBLIC_TRUSTED),
+            ("OpenSession", "OK", Label.PUBLIC),
+            ("ResetSession", "CLOSED", Label.PUBLIC),
+            ("ResetSession", "OK", Label.PUBLIC),
+        ],
+        key=str,
+    )
 
 
 def test_a_raise_is_recorded_if_it_raises_either_half_and_only_then(host, alice):
@@ -627,10 +653,10 @@ def test_each_label_has_a_chain_of_seals(service):
         for label in Label
     }
 
-    opened = Label.CONFIDENTIAL_TRUSTED.value
+    written = Label.CONFIDENTIAL_TRUSTED.value
     assert [of_item(checkpoint) for checkpoint in checkpoints.values()] == list(Label)
-    assert checkpoints[Label.CONFIDENTIAL_TRUSTED].event_count == opened
-    assert checkpoints[Label.CONFIDENTIAL].event_count == opened  # what the host did is untrusted
+    assert checkpoints[Label.CONFIDENTIAL_TRUSTED].event_count == 2 * written  # each session was opened, and wrote once
+    assert checkpoints[Label.CONFIDENTIAL].event_count == 0
     assert [checkpoints[label].event_count for label in (Label.PUBLIC_TRUSTED, Label.RESTRICTED)] == [0, 0]
     assert host.get_audit_checkpoint(classification=CONFIDENTIAL).checkpoint == checkpoints[Label.CONFIDENTIAL]
 

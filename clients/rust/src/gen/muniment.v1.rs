@@ -271,7 +271,8 @@ pub struct AuditEvent {
     /// The reason that the host gave.
     #[prost(string, tag = "13")]
     pub reason: ::prost::alloc::string::String,
-    /// The integrity of the session that did it. UNTRUSTED for what hosts and operators did.
+    /// The integrity of the session that did it, or to which a host's call has opened, raised or reset a session, or that it
+    /// has closed. UNTRUSTED for what else hosts and operators did.
     #[prost(enumeration = "Integrity", tag = "14")]
     pub integrity: i32,
 }

@@ -22,3 +22,43 @@ SELECT session.tenant, session.agent, session.session_id, session.conversation_i
        JOIN vault.session USING (tenant, agent, conversation_id, ceiling)
  WHERE session.close_time IS NULL
    AND session.expire_time > vault.clock();
+
+-- What a host does to a trusted session is in the chain of its label.
+ALTER TABLE muniment_control.audit ADD COLUMN trusted boolean NOT NULL DEFAULT FALSE;
+
+CREATE OR REPLACE VIEW muniment_auditor.audit WITH (security_invoker = true) AS
+SELECT tenant, agent, level, event_id, time, NULL::uuid AS host_key_id, session_id, method, outcome, kind, item_id,
+       revision, result_count, NULL::text AS reason, false AS by_host, level AS chain
+  FROM muniment_public.audit
+ UNION ALL
+SELECT tenant, agent, level, event_id, time, NULL::uuid, session_id, method, outcome, kind, item_id, revision, result_count, NULL, false,
+       level
+  FROM muniment_internal.audit
+ UNION ALL
+SELECT tenant, agent, level, event_id, time, NULL::uuid, session_id, method, outcome, kind, item_id, revision, result_count, NULL, false,
+       level
+  FROM muniment_confidential.audit
+ UNION ALL
+SELECT tenant, agent, level, event_id, time, NULL::uuid, session_id, method, outcome, kind, item_id, revision, result_count, NULL, false,
+       level
+  FROM muniment_restricted.audit
+ UNION ALL
+SELECT tenant, agent, level, event_id, time, NULL::uuid, session_id, method, outcome, kind, item_id, revision, result_count, NULL, false,
+       (level + 4)::smallint
+  FROM muniment_public_trusted.audit
+ UNION ALL
+SELECT tenant, agent, level, event_id, time, NULL::uuid, session_id, method, outcome, kind, item_id, revision, result_count, NULL, false,
+       (level + 4)::smallint
+  FROM muniment_internal_trusted.audit
+ UNION ALL
+SELECT tenant, agent, level, event_id, time, NULL::uuid, session_id, method, outcome, kind, item_id, revision, result_count, NULL, false,
+       (level + 4)::smallint
+  FROM muniment_confidential_trusted.audit
+ UNION ALL
+SELECT tenant, agent, level, event_id, time, NULL::uuid, session_id, method, outcome, kind, item_id, revision, result_count, NULL, false,
+       (level + 4)::smallint
+  FROM muniment_restricted_trusted.audit
+ UNION ALL
+SELECT tenant, agent, level, event_id, time, host_key_id, session_id, method, outcome, kind, item_id, revision, NULL::integer, reason, true,
+       (level + 4 * trusted::integer)::smallint
+  FROM muniment_control.audit;
