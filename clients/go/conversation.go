@@ -239,6 +239,7 @@ func (r *renewals) reopened(ctx context.Context, old *held) (*held, error) {
 		Taint:          found.GetSession().GetTaint(),
 		Integrity:      found.GetSession().GetIntegrity(),
 		Ttl:            r.ttl,
+		ReadOnly:       found.GetSession().GetReadOnly(),
 	}
 	for range mostRaises {
 		opened, err := openHeld(ctx, r.host, request)

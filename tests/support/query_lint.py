@@ -164,7 +164,9 @@ def _locks(text: str) -> Iterator[str]:
     """
     for select in selects(text):
         if re.search(r"FOR (?:NO KEY )?UPDATE|FOR (?:KEY )?SHARE", select):
-            outer = re.sub(r"\([^()]*\)", "", re.sub(r"\([^()]*\)", "", select))
+            outer = select
+            for _ in range(3):  # a parameter, in a function, in a subquery
+                outer = re.sub(r"\([^()]*\)", "", outer)
             if len(re.findall(r"\b(?:FROM|JOIN)\b", outer)) > 1 or re.search(r"FROM [\w.]+(?: AS \w+)?\s*,", outer):
                 yield "a SELECT that locks reads several relations"
             if re.search(r"\bIN \(\s*SELECT\b", select):

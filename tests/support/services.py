@@ -21,7 +21,7 @@ from google.rpc import error_details_pb2, status_pb2
 
 from muniment.v1 import passage_service_pb2
 from muniment_server.domain import tokens
-from muniment_server.domain.classification import Classification, Label
+from muniment_server.domain.classification import Classification, Integrity, Label
 from muniment_server.domain.ids import IdSource, RandomIds
 from muniment_server.domain.tokens import TokenKind
 from muniment_server.monitor.scopes import Scopes
@@ -205,15 +205,21 @@ _LOWER = (
 )
 
 
-def new_host_key(database: Database, tenant: str, ceiling: Classification) -> str:
+_BOUNDS = {Integrity.TRUSTED: (True, None), Integrity.UNTRUSTED: (False, "SessionService")}
+
+
+def new_host_key(
+    database: Database, tenant: str, ceiling: Classification, *, integrity: Integrity = Integrity.TRUSTED
+) -> str:
     """A host key, made as `muniment host-key create` makes one."""
     with database.as_owner() as owner:
         row: Any = owner.execute("SELECT tenant FROM vault.tenant WHERE name = %s", [tenant]).fetchone()
         row = row or owner.execute("INSERT INTO vault.tenant (name) VALUES (%s) RETURNING tenant", [tenant]).fetchone()
         key = tokens.mint(TokenKind.HOST, tenant=row.tenant, secret=RandomIds().new_secret())
         owner.execute(
-            "INSERT INTO vault.host_key (tenant, host_key_id, key_hash, ceiling) VALUES (%s, %s, %s, %s)",
-            [row.tenant, uuid.uuid4(), tokens.digest(key), int(ceiling)],
+            "INSERT INTO vault.host_key (tenant, host_key_id, key_hash, ceiling, trusted, only_service)"
+            " VALUES (%s, %s, %s, %s, %s, %s)",
+            [row.tenant, uuid.uuid4(), tokens.digest(key), int(ceiling), *_BOUNDS[integrity]],
         )
     return key
 

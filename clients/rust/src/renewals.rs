@@ -184,6 +184,7 @@ impl Renewals {
             taint: found.taint,
             integrity: found.integrity,
             ttl: self.ttl,
+            read_only: found.read_only,
         };
         for _ in 0..MOST_RAISES {
             let error = match self.host.open_session(request.clone()).await {

@@ -14,6 +14,8 @@ export interface ConversationOptions {
   readonly taint?: Classification;
   /** TRUSTED if it has seen nothing but what the host vouches for. The default is UNTRUSTED. */
   readonly integrity?: Integrity;
+  /** Whether its sessions may only read. */
+  readonly readOnly?: boolean;
   /** How long each of its sessions stays valid: 1 second to 30 days. The default is 24 hours. */
   readonly ttl?: NonNullable<Opening["ttl"]>;
 }

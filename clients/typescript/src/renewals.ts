@@ -20,7 +20,7 @@ type Host = Client<typeof SessionService>;
 /** What a session is opened with. */
 export type Opening = Pick<
   MessageInitShape<typeof OpenSessionRequestSchema>,
-  "agentId" | "conversationId" | "taint" | "integrity" | "ttl"
+  "agentId" | "conversationId" | "taint" | "integrity" | "readOnly" | "ttl"
 >;
 
 /** A session that the host has opened. */
@@ -150,8 +150,8 @@ export class Renewals implements Credential {
   }
 
   /** Never without a taint: the conversation may have been reset meanwhile. */
-  async #reopened({ agentId, conversationId, taint, integrity }: Session): Promise<Opened> {
-    const opening: Opening = { agentId, conversationId, taint, integrity, ttl: this.#ttl };
+  async #reopened({ agentId, conversationId, taint, integrity, readOnly }: Session): Promise<Opened> {
+    const opening: Opening = { agentId, conversationId, taint, integrity, readOnly, ttl: this.#ttl };
     for (let raises = 0; ; raises += 1) {
       try {
         return await timed(this.#host.openSession(opening));

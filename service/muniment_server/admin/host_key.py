@@ -26,7 +26,7 @@ from muniment_server.admin.database import (
 from muniment_server.admin.host_keys import create_host_key, list_host_keys, revoke_host_key
 from muniment_server.admin.sessions import close_sessions_of_host_key, close_twice, sessions_of_host_key
 from muniment_server.domain import tokens
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Integrity
 from muniment_server.domain.ids import RandomIds, TenantNumber
 from muniment_server.postgres.pool import NotCommitted
 from muniment_server.runtime import servers_file
@@ -34,9 +34,10 @@ from muniment_server.runtime.claims import tenants_of
 from muniment_server.runtime.configuration import DatabaseConfig
 
 _COLUMNS = (
-    "host_key_id", "tenant", "ceiling", "only_service", "create_time", "expire_time", "freeze_time", "revoke_time",
-    "name",
+    "host_key_id", "tenant", "ceiling", "only_service", "integrity", "create_time", "expire_time", "freeze_time",
+    "revoke_time", "name",
 )  # fmt: skip
+_UNTRUSTED_ONLY = "sessions"
 SERVICES = {"agents": "AgentService", "sessions": "SessionService", "audit": "AuditService"}
 
 
@@ -58,6 +59,23 @@ close_option = click.option(
     default=None,
     help="Close the sessions that were opened by it, or leave them open. By default, a terminal is asked.",
 )
+
+
+integrity_option = click.option(
+    "--integrity",
+    type=click.Choice(Integrity, case_sensitive=False),
+    default=Integrity.TRUSTED,
+    help="untrusted: it opens no trusted sessions and reaches none of others; implies --only sessions.",
+)
+
+
+def service_for(only: str | None, integrity: Integrity) -> str | None:
+    """The service that `--only` names. An untrusted key is for sessions only: agents and sharing are what all see."""
+    if integrity is Integrity.UNTRUSTED:
+        if only not in {None, _UNTRUSTED_ONLY}:
+            raise click.UsageError(f"--integrity untrusted implies --only {_UNTRUSTED_ONLY}: leave out --only {only}")
+        only = _UNTRUSTED_ONLY
+    return SERVICES[only] if only is not None else None
 
 
 @click.group(cls=Group)
@@ -87,6 +105,7 @@ def host_key() -> None:
     "--expires-in", "lifetime", type=DURATION, help="How long it is valid, such as 90d. The default is forever."
 )
 @click.option("--only", type=click.Choice(list(SERVICES)), help="The one thing it is for. The default is everything.")
+@integrity_option
 @click.option("--quiet", is_flag=True, help="Print only the key.")
 @with_database(servers=True)
 @server_option
@@ -99,6 +118,7 @@ def create(
     name: str | None,
     lifetime: timedelta | None,
     only: str | None,
+    integrity: Integrity,
     quiet: bool,
     server: str | None,
 ) -> None:
@@ -110,10 +130,11 @@ def create(
     Examples:
       muniment host-key create --tenant acme --ceiling confidential
       muniment host-key create --tenant acme --ceiling internal --only audit --expires-in 30d
+      muniment host-key create --tenant acme --ceiling internal --integrity untrusted
       muniment host-key create --tenant acme --ceiling internal --servers servers.toml --server b
       export MUNIMENT_HOST_KEY=$(muniment host-key create --tenant acme --ceiling restricted --quiet)
     """
-    only_service = SERVICES[only] if only is not None else None
+    only_service = service_for(only, integrity)
     created, confirmed = None, True
     chosen = chosen_database(config, server)
     taken = taken_elsewhere(config, server, tenant)
@@ -126,6 +147,7 @@ def create(
                 name=name,
                 lifetime=lifetime,
                 only_service=only_service,
+                integrity=integrity,
                 taken=taken,
                 ids=RandomIds(),
             )
@@ -144,6 +166,7 @@ def create(
             "tenant": tenant,
             "ceiling": ceiling,
             "only_service": only_service,
+            "integrity": integrity,
             "host_key": key,
         }
         output.record(row, tuple(row))

@@ -11,7 +11,7 @@ from muniment.cli.failures import Failure
 from muniment_server.admin.connection import Operator
 from muniment_server.admin.tenants import create_tenant
 from muniment_server.domain import tokens
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Integrity
 from muniment_server.domain.ids import HostKeyId, IdSource, TenantNumber
 from muniment_server.domain.tokens import TokenKind
 
@@ -35,6 +35,7 @@ class HostKey:
     tenant: str
     ceiling: Classification
     only_service: str | None
+    integrity: Integrity
     create_time: datetime
     expire_time: datetime | None
     freeze_time: datetime | None
@@ -53,13 +54,15 @@ def create_host_key(
     name: str | None = None,
     lifetime: timedelta | None = None,
     only_service: str | None = None,
+    integrity: Integrity = Integrity.TRUSTED,
     identity: Identity | None = None,
     taken: Collection[TenantNumber] = (),
     ids: IdSource,
 ) -> tuple[UUID, str]:
     """Create a key for *tenant*, which is created if it does not exist; return the key's id and the key.
 
-    It expires after *lifetime*, and may call the methods of *only_service* only, unless those are None. If it stands
+    It expires after *lifetime*, and may call the methods of *only_service* only, unless those are None. One of the
+    *integrity* UNTRUSTED is for SessionService only, and for sessions that are not trusted. If it stands
     for an *identity*, the caller must throw the key away. A new tenant gets none of the numbers *taken*.
     """
     with operator.connection.transaction():
@@ -77,6 +80,7 @@ def create_host_key(
             ceiling=ceiling,
             lifetime=lifetime,
             only_service=only_service,
+            trusted=integrity is Integrity.TRUSTED,
             **(asdict(identity) if identity else dict.fromkeys(Identity.__slots__)),
         )
     return host_key_id, key

@@ -26,12 +26,14 @@ from muniment_server.admin.host_key import (
     SERVICES,
     NameType,
     close_option,
+    integrity_option,
     print_line_for_file,
     revoke_key,
+    service_for,
     taken_elsewhere,
 )
 from muniment_server.admin.host_keys import Identity, create_host_key, list_host_keys
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Integrity
 from muniment_server.domain.ids import RandomIds
 from muniment_server.runtime.configuration import DatabaseConfig
 
@@ -40,8 +42,8 @@ _CERTIFICATE = "certificate"
 """Where the keys are: see muniment_identity.file."""
 _MOST_CHARACTERS = 512
 _COLUMNS = (
-    "identity_id", "tenant", "ceiling", "only_service", "issuer", "audience", "subject", "keys", "create_time",
-    "expire_time", "freeze_time", "revoke_time", "name",
+    "identity_id", "tenant", "ceiling", "only_service", "integrity", "issuer", "audience", "subject", "keys",
+    "create_time", "expire_time", "freeze_time", "revoke_time", "name",
 )  # fmt: skip
 
 
@@ -97,6 +99,7 @@ def identity() -> None:
     "--expires-in", "lifetime", type=DURATION, help="How long it is accepted, such as 90d. The default is forever."
 )
 @click.option("--only", type=click.Choice(list(SERVICES)), help="The one thing it is for. The default is everything.")
+@integrity_option
 @with_database(servers=True)
 @server_option
 @with_output
@@ -113,6 +116,7 @@ def add(
     name: str | None,
     lifetime: timedelta | None,
     only: str | None,
+    integrity: Integrity,
     server: str | None,
 ) -> None:
     """Accept the tokens of one subject as a host of a tenant.
@@ -138,7 +142,8 @@ def add(
             ceiling=ceiling,
             name=name,
             lifetime=lifetime,
-            only_service=SERVICES[only] if only is not None else None,
+            only_service=service_for(only, integrity),
+            integrity=integrity,
             identity=named,
             taken=taken,
             ids=RandomIds(),

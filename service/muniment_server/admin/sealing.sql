@@ -38,7 +38,7 @@ WITH event AS (
     SELECT audit.event_id, audit.time, audit.written_by, TRUE
       FROM muniment_control.audit
      WHERE audit.tenant = %(tenant)s
-       AND audit.level = %(level)s
+       AND audit.level + 4 * audit.trusted::integer = %(level)s
 ),
 covered AS (
     SELECT event.time, event.written_by, sealed_event.level, sealed_event.number

@@ -343,11 +343,13 @@ WITH owner AS MATERIALIZED ( -- FOR SHARE: the mark of DeleteAgent waits
        AND agent.agent_id = %(agent_id)s
        AND agent.ceiling <= %(ceiling)s
        AND agent.delete_time IS NULL
-       AND %(level)s::smallint <= (
-               SELECT host_key.ceiling
+       AND EXISTS (
+               SELECT
                  FROM host_key
                 WHERE host_key.tenant = %(tenant)s
                   AND host_key.host_key_id = %(host_key_id)s
+                  AND host_key.ceiling >= %(level)s::smallint
+                  AND host_key.trusted >= %(trusted)s
            )
        FOR SHARE
 ),
@@ -367,8 +369,8 @@ opened AS (
  RETURNING opened.agent, opened.session_id
 ),
 logged AS (
-    INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, session_id, method, outcome, kind)
-    SELECT %(tenant)s, %(change_id)s, opened.agent, %(level)s, %(host_key_id)s, opened.session_id, %(method)s, 'OK', %(kind)s
+    INSERT INTO audit AS logged (tenant, event_id, agent, level, trusted, host_key_id, session_id, method, outcome, kind)
+    SELECT %(tenant)s, %(change_id)s, opened.agent, %(level)s, %(trusted)s, %(host_key_id)s, opened.session_id, %(method)s, 'OK', %(kind)s
       FROM opened
 )
 SELECT owner.ceiling AS agent_ceiling, opened.session_id

@@ -39,8 +39,8 @@ class _Ended:
 def undelete(context: CallContext, agent_id: str, kind: ItemKind, name: str, label: Label) -> None:
     """Bring the item back that was deleted last under *name* with *label*.
 
-    Raises CeilingExceeded, AgentNotFound, AgentAboveCeiling, AgentCeilingExceeded, or what `items.undeleting.undelete`
-    raises.
+    Raises CeilingExceeded, IntegrityExceeded, AgentNotFound, AgentAboveCeiling, AgentCeilingExceeded, or what
+    `items.undeleting.undelete` raises.
     """
     with _session(context, agent_id, kind, label) as session_id, context.undeleting_scope(session_id) as scope:
         undeleting.undelete(scope, kind, name)
@@ -59,6 +59,7 @@ def _session(context: CallContext, agent_id: str, kind: ItemKind, label: Label) 
 
 def _begin(scope: HostScope, agent_id: str, kind: ItemKind, label: Label) -> SessionId:
     scope.require_ceiling(label.level, agent_id=agent_id)
+    scope.require_integrity(label.integrity, agent_id=agent_id)
     begun = scope.change(
         "begin_undeletion",
         _Begun,

@@ -8,7 +8,9 @@ MunimentError
 │   │   ├── SessionExpired      the session of the token has expired
 │   │   └── HostKeyExpired      the host key has expired
 │   ├── PrincipalNotAllowed     the method is not for this kind of caller
+│   ├── SessionReadOnly         the method writes, and the session may only read
 │   ├── CeilingExceeded         above the host key's ceiling
+│   ├── IntegrityExceeded       the host key is for untrusted sessions only
 │   ├── AgentCeilingExceeded    the level is above the agent's ceiling
 │   ├── ConversationCeilingExceeded  the level is above the conversation's ceiling
 │   ├── AgentAboveCeiling       the key knows the agent, but does not reach its ceiling
@@ -116,8 +118,16 @@ class PrincipalNotAllowed(Refusal):
     """The method is not for this kind of caller."""
 
 
+class SessionReadOnly(Refusal):
+    """The method writes, and the session may only read."""
+
+
 class CeilingExceeded(Refusal):
     """The level is above the ceiling of the host key."""
+
+
+class IntegrityExceeded(Refusal):
+    """The host key is for untrusted sessions only."""
 
 
 class AgentCeilingExceeded(Refusal):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from muniment_server.domain.classification import Classification, Label
+from muniment_server.domain.classification import Classification, Integrity, Label
 from muniment_server.domain.ids import AgentNumber, HostKeyId, SessionId, TenantNumber
 from muniment_server.domain.items import ItemKind
 from muniment_server.domain.limits import FOREVER, KnownRoom
@@ -20,6 +20,8 @@ class HostIdentity:
     ceiling: Classification
     only_service: str | None = None
     """The one service whose methods it may call, as `SessionService`. None: it may call those of all."""
+    integrity: Integrity = Integrity.TRUSTED
+    """UNTRUSTED: it may neither open trusted sessions nor touch those of others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,8 @@ class SessionIdentity:
     memory_ttl: timedelta = FOREVER
     passage_ttl: timedelta = FOREVER
     """How long the agent's items without an expire time live."""
+    read_only: bool = False
+    """Whether it may call only what writes no item. For good: it was opened so."""
     room: KnownRoom = field(default_factory=KnownRoom, compare=False)
     """Of the agent at this taint: after a raise there is another."""
 

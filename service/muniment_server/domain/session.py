@@ -24,3 +24,5 @@ class Session:
     close_time: datetime | None
     ceiling: Classification | None
     """That of the conversation. None for the session itself, which does not see it."""
+    read_only: bool
+    """Whether it may call only what writes no item."""

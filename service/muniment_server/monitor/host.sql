@@ -3,7 +3,7 @@
 -- name: find_host_keys
 -- The keys of a tenant behind bearer tokens, valid or expired. Neither revoked nor frozen ones.
 SELECT host_key.key_hash AS token_hash, (host_key.expire_time <= vault.clock()) IS TRUE AS expired, host_key.host_key_id,
-       host_key.ceiling, host_key.only_service
+       host_key.ceiling, host_key.only_service, host_key.trusted
   FROM vault.host_key
  WHERE host_key.tenant = %(tenant)s
    AND host_key.key_hash = ANY(%(token_hashes)s::bytea[])
@@ -31,7 +31,7 @@ closed AS (
 )
 SELECT session.token_hash, session.close_time IS NOT NULL OR session.expire_time <= vault.clock() AS expired, session.session_id,
        session.agent, (2 * conversation.taint - conversation.trusted::integer)::smallint AS taint, agent.calls_per_second,
-       agent.memory_ttl, agent.passage_ttl
+       agent.memory_ttl, agent.passage_ttl, session.read_only
   FROM vault.session
        JOIN vault.conversation
             ON conversation.tenant = %(tenant)s

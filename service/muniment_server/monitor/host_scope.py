@@ -8,8 +8,14 @@ from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 from uuid import UUID
 
-from muniment_server.domain.classification import Classification
-from muniment_server.domain.errors import AgentAboveCeiling, AgentHeld, AgentNotFound, CeilingExceeded
+from muniment_server.domain.classification import Classification, Integrity
+from muniment_server.domain.errors import (
+    AgentAboveCeiling,
+    AgentHeld,
+    AgentNotFound,
+    CeilingExceeded,
+    IntegrityExceeded,
+)
 from muniment_server.domain.ids import IdSource, SessionId, TenantNumber
 from muniment_server.domain.principals import HostIdentity
 from muniment_server.monitor.policy import PolicyViolation
@@ -104,6 +110,18 @@ class HostScope:
             self.record_refusal("CEILING_EXCEEDED", level=level, agent_id=agent_id, session_id=session_id)
             raise CeilingExceeded
 
+    def require_integrity(
+        self, integrity: Integrity, *, agent_id: str | None = None, session_id: SessionId | None = None
+    ) -> None:
+        """Refuse, with an audit row, what is TRUSTED, if the key is not. Raises IntegrityExceeded."""
+        if not self._host.integrity.can_flow_to(integrity):
+            self.raise_integrity_exceeded(agent_id=agent_id, session_id=session_id)
+
+    def raise_integrity_exceeded(self, *, agent_id: str | None = None, session_id: SessionId | None = None) -> NoReturn:
+        """Raise IntegrityExceeded, with an audit row: the call is for keys that are trusted."""
+        self.record_refusal("INTEGRITY_EXCEEDED", agent_id=agent_id, session_id=session_id)
+        raise IntegrityExceeded
+
     def raise_unmanageable(self, *agent_ids: str) -> NoReturn:
         """Raise AgentAboveCeiling, with an audit row, if the key knows one of the agents without reaching its ceiling.
 
@@ -143,6 +161,7 @@ class HostScope:
             "tenant": self._host.tenant,
             "host_key_id": self._host.host_key_id,
             "ceiling": self._host.ceiling,
+            "key_trusted": self._host.integrity is Integrity.TRUSTED,
             "method": self._method,
         }
         return cursor.execute(HOST_QUERIES[name], {**parameters, **identity})

@@ -16,13 +16,15 @@ from muniment_server.domain.errors import (
     InvalidArgument,
     MunimentError,
     PrincipalNotAllowed,
+    SessionReadOnly,
     Unauthenticated,
 )
-from muniment_server.domain.principals import SessionIdentity
+from muniment_server.domain.principals import HostIdentity, SessionIdentity
 from muniment_server.monitor import egress, status
 from muniment_server.monitor.authentication import Credentials
 from muniment_server.monitor.call import Call, Interceptor, Proceed
 from muniment_server.monitor.gate import Gate
+from muniment_server.monitor.policy import Flow, Method
 from muniment_server.monitor.retry import RetryOnTaintChange
 from muniment_server.monitor.validation import Validator
 
@@ -82,9 +84,9 @@ class Authorize:
 
     def __call__(self, call: Call, proceed: Proceed) -> Message:
         assert call.principal is not None
-        if not call.method.allows(call.principal):
-            call.scopes.record_wrong_principal(call.principal, call.method, call.deadline)
-            raise PrincipalNotAllowed
+        if denial := _denial(call.method, call.principal):
+            call.scopes.record_denial(call.principal, call.method, status.code_of(denial)[1], call.deadline)
+            raise denial
         return proceed(call)
 
 
@@ -145,6 +147,15 @@ class StateIntegrity:
         if isinstance(call.principal, SessionIdentity) and "integrity" in response.DESCRIPTOR.fields_by_name:
             response.integrity = call.principal.taint.integrity
         return cast(Message, response)
+
+
+def _denial(method: Method, principal: HostIdentity | SessionIdentity) -> MunimentError | None:
+    """Why *principal* may not call *method*, whatever it asks."""
+    if not method.allows(principal):
+        return PrincipalNotAllowed()
+    if isinstance(principal, SessionIdentity) and principal.read_only and method.flow is Flow.WRITE:
+        return SessionReadOnly()
+    return None
 
 
 def _limit(call: Call) -> Label:

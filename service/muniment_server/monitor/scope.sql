@@ -10,11 +10,13 @@ SELECT session.*, vault.clock() AS time
    AND session.session_id = %(session_id)s;
 
 -- name: session_locked
--- The same for writes, under the session lock: RaiseTaint waits for the commit, and a writer that waited finds no row.
+-- The same for writes, under the session lock: RaiseTaint waits for the commit, and a writer that waited finds no row. Nor does one
+-- of a session that is read-only.
 SELECT session.*, vault.clock() AS time
   FROM session
  WHERE session.tenant = %(tenant)s
    AND session.session_id = %(session_id)s
+   AND NOT session.read_only
    FOR NO KEY UPDATE;
 
 -- name: agent

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeAlias
 
-from muniment_server.domain.classification import Classification, Label, meet
+from muniment_server.domain.classification import Classification, Integrity, Label, meet
 from muniment_server.domain.errors import HostKeyExpired, QuotaExceeded, SessionExpired, StaleSession, Unauthenticated
 from muniment_server.domain.ids import AgentNumber, HostKeyId, IdSource, SessionId, TenantNumber
 from muniment_server.domain.principals import HostIdentity, SessionIdentity
@@ -39,6 +39,7 @@ class _FoundKey:
     host_key_id: HostKeyId
     ceiling: Classification
     only_service: str | None
+    trusted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,7 @@ class _FoundSession:
     calls_per_second: int
     memory_ttl: timedelta
     passage_ttl: timedelta
+    read_only: bool
 
 
 _LOOKUPS: Mapping[TokenKind, tuple[str, type[Any]]] = {
@@ -133,6 +135,7 @@ class Scopes:
             "tenant": session.tenant,
             "session_id": session.session_id,
             "ceiling": Classification.RESTRICTED,
+            "key_trusted": True,
             "host_key_id": None,
             "change_id": self._ids.new_uuid(),
         }
@@ -140,16 +143,16 @@ class Scopes:
             if not connection.read(HOST_QUERIES["close_session"], parameters, maker_of(_Closed)):
                 raise StaleSession
 
-    def record_wrong_principal(
-        self, principal: HostIdentity | SessionIdentity, method: Method, deadline: Deadline
+    def record_denial(
+        self, principal: HostIdentity | SessionIdentity, method: Method, outcome: str, deadline: Deadline
     ) -> None:
         """Write the audit row of a call whose method is not for its principal."""
         if isinstance(principal, SessionIdentity):
             with self.of_session(principal, method, deadline) as session:
-                session.record_refusal("PRINCIPAL_NOT_ALLOWED")
+                session.record_refusal(outcome)
         else:
             with self.of_host(principal, method, deadline) as host:
-                host.record_refusal("PRINCIPAL_NOT_ALLOWED")
+                host.record_refusal(outcome)
 
 
 def _find(connection: RoleConnection, groups: _Groups) -> list[tuple[tuple[TenantNumber, TokenKind], list[Any]]]:
@@ -174,7 +177,14 @@ def _holder(
     if row.expired:
         return token, HostKeyExpired() if isinstance(row, _FoundKey) else SessionExpired()
     if isinstance(row, _FoundKey):
-        return token, HostIdentity(tenant, row.host_key_id, row.ceiling, row.only_service)
+        return token, HostIdentity(tenant, row.host_key_id, row.ceiling, row.only_service, Integrity(row.trusted))
     return token, SessionIdentity(
-        tenant, row.session_id, row.taint, row.agent, row.calls_per_second, row.memory_ttl, row.passage_ttl
+        tenant,
+        row.session_id,
+        row.taint,
+        row.agent,
+        row.calls_per_second,
+        memory_ttl=row.memory_ttl,
+        passage_ttl=row.passage_ttl,
+        read_only=row.read_only,
     )

@@ -16,7 +16,7 @@ SELECT %(tenant)s, %(change_id)s, session.agent, session.session_id, %(method)s,
 -- name: get_own_session
 -- The session itself, with the name of its agent.
 SELECT session.session_id, agent.agent_id, session.conversation_id, session.label AS taint, session.create_time, session.expire_time,
-       NULL::timestamptz AS close_time, NULL::smallint AS ceiling
+       NULL::timestamptz AS close_time, NULL::smallint AS ceiling, session.read_only
   FROM session
        CROSS JOIN agent;
 

@@ -49,8 +49,18 @@ _TABLE: dict[type[errors.MunimentError], _Entry] = {
     errors.PrincipalNotAllowed: _Entry(
         StatusCode.PERMISSION_DENIED, "PRINCIPAL_NOT_ALLOWED", "this method is not for this kind of caller"
     ),
+    errors.SessionReadOnly: _Entry(
+        StatusCode.PERMISSION_DENIED,
+        "SESSION_READ_ONLY",
+        "the session may only read: a session that its host opens without read_only may write",
+    ),
     errors.CeilingExceeded: _Entry(
         StatusCode.PERMISSION_DENIED, "CEILING_EXCEEDED", "the level is above the ceiling of the host key"
+    ),
+    errors.IntegrityExceeded: _Entry(
+        StatusCode.PERMISSION_DENIED,
+        "INTEGRITY_EXCEEDED",
+        "the host key is for untrusted sessions only: use one that was made without --integrity untrusted",
     ),
     errors.AgentCeilingExceeded: _Entry(
         StatusCode.PERMISSION_DENIED, "AGENT_CEILING_EXCEEDED", "the level is above the ceiling of the agent"

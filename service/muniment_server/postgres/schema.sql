@@ -232,6 +232,7 @@ CREATE TABLE muniment_control.audit (
     item_id uuid,
     revision integer,
     reason text,
+    trusted boolean DEFAULT false NOT NULL,
     CONSTRAINT level_is_a_level CHECK (((level >= 1) AND (level <= 4)))
 );
 
@@ -430,7 +431,7 @@ UNION ALL
     NULL::integer AS result_count,
     audit.reason,
     true AS by_host,
-    audit.level AS chain
+    ((audit.level + (4 * (audit.trusted)::integer)))::smallint AS chain
    FROM muniment_control.audit;
 
 CREATE TABLE muniment_auditor.seal (
@@ -483,6 +484,7 @@ CREATE TABLE vault.session (
     fence smallint DEFAULT 0 NOT NULL,
     ceiling smallint DEFAULT 4 NOT NULL,
     trusted boolean DEFAULT false NOT NULL,
+    read_only boolean DEFAULT false NOT NULL,
     CONSTRAINT fence_is_empty CHECK ((fence = 0)),
     CONSTRAINT level_is_a_level CHECK (((level >= 1) AND (level <= 4)))
 );
@@ -816,9 +818,11 @@ CREATE TABLE vault.host_key (
     audience text COLLATE pg_catalog."C",
     subject text COLLATE pg_catalog."C",
     keys text COLLATE pg_catalog."C",
+    trusted boolean DEFAULT true NOT NULL,
     CONSTRAINT ceiling_is_a_level CHECK (((ceiling >= 1) AND (ceiling <= 4))),
     CONSTRAINT identity_is_whole CHECK ((num_nulls(issuer, audience, subject, keys) = ANY (ARRAY[0, 4]))),
-    CONSTRAINT name_not_empty CHECK ((name <> ''::text))
+    CONSTRAINT name_not_empty CHECK ((name <> ''::text)),
+    CONSTRAINT untrusted_keys_are_for_sessions CHECK ((trusted OR (NOT (only_service IS DISTINCT FROM 'SessionService'::text))))
 );
 
 CREATE VIEW muniment_control.host_key WITH (security_invoker='true') AS
@@ -826,7 +830,8 @@ CREATE VIEW muniment_control.host_key WITH (security_invoker='true') AS
     host_key_id,
     key_hash,
     ceiling,
-    only_service
+    only_service,
+    trusted
    FROM vault.host_key
   WHERE ((revoke_time IS NULL) AND (freeze_time IS NULL) AND ((expire_time IS NULL) OR (expire_time > vault.clock())));
 
@@ -841,7 +846,8 @@ CREATE VIEW muniment_control.session WITH (security_invoker='true') AS
     session.token_hash,
     0 AS fence,
     session.ceiling,
-    conversation.trusted
+    conversation.trusted,
+    session.read_only
    FROM (vault.conversation
      JOIN vault.session USING (tenant, agent, conversation_id, ceiling))
   WHERE ((session.close_time IS NULL) AND (session.expire_time > vault.clock()));
@@ -890,7 +896,8 @@ CREATE VIEW muniment_internal.session WITH (security_barrier='true') AS
     session.expire_time,
     0 AS fence,
     session.ceiling,
-    (4)::smallint AS label
+    (4)::smallint AS label,
+    session.read_only
    FROM (vault.conversation
      JOIN vault.session USING (tenant, agent, conversation_id, ceiling))
   WHERE ((conversation.taint = 2) AND (conversation.trusted = false) AND (session.close_time IS NULL) AND (session.expire_time > vault.clock()));
@@ -1678,7 +1685,8 @@ CREATE VIEW muniment_internal_trusted.session WITH (security_barrier='true') AS
     session.expire_time,
     0 AS fence,
     session.ceiling,
-    (3)::smallint AS label
+    (3)::smallint AS label,
+    session.read_only
    FROM (vault.conversation
      JOIN vault.session USING (tenant, agent, conversation_id, ceiling))
   WHERE ((conversation.taint = 2) AND (conversation.trusted = true) AND (session.close_time IS NULL) AND (session.expire_time > vault.clock()));

@@ -1,13 +1,14 @@
 -- Conversations and sessions, as the control role. For a host, agents that its key does not know, conversations above the ceiling
--- of its key, and the sessions of both, do not exist. Statements that open or raise a session read the key again, and compare the
--- ceiling of the conversation, which never changes.
+-- of its key, and the sessions of both, do not exist; nor do trusted conversations, if its key is not trusted. Statements that open,
+-- raise or reset a session read the key again, and compare the ceiling of the conversation, which never changes.
 -- Locks are taken in this order: agent, conversation, session.
 
 -- name: open_session
 -- Open a session. Its conversation is the one of that name with the highest ceiling that the key reaches, or a new one. A taint
 -- above the conversation's raises it, and so does a session that is not trusted; without a taint, the session has the conversation's.
 -- No row: the key is invalid or does not reach the taint, or it knows no such agent. session_id NULL: the taint is above a ceiling, or
--- the conversation's label cannot flow to the one that is asked for. A call that opens nothing raises nothing.
+-- the conversation's label cannot flow to the one that is asked for; or, without a taint, it is trusted and the key is not. A call
+-- that opens nothing raises nothing.
 WITH owner AS MATERIALIZED ( -- FOR SHARE: the mark of DeleteAgent waits
     SELECT agent.agent, agent.agent_id, agent.ceiling
       FROM vault.agent
@@ -15,11 +16,13 @@ WITH owner AS MATERIALIZED ( -- FOR SHARE: the mark of DeleteAgent waits
        AND agent.agent_id = %(agent_id)s
        AND agent.known_from <= %(ceiling)s
        AND agent.delete_time IS NULL
-       AND coalesce(%(taint)s::smallint, 1) <= (
-               SELECT host_key.ceiling
+       AND EXISTS (
+               SELECT
                  FROM host_key
                 WHERE host_key.tenant = %(tenant)s
                   AND host_key.host_key_id = %(host_key_id)s
+                  AND host_key.ceiling >= coalesce(%(taint)s::smallint, 1)
+                  AND host_key.trusted >= %(trusted)s
            )
        FOR SHARE
 ),
@@ -48,30 +51,31 @@ marked AS ( -- DO UPDATE returns the current label, whatever the snapshot shows,
        SET taint   = CASE WHEN excluded.trusted AND NOT marked.trusted THEN marked.taint
                           ELSE greatest(marked.taint, excluded.taint) END,
            trusted = marked.trusted AND (excluded.trusted OR coalesce(%(taint)s::smallint < marked.taint, FALSE))
+     WHERE marked.trusted <= %(key_trusted)s
  RETURNING marked.agent, marked.conversation_id, marked.ceiling, marked.taint, marked.trusted
 ),
 opened AS (
-    INSERT INTO vault.session AS opened (tenant, agent, session_id, conversation_id, ceiling, level, trusted, token_hash,
+    INSERT INTO vault.session AS opened (tenant, agent, session_id, conversation_id, ceiling, level, trusted, read_only, token_hash,
                                          create_time, expire_time)
     SELECT %(tenant)s, marked.agent, %(session_id)s::uuid, marked.conversation_id, marked.ceiling, marked.taint, marked.trusted,
-           %(token_hash)s, vault.clock(), vault.clock() + %(ttl)s
+           %(read_only)s, %(token_hash)s, vault.clock(), vault.clock() + %(ttl)s
       FROM marked
      WHERE marked.taint = coalesce(%(taint)s::smallint, marked.taint)
        AND marked.trusted = %(trusted)s
  RETURNING opened.session_id, opened.create_time, opened.expire_time
 ),
 logged AS (
-    INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, session_id, method, outcome)
+    INSERT INTO audit AS logged (tenant, event_id, agent, level, trusted, host_key_id, session_id, method, outcome)
     SELECT %(tenant)s, %(change_id)s, marked.agent,
            CASE WHEN opened.session_id IS NULL THEN greatest(marked.taint, %(ceiling)s::smallint) ELSE marked.taint END, -- as record_host_refusal
-           %(host_key_id)s, opened.session_id, 'OpenSession',
+           marked.trusted AND opened.session_id IS NOT NULL, %(host_key_id)s, opened.session_id, 'OpenSession',
            CASE WHEN opened.session_id IS NULL THEN 'CONVERSATION_TAINTED' ELSE 'OK' END
       FROM marked
            LEFT JOIN opened ON TRUE
 )
 SELECT opened.session_id, owner.agent_id, marked.conversation_id, (2 * marked.taint - marked.trusted::integer)::smallint AS taint,
        opened.create_time, opened.expire_time,
-       NULL::timestamptz AS close_time, wanted.ceiling, owner.ceiling AS agent_ceiling
+       NULL::timestamptz AS close_time, wanted.ceiling, %(read_only)s::boolean AS read_only, owner.ceiling AS agent_ceiling
   FROM owner
        CROSS JOIN wanted
        LEFT JOIN marked ON TRUE
@@ -81,7 +85,7 @@ SELECT opened.session_id, owner.agent_id, marked.conversation_id, (2 * marked.ta
 -- Any session that a host has opened, up to the ceiling, including closed ones: those of UndeleteItem have the id of their
 -- conversation.
 SELECT session.session_id, agent.agent_id, session.conversation_id, (2 * conversation.taint - conversation.trusted::integer)::smallint AS taint,
-       session.create_time, session.expire_time, session.close_time, session.ceiling
+       session.create_time, session.expire_time, session.close_time, session.ceiling, session.read_only
   FROM vault.session
        JOIN vault.conversation
             ON conversation.tenant = %(tenant)s
@@ -95,16 +99,17 @@ SELECT session.session_id, agent.agent_id, session.conversation_id, (2 * convers
  WHERE session.tenant = %(tenant)s
    AND session.session_id = %(session_id)s
    AND session.ceiling <= %(ceiling)s
+   AND conversation.trusted <= %(key_trusted)s
    AND session.conversation_id <> session.session_id::text;
 
 -- name: list_sessions
 -- One page of the sessions that hosts have opened for an agent, up to the ceiling, newest first. No row: no such agent. Nulls: nothing more.
 SELECT found.session_id, agent.agent_id, found.conversation_id, found.taint, found.create_time, found.expire_time, found.close_time,
-       found.ceiling
+       found.ceiling, found.read_only
   FROM vault.agent
        LEFT JOIN LATERAL (
            SELECT session.session_id, session.conversation_id, (2 * conversation.taint - conversation.trusted::integer)::smallint AS taint,
-                  session.create_time, session.expire_time, session.close_time, session.ceiling
+                  session.create_time, session.expire_time, session.close_time, session.ceiling, session.read_only
              FROM vault.session
                   JOIN vault.conversation
                        ON conversation.tenant = %(tenant)s
@@ -113,6 +118,7 @@ SELECT found.session_id, agent.agent_id, found.conversation_id, found.taint, fou
             WHERE session.tenant = %(tenant)s
               AND session.agent = agent.agent
               AND session.ceiling <= %(ceiling)s
+              AND conversation.trusted <= %(key_trusted)s
               AND session.conversation_id <> session.session_id::text
               AND (%(include_closed)s OR session.close_time IS NULL AND session.expire_time > vault.clock())
               AND (session.create_time, session.session_id) < (%(before_time)s::timestamptz, %(before_id)s::uuid)
@@ -134,11 +140,14 @@ WITH found AS MATERIALIZED ( -- locks the session too, so that the session that 
      WHERE session.tenant = %(tenant)s
        AND session.session_id = %(session_id)s
        AND session.ceiling <= %(ceiling)s
-       AND %(taint)s::smallint <= (
-               SELECT host_key.ceiling
+       AND session.trusted <= %(key_trusted)s
+       AND EXISTS (
+               SELECT
                  FROM host_key
                 WHERE host_key.tenant = %(tenant)s
                   AND host_key.host_key_id = %(host_key_id)s
+                  AND host_key.ceiling >= %(taint)s::smallint
+                  AND host_key.trusted >= %(trusted)s
            )
        AND EXISTS (
                SELECT
@@ -165,17 +174,17 @@ raised AS (
        AND (raised.agent, raised.conversation_id, raised.ceiling) = (found.agent, found.conversation_id, found.ceiling)
        AND (found.taint < %(taint)s OR found.trusted AND NOT %(trusted)s)
        AND found.ceiling >= %(taint)s
- RETURNING raised.taint
+ RETURNING raised.taint, raised.trusted
 ),
 logged AS (
-    INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, session_id, method, outcome, reason)
-    SELECT %(tenant)s, %(change_id)s, found.agent, raised.taint, %(host_key_id)s, found.session_id, 'RaiseTaint', 'OK', %(reason)s
+    INSERT INTO audit AS logged (tenant, event_id, agent, level, trusted, host_key_id, session_id, method, outcome, reason)
+    SELECT %(tenant)s, %(change_id)s, found.agent, raised.taint, raised.trusted, %(host_key_id)s, found.session_id, 'RaiseTaint', 'OK', %(reason)s
       FROM found
            CROSS JOIN raised
 )
 SELECT found.session_id, owner.agent_id, found.conversation_id,
        (2 * greatest(found.taint, %(taint)s) - (found.trusted AND %(trusted)s)::integer)::smallint AS taint,
-       found.create_time, found.expire_time, NULL::timestamptz AS close_time, found.ceiling, owner.ceiling AS agent_ceiling
+       found.create_time, found.expire_time, NULL::timestamptz AS close_time, found.ceiling, found.read_only, owner.ceiling AS agent_ceiling
   FROM found
        CROSS JOIN owner;
 
@@ -187,6 +196,7 @@ WITH found AS MATERIALIZED (
      WHERE session.tenant = %(tenant)s
        AND session.session_id = %(session_id)s
        AND session.ceiling <= %(ceiling)s
+       AND session.trusted <= %(key_trusted)s
        AND EXISTS (
                SELECT
                  FROM vault.agent
@@ -204,8 +214,8 @@ closed AS (
        AND closed.session_id = found.session_id
 ),
 logged AS (
-    INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, session_id, method, outcome)
-    SELECT %(tenant)s, %(change_id)s, found.agent, found.taint, %(host_key_id)s::uuid, found.session_id, 'CloseSession', 'OK'
+    INSERT INTO audit AS logged (tenant, event_id, agent, level, trusted, host_key_id, session_id, method, outcome)
+    SELECT %(tenant)s, %(change_id)s, found.agent, found.taint, found.trusted, %(host_key_id)s::uuid, found.session_id, 'CloseSession', 'OK'
       FROM found
 )
 SELECT found.session_id
@@ -218,6 +228,7 @@ SELECT session.session_id
  WHERE session.tenant = %(tenant)s
    AND session.session_id = %(session_id)s
    AND session.ceiling <= %(ceiling)s
+   AND session.trusted <= %(key_trusted)s
    AND EXISTS (
            SELECT
              FROM vault.agent
@@ -235,6 +246,14 @@ WITH found AS MATERIALIZED (
      WHERE session.tenant = %(tenant)s
        AND session.session_id = %(session_id)s
        AND session.ceiling <= %(ceiling)s
+       AND session.trusted <= %(key_trusted)s
+       AND EXISTS (
+               SELECT
+                 FROM host_key
+                WHERE host_key.tenant = %(tenant)s
+                  AND host_key.host_key_id = %(host_key_id)s
+                  AND host_key.trusted >= %(trusted)s
+           )
        AND EXISTS (
                SELECT
                  FROM vault.agent
@@ -260,28 +279,29 @@ lowered AS (
        AND (lowered.agent, lowered.conversation_id, lowered.ceiling) = (found.agent, found.conversation_id, found.ceiling)
 ),
 opened AS (
-    INSERT INTO vault.session AS opened (tenant, agent, session_id, conversation_id, ceiling, level, trusted, token_hash,
+    INSERT INTO vault.session AS opened (tenant, agent, session_id, conversation_id, ceiling, level, trusted, read_only, token_hash,
                                          create_time, expire_time)
-    SELECT %(tenant)s, found.agent, %(new_session_id)s::uuid, found.conversation_id, found.ceiling, 1, %(trusted)s, %(token_hash)s,
-           vault.clock(), vault.clock() + (found.expire_time - found.create_time)
+    SELECT %(tenant)s, found.agent, %(new_session_id)s::uuid, found.conversation_id, found.ceiling, 1, %(trusted)s, found.read_only,
+           %(token_hash)s, vault.clock(), vault.clock() + (found.expire_time - found.create_time)
       FROM found
- RETURNING opened.agent, opened.session_id, opened.conversation_id, opened.ceiling, opened.create_time, opened.expire_time
+ RETURNING opened.agent, opened.session_id, opened.conversation_id, opened.ceiling, opened.read_only, opened.create_time,
+           opened.expire_time
 ),
 logged AS (
-    INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, session_id, method, outcome, reason)
-    SELECT %(tenant)s, event.event_id, event.agent, event.level, %(host_key_id)s::uuid, event.session_id, 'ResetSession',
+    INSERT INTO audit AS logged (tenant, event_id, agent, level, trusted, host_key_id, session_id, method, outcome, reason)
+    SELECT %(tenant)s, event.event_id, event.agent, event.level, event.trusted, %(host_key_id)s::uuid, event.session_id, 'ResetSession',
            event.outcome, event.reason
       FROM (
-               SELECT %(change_id)s::uuid AS event_id, found.agent, found.taint AS level, found.session_id, 'CLOSED' AS outcome,
+               SELECT %(change_id)s::uuid AS event_id, found.agent, found.taint AS level, found.trusted, found.session_id, 'CLOSED' AS outcome,
                       %(reason)s AS reason
                  FROM found
                 UNION ALL
-               SELECT %(open_change_id)s::uuid, opened.agent, 1, opened.session_id, 'OK', NULL
+               SELECT %(open_change_id)s::uuid, opened.agent, 1, %(trusted)s::boolean, opened.session_id, 'OK', NULL
                  FROM opened
            ) AS event
 )
 SELECT opened.session_id, agent.agent_id, opened.conversation_id, 2::smallint - %(trusted)s::integer AS taint, opened.create_time, opened.expire_time,
-       NULL::timestamptz AS close_time, opened.ceiling
+       NULL::timestamptz AS close_time, opened.ceiling, opened.read_only
   FROM opened
        JOIN vault.agent
             ON agent.tenant = %(tenant)s

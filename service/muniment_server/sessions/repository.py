@@ -28,11 +28,12 @@ class _Row:
     session_id: SessionId | None
     agent_id: str
     conversation_id: str
-    taint: Label
+    taint: Label | None
     create_time: datetime
     expire_time: datetime
     close_time: datetime | None
     ceiling: Classification
+    read_only: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,7 @@ class _Opened(_Row):
 @dataclass(frozen=True, slots=True)
 class _Raised(Session):
     ceiling: Classification
+    read_only: bool
     agent_ceiling: Classification
 
 
@@ -59,16 +61,18 @@ def open_session(
     integrity: Integrity,
     conversation_id: str,
     ttl: timedelta,
+    read_only: bool,
 ) -> tuple[Session, str]:
     """Open a session; return it with its token. *taint* None: that of the conversation, or PUBLIC if it is new.
 
     UNTRUSTED taints the conversation; TRUSTED asks for one that is trusted.
 
-    An empty *conversation_id* begins a new conversation. Raises CeilingExceeded, AgentNotFound, AgentCeilingExceeded,
-    ConversationCeilingExceeded or ConversationTainted, which carries the taint.
+    An empty *conversation_id* begins a new conversation. Raises CeilingExceeded, IntegrityExceeded, AgentNotFound,
+    AgentCeilingExceeded, ConversationCeilingExceeded or ConversationTainted, which carries the taint.
     """
     if taint is not None:
         scope.require_ceiling(taint, agent_id=agent_id)
+    scope.require_integrity(integrity, agent_id=agent_id)
     token = _mint(scope)
     row = scope.change(
         "open_session",
@@ -80,11 +84,14 @@ def open_session(
         session_id=scope.new_uuid(),
         token_hash=tokens.digest(token),
         ttl=ttl,
+        read_only=read_only,
     )
     if row is None:
         raise AgentNotFound
     if taint is not None:
         _require_ceilings(scope, taint, row.ceiling, row.agent_ceiling, agent_id=agent_id)
+    if row.taint is None:  # a trusted one, which the key may not taint
+        scope.raise_integrity_exceeded(agent_id=agent_id)
     session = _session(row)
     if session is None:
         raise ConversationTainted(row.taint)
@@ -144,9 +151,10 @@ def raise_taint(
 ) -> Session:
     """Raise the conversation of an open session to *taint*, and to UNTRUSTED unless *integrity* is TRUSTED.
 
-    Raises CeilingExceeded, SessionNotFound, AgentCeilingExceeded or ConversationCeilingExceeded.
+    Raises CeilingExceeded, IntegrityExceeded, SessionNotFound, AgentCeilingExceeded or ConversationCeilingExceeded.
     """
     scope.require_ceiling(taint, session_id=session_id)
+    scope.require_integrity(integrity, session_id=session_id)
     raised = scope.change(
         "raise_taint",
         _Raised,
@@ -162,10 +170,12 @@ def raise_taint(
 
 
 def reset(scope: HostScope, session_id: SessionId, *, integrity: Integrity, reason: str) -> tuple[Session, str]:
-    """Close all sessions of the conversation, set it to PUBLIC and *integrity*, open a new one. Raises SessionNotFound.
+    """Close all sessions of the conversation, set it to PUBLIC and *integrity*, open a new one.
 
+    Raises IntegrityExceeded or SessionNotFound.
     The lock is a statement of its own: one that waits does not see the sessions opened meanwhile.
     """
+    scope.require_integrity(integrity, session_id=session_id)
     token = _mint(scope)
     with scope.transaction():
         scope.execute("lock_session", session_id=session_id)
@@ -200,7 +210,7 @@ def _found(session: Session | None) -> Session:
 
 
 def _session(row: _Row) -> Session | None:
-    if row.session_id is None:
+    if row.session_id is None or row.taint is None:
         return None
     return Session(
         session_id=row.session_id,
@@ -211,4 +221,5 @@ def _session(row: _Row) -> Session | None:
         expire_time=row.expire_time,
         close_time=row.close_time,
         ceiling=row.ceiling,
+        read_only=row.read_only,
     )

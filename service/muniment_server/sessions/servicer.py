@@ -31,6 +31,7 @@ class SessionServicer(session_service_pb2_grpc.SessionServiceServicer):
                     integrity=Integrity(request.integrity),
                     conversation_id=request.conversation_id,
                     ttl=ttl,
+                    read_only=request.read_only,
                 )
             except ConversationTainted as error:
                 error.detail = wire.tainted_to_proto(error.taint)

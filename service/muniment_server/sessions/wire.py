@@ -31,6 +31,7 @@ def session_to_proto(session: Session) -> session_pb2.Session:
         expire_time=time_to_proto(session.expire_time),
         close_time=time_to_proto(session.close_time),
         ceiling=level_to_proto(session.ceiling),
+        read_only=session.read_only,
     )
 
 

@@ -369,6 +369,6 @@ def test_no_column_of_the_audit_holds_what_was_remembered(service):
     assert [row for row in rows if canary in row] == []
     assert {name for (name,) in columns} == {
         "tenant", "agent", "level", "event_id", "time", "written_by", "session_id", "host_key_id", "method", "outcome",
-        "kind", "item_id", "revision", "result_count", "reason",
+        "kind", "item_id", "revision", "result_count", "reason", "trusted",
         "by_host", "chain",  # of the auditor's view
     }  # fmt: skip

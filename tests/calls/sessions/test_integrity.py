@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import psycopg
 import pytest
 from google.protobuf.message_factory import GetMessageClass
 
@@ -19,8 +20,8 @@ from tests.rpcs import RPCS, World, call
 from tests.support.answers import CONFIDENTIAL, INTERNAL, PUBLIC, RESTRICTED, detail, events, invalid, keys, refusal
 from tests.support.canaries import new_canary
 from tests.support.labels import FLOWS, trusted, untrusted
-from tests.support.methods import POLICIES
-from tests.support.services import Caller, failure_of, reason_of
+from tests.support.methods import FOR_BOTH, FOR_HOSTS, POLICIES
+from tests.support.services import Caller, failure_of, new_host_key, reason_of
 
 UNTRUSTED, TRUSTED = Integrity
 TAINTED = "FAILED_PRECONDITION CONVERSATION_TAINTED"
@@ -177,6 +178,68 @@ def test_what_is_above_a_ceiling_raises_neither_half(shared, tenant, host, integ
         refusal(limited.raise_taint, **own, taint=CONFIDENTIAL, **high),
     } == {"PERMISSION_DENIED CEILING_EXCEEDED"}
     assert now(host, opened) is Label.PUBLIC_TRUSTED
+
+
+# Keys for untrusted sessions only
+
+
+@pytest.fixture
+def bound(shared, tenant) -> Caller:
+    """A host whose key was made with `--integrity untrusted`."""
+    return Caller(shared.channel, new_host_key(shared.database, tenant, RESTRICTED, integrity=Integrity.UNTRUSTED))
+
+
+@pytest.mark.parametrize("rpc", sorted(FOR_HOSTS | FOR_BOTH))
+def test_an_untrusted_key_manages_sessions_and_nothing_else(host, bound, rpc):
+    word = new_canary()
+    World(word).fill_agents(host)
+    opened = bound.open_session(agent_id=word)
+    world = World(word, opened.session.session_id)
+    world.fill(bound.session(opened), "text")
+
+    refused = reason_of(bound.observe(rpc, **RPCS[rpc].request(world)))
+
+    of_sessions = {"OpenSession", "RaiseTaint", "ResetSession", "CloseSession", "GetSession", "ListSessions"}
+    assert refused == ("" if rpc in of_sessions else "PRINCIPAL_NOT_ALLOWED")
+
+
+def test_an_untrusted_key_makes_nothing_trusted(host, bound, alice):
+    own = open_session(bound)
+    named = {"session_id": own.session.session_id}
+    refused = [
+        refusal(open_session, host=bound, conversation_id="another", integrity=TRUSTED),
+        refusal(bound.raise_taint, **named, taint=INTERNAL, integrity=TRUSTED),
+        refusal(bound.reset_session, **named, integrity=TRUSTED),
+    ]
+
+    assert refused == ["PERMISSION_DENIED INTEGRITY_EXCEEDED"] * 3
+    assert now(host, own) is Label.PUBLIC
+    rows = [(event.method, event.agent_id, event.session_id) for event in events(host) if event.outcome != "OK"]
+    session_id = own.session.session_id
+    methods = [("OpenSession", ""), ("RaiseTaint", session_id), ("ResetSession", session_id)]
+    assert rows == [(method, "alice", session) for method, session in methods]
+
+
+def test_an_untrusted_key_neither_taints_nor_ends_what_others_have_opened_trusted(host, bound, alice):
+    """A tainted planner would go on with what untrusted contexts wrote."""
+    plan = open_session(host, integrity=TRUSTED)
+    named = {"session_id": plan.session.session_id}
+
+    assert refusal(open_session, host=bound) == "PERMISSION_DENIED INTEGRITY_EXCEEDED"
+    assert {
+        refusal(bound.raise_taint, **named, taint=INTERNAL),
+        *(refusal(rpc, **named) for rpc in (bound.reset_session, bound.close_session, bound.get_session)),
+    } == {"NOT_FOUND SESSION_NOT_FOUND"}
+    assert list(bound.list_sessions(agent_id="alice", include_closed=True).sessions) == []
+    assert now(host, plan) is saved(host, plan) is Label.PUBLIC_TRUSTED
+
+    host.raise_taint(**named, taint=PUBLIC)
+    assert bound.raise_taint(**named, taint=INTERNAL).session.taint == INTERNAL
+
+
+def test_the_database_has_no_untrusted_key_that_manages_agents(shared, tenant, host):
+    with shared.database.as_owner() as owner, pytest.raises(psycopg.errors.CheckViolation):
+        owner.execute("UPDATE vault.host_key SET trusted = FALSE")
 
 
 # RaiseTaint
@@ -518,7 +581,7 @@ def test_a_section_of_the_prompt_is_trusted_if_all_in_it_is(at):
 # What hosts see and do
 
 
-def test_audit_events_have_the_integrity_of_the_session_and_those_of_hosts_none(host, alice):
+def test_audit_events_have_the_integrity_of_the_session(host, alice):
     opened = open_session(host, **fields_of(Label.CONFIDENTIAL_TRUSTED))
     session = host.session(opened)
     session.save_memory(key="plan", content="text")
@@ -528,12 +591,38 @@ def test_audit_events_have_the_integrity_of_the_session_and_those_of_hosts_none(
 
     found = events(host, agent_id="alice", session_id=opened.session.session_id)
     assert [(event.method, of_item(event)) for event in found] == [
-        ("OpenSession", Label.CONFIDENTIAL),
+        ("OpenSession", Label.CONFIDENTIAL_TRUSTED),
         ("SaveMemory", Label.CONFIDENTIAL_TRUSTED),
         ("GetMemory", Label.CONFIDENTIAL_TRUSTED),
         ("RaiseTaint", Label.CONFIDENTIAL),
         ("SaveMemory", Label.CONFIDENTIAL),
     ]
+
+
+def test_what_a_host_does_to_a_trusted_session_says_so(host, alice):
+    old = open_session(host, **fields_of(Label.INTERNAL_TRUSTED))
+    host.raise_taint(session_id=old.session.session_id, **fields_of(Label.CONFIDENTIAL_TRUSTED))
+    new = host.reset_session(session_id=old.session.session_id, integrity=TRUSTED)
+    host.close_session(session_id=new.session.session_id)
+    host.session(open_session(host, conversation_id="other", integrity=TRUSTED)).close_session()
+    host.reset_session(session_id=open_session(host).session.session_id)
+
+    done = [event for event in events(host, agent_id="alice") if event.method != "CreateAgent"]
+    assert sorted(((event.method, event.outcome, of_item(event)) for event in done), key=str) == sorted(
+        [
+            ("OpenSession", "OK", Label.INTERNAL_TRUSTED),
+            ("RaiseTaint", "OK", Label.CONFIDENTIAL_TRUSTED),
+            ("ResetSession", "CLOSED", Label.CONFIDENTIAL_TRUSTED),
+            ("ResetSession", "OK", Label.PUBLIC_TRUSTED),
+            ("CloseSession", "OK", Label.PUBLIC_TRUSTED),
+            ("OpenSession", "OK", Label.PUBLIC_TRUSTED),
+            ("CloseSession", "OK", Label.PUBLIC_TRUSTED),
+            ("OpenSession", "OK", Label.PUBLIC),
+            ("ResetSession", "CLOSED", Label.PUBLIC),
+            ("ResetSession", "OK", Label.PUBLIC),
+        ],
+        key=str,
+    )
 
 
 def test_a_raise_is_recorded_if_it_raises_either_half_and_only_then(host, alice):
@@ -564,10 +653,10 @@ def test_each_label_has_a_chain_of_seals(service):
         for label in Label
     }
 
-    opened = Label.CONFIDENTIAL_TRUSTED.value
+    written = Label.CONFIDENTIAL_TRUSTED.value
     assert [of_item(checkpoint) for checkpoint in checkpoints.values()] == list(Label)
-    assert checkpoints[Label.CONFIDENTIAL_TRUSTED].event_count == opened
-    assert checkpoints[Label.CONFIDENTIAL].event_count == opened  # what the host did is untrusted
+    assert checkpoints[Label.CONFIDENTIAL_TRUSTED].event_count == 2 * written  # each session was opened, and wrote once
+    assert checkpoints[Label.CONFIDENTIAL].event_count == 0
     assert [checkpoints[label].event_count for label in (Label.PUBLIC_TRUSTED, Label.RESTRICTED)] == [0, 0]
     assert host.get_audit_checkpoint(classification=CONFIDENTIAL).checkpoint == checkpoints[Label.CONFIDENTIAL]
 

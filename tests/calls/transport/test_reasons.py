@@ -8,11 +8,12 @@ from collections.abc import Callable
 import pytest
 from google.rpc import error_details_pb2
 
+from muniment_server.domain.classification import Integrity
 from muniment_server.transport.admission.pools import Limits
 from tests.support.answers import INTERNAL, PUBLIC, RESTRICTED, detail, packed_status
 from tests.support.clock import Clock
 from tests.support.concurrency import in_background, locked, wait_until_blocked
-from tests.support.services import Outcome, failure_of, reason_of, serving
+from tests.support.services import Caller, Outcome, failure_of, new_host_key, reason_of, serving
 from tests.support.statuses import CODES
 
 ID = str(uuid.UUID(int=1))
@@ -66,6 +67,18 @@ def principal_not_allowed(service):
 def ceiling_exceeded(service):
     service.agent()
     return failure_of(service.host(ceiling=INTERNAL).open_session, agent_id="alice", taint=RESTRICTED)
+
+
+@provokes
+def session_read_only(service):
+    opened = service.host().open_session(agent_id=service.agent(), read_only=True)
+    return failure_of(service.host().session(opened).save_memory, key="key", content="text")
+
+
+@provokes
+def integrity_exceeded(service):
+    key = new_host_key(service.database, "acme", RESTRICTED, integrity=Integrity.UNTRUSTED)
+    return failure_of(Caller(service.channel, key).open_session, agent_id=service.agent(), integrity=Integrity.TRUSTED)
 
 
 @provokes

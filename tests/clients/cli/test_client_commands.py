@@ -27,6 +27,29 @@ def test_the_token_of_a_session_in_place_of_the_host_key_is_named(dev, token):
     assert "MUNIMENT_TOKEN" in refused.stderr
 
 
+def test_a_session_may_be_opened_to_read_only(muniment, dev):
+    opened = objects(muniment("session", "open", "alice", "--read-only", "--json"))[0]
+    assert opened["read_only"]
+
+    refused = run(
+        dev.folder, "memory", "save", "plan", "x", MUNIMENT_ADDRESS=dev.address, MUNIMENT_TOKEN=opened["token"]
+    )
+
+    assert "SESSION_READ_ONLY" in refused.stderr
+    assert "opened without --read-only" in refused.stderr
+
+
+def test_a_session_is_trusted_until_it_is_raised_or_for_as_long_as_its_host_vouches(muniment):
+    opened = objects(muniment("session", "open", "alice", "--integrity", "trusted", "--json"))[0]
+    own = opened["session_id"]
+
+    def raised(*options):
+        return objects(muniment("session", "raise", own, "--taint", "internal", *options, "--json"))[0]["integrity"]
+
+    assert [opened["integrity"], raised("--integrity", "trusted"), raised()] == ["TRUSTED", "TRUSTED", "UNTRUSTED"]
+    assert objects(muniment("session", "reset", own, "--integrity", "trusted", "--json"))[0]["integrity"] == "TRUSTED"
+
+
 def test_an_agent_is_made_shown_changed_listed_and_erased(muniment):
     made = objects(muniment("agent", "create", "bob", "--display-name", "Bob", "--notes-limit", "99", "--json"))
     changed = objects(muniment("agent", "update", "bob", "--no-profile", "--json"))

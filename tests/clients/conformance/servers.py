@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 
 from muniment_server.admin.connection import Operator, connect_operator
 from muniment_server.admin.host_keys import create_host_key
@@ -110,8 +110,15 @@ class Ours(Target):
 
     def expire_sessions(self) -> None:
         """Make all sessions expire now."""
+        self._change_sessions("UPDATE vault.session SET expire_time = vault.clock()")
+
+    def make_sessions_read_only(self) -> None:
+        """Make all sessions what they would be if they had been opened to read only."""
+        self._change_sessions("UPDATE vault.session SET read_only = TRUE")
+
+    def _change_sessions(self, statement: LiteralString) -> None:
         with databases.operators_database(DatabaseConfig(self._data_dir)) as admin, connect_operator(admin) as operator:
-            operator.connection.execute("UPDATE vault.session SET expire_time = vault.clock()")
+            operator.connection.execute(statement)
 
     def plays(self, file: str) -> bool:
         return self._everything or file in _EVERY_WAY

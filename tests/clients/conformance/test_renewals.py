@@ -102,6 +102,15 @@ def test_another_session_begins_at_the_taint_to_which_another_host_has_raised_it
         assert played.go_on()["response"]["memory"]["classification"] == "CLASSIFICATION_CONFIDENTIAL"
 
 
+def test_another_session_only_reads_if_the_one_before_did(client, server):
+    with playing(client, server, AGENT, SAVE_TEA, SAVE_MILK | _WAIT) as played:
+        assert [played.next()["status"] for _ in range(2)] == ["OK", "OK"]
+        server.make_sessions_read_only()
+        server.expire_sessions()
+
+        assert played.go_on()["reason"] == "SESSION_READ_ONLY"
+
+
 def test_a_conversation_that_another_host_has_reset_is_over(client, server):
     """That host must clear the model's context."""
     with playing(client, server, AGENT, SAVE_TEA, OPEN_ANOTHER | _WAIT, RESET, GET_TEA) as played:

@@ -120,6 +120,19 @@ def test_one_session_serves_until_a_quarter_of_its_time_is_left(host, opened, pa
     assert sessions_of(host)[0] == opened.session_id
 
 
+@pytest.mark.parametrize("seconds", [0, MOST, ALL_OF_IT])
+def test_one_that_is_read_only_stays_so(host, passes, seconds):
+    """Whether it is opened again, or reset."""
+    reader = host.conversation("alice", "chat", ttl=TTL, read_only=True)
+    for conversation in (lambda: reader, lambda: host.reset_session(reader)):
+        reads = conversation()
+        passes(seconds)
+        with pytest.raises(muniment.SessionReadOnly):
+            reads.save_memory("tea", "Assam")
+        assert list(reads.list_memories()) == []
+        assert reads.session.read_only
+
+
 @pytest.mark.parametrize("seconds", [ALL_OF_IT, 100.0])
 def test_a_session_that_has_expired_is_opened_again(opened, passes, seconds):
     token = opened.token

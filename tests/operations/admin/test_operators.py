@@ -267,6 +267,24 @@ def test_a_host_key_for_one_thing_does_nothing_else(operate, dev, acme, only, al
                 list(host.list_audit_events())
 
 
+def test_a_host_key_may_be_for_untrusted_sessions_only(operate, dev, acme):
+    created = ("host-key", "create", "--tenant", "acme", "--ceiling", "restricted", "--integrity", "untrusted")
+    [key] = objects(operate(*created, "--json"))
+    assert (key["integrity"], key["only_service"]) == ("UNTRUSTED", "SessionService")
+    refused = operate(*created, "--only", "agents")
+    assert (refused.returncode, "implies --only sessions" in refused.stderr) == (2, True)
+
+    listed = {each["host_key_id"]: each["integrity"] for each in objects(operate("host-key", "list", "--json"))}
+    assert (listed.pop(key["host_key_id"]), set(listed.values())) == ("UNTRUSTED", {"TRUSTED"})
+    audit = operate("audit", "list", "--tenant", "acme", "--wide").stdout
+    assert audit.count("for untrusted sessions") == 1
+    acme("agent", "create", "bounded")
+    with muniment.connect(dev.address, host_key=key["host_key"]) as host:
+        host.open_session("bounded").close()
+        with pytest.raises(muniment.IntegrityExceeded):
+            host.open_session("bounded", integrity=muniment.Integrity.TRUSTED)
+
+
 def test_the_limits_of_a_tenant_bound_what_its_hosts_may_give_to_agents(operate, as_host_of):
     acme = as_host_of("bounded")
     assert acme("agent", "create", "amy", "--max-items", "60").returncode == 0

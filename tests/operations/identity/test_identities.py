@@ -14,6 +14,7 @@ from muniment.v1.classification_pb2 import Classification
 from tests.operations.identity import forge
 from tests.operations.identity.conftest import code_of
 from tests.support.commands import run, run_process, wait_until
+from tests.support.services import reason_of
 
 OK, REFUSED, DENIED = grpc.StatusCode.OK, grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED
 
@@ -100,6 +101,18 @@ def test_its_row_bounds_what_it_may_do(identity, keys_file, as_caller, server):
     assert code_of(opener) is DENIED
     audit = run(server.folder, "audit", "list", "--tenant", "development", "--wide")
     assert made in audit.stdout
+
+
+def test_it_may_be_for_untrusted_sessions_only(identity, keys_file, as_caller, server):
+    run(server.folder, "agent", "create", "public-channel", "--ceiling", "internal")
+    _added(identity, "bounded", "--integrity", "untrusted", keys=keys_file)
+    bounded = as_caller(forge.token(forge.claims(sub="bounded")))
+    wait_until(_is_known(bounded), "the identity is known")
+
+    opened = [bounded.observe("OpenSession", agent_id="public-channel", integrity=integrity) for integrity in (0, 1)]
+
+    assert [reason_of(each) for each in opened] == ["", "INTEGRITY_EXCEEDED"]
+    assert code_of(bounded) is DENIED
 
 
 def test_a_freeze_of_its_tenant_stops_it(identity, keys_file, as_caller, server):

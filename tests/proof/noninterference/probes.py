@@ -237,7 +237,7 @@ def a_neighbor_is_a_turn_that_is_seen(world: World) -> None:
 
 
 def a_key_is_read_again(world: World) -> None:
-    """A key that was revoked after its look-up opens no session and raises none, whatever ceiling was looked up."""
+    """A key that was revoked after its look-up opens, raises and resets no session, whatever was looked up."""
     probed = Probed(world)
     _, session_id = probed.session(Classification.PUBLIC)
     tenant = int(probed.host.split("_")[2])
@@ -250,14 +250,52 @@ def a_key_is_read_again(world: World) -> None:
         "ceiling": 4,
         "taint": 2,
         "trusted": False,
+        "key_trusted": True,
+        "read_only": False,
         "method": "probe",
         "reason": None,
     }
     given |= {"agent_id": "alice", "conversation_id": "c", "ttl": timedelta(hours=1), "token_hash": b"probe"}
     with psycopg.connect(world.database.conninfo(roles.CONTROL)) as control:
-        for query, session in (("open_session", uuid.uuid4()), ("raise_taint", uuid.UUID(session_id))):
-            parameters = {**given, "session_id": session, "change_id": uuid.uuid4()}
+        for query, session in (
+            ("open_session", uuid.uuid4()),
+            ("raise_taint", uuid.UUID(session_id)),
+            ("reset_session", uuid.UUID(session_id)),
+        ):
+            ids = {name: uuid.uuid4() for name in ("change_id", "open_change_id", "new_session_id")}
+            parameters = {**given, **ids, "session_id": session}
             assert control.execute(HOST_QUERIES[query].encode(), parameters).fetchall() == []
+
+
+def an_untrusted_key_reaches_nothing_trusted(world: World) -> None:
+    """It opens nothing that is trusted, and neither taints nor ends what another key has opened."""
+    probed = Probed(world)
+    host = Called(probed, probed.host)
+    opened = {}
+    for integrity, conversation in enumerate(("own", "plan")):
+        opened[conversation] = host.open_session(
+            agent_id="alice", conversation_id=conversation, integrity=integrity
+        ).session
+    tenant = int(probed.host.split("_")[2])
+    bound = "UPDATE vault.host_key SET trusted = FALSE, only_service = 'SessionService' WHERE tenant = %s"
+    world.owner.execute(bound, [tenant])
+    own, plan = ({"session_id": opened[name].session_id} for name in ("own", "plan"))
+    named = {"agent_id": "alice", "conversation_id": "plan"}
+    for rpc, fields in (
+        ("OpenSession", {"agent_id": "alice", "integrity": 1}),
+        ("OpenSession", {**named, "integrity": 1}),
+        ("OpenSession", named),
+        ("RaiseTaint", {**own, "taint": 2, "integrity": 1}),
+        ("RaiseTaint", {**plan, "taint": 1}),
+        ("ResetSession", {**own, "integrity": 1}),
+        ("ResetSession", plan),
+        ("CloseSession", plan),
+        ("GetSession", plan),
+    ):
+        assert reason_of(probed.call(probed.host, rpc, **fields)) in {"INTEGRITY_EXCEEDED", "SESSION_NOT_FOUND"}, rpc
+    assert [each.session_id for each in host.list_sessions(agent_id="alice").sessions] == [own["session_id"]]
+    world.owner.execute("UPDATE vault.host_key SET trusted = TRUE, only_service = NULL WHERE tenant = %s", [tenant])
+    assert {name: host.get_session(session_id=each.session_id).session for name, each in opened.items()} == opened
 
 
 def _search(probed: Probed, token: str) -> tuple[bool, list[str]]:
@@ -475,6 +513,7 @@ PROBES = (
     what_expires_now_is_gone,
     a_neighbor_is_a_turn_that_is_seen,
     a_key_is_read_again,
+    an_untrusted_key_reaches_nothing_trusted,
     a_vector_parts_with_what_is_deleted,
     a_vector_parts_with_what_is_deleted_meanwhile,
     nothing_of_what_is_erased_is_left,

@@ -150,6 +150,7 @@ class Session:
     ceiling: int
     created: datetime
     expires: datetime
+    read_only: bool = False
     closed: datetime | None = None
 
     @property

@@ -192,7 +192,9 @@ def test_a_batch_without_the_session_lock_would_be_late(
 ) -> None:
     with ExitStack() as mutants:
         for query in ("lock_writes", "save_item"):
-            mutants.enter_context(spoiled(SESSION_QUERIES, query, "%(session_id)s FOR NO KEY UPDATE", "%(session_id)s"))
+            mutants.enter_context(
+                spoiled(SESSION_QUERIES, query, "session.read_only FOR NO KEY UPDATE", "session.read_only")
+            )
         runs, late = runs_until(Commits(owner, agent).below_a_rise, raised.run, most=900)
 
     assert late > 0

@@ -131,7 +131,7 @@ def test_c08_the_view_on_sessions_shows_no_token(filled, label):
 
     assert [name for (name,) in columns] == [
         "tenant", "agent", "session_id", "conversation_id", "taint", "create_time", "expire_time", "fence",
-        "ceiling", "label",
+        "ceiling", "label", "read_only",
     ]  # fmt: skip
 
 

@@ -122,6 +122,7 @@ class Conversation(SessionClient):
                 integrity=integrity,
                 conversation_id=before.conversation_id,
                 ttl=self.ttl,
+                read_only=before.read_only,
                 timeout=left(deadline),
             )
         except ConversationTainted as error:

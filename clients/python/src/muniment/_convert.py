@@ -235,6 +235,7 @@ def session(message: session_pb2.Session) -> values.Session:
         close_time=utc(message.close_time) if message.HasField("close_time") else None,
         ceiling=values.Classification(message.ceiling) if message.ceiling else None,
         integrity=integrity(message.integrity),
+        read_only=message.read_only,
     )
 
 

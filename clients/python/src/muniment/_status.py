@@ -34,6 +34,8 @@ BY_REASON: dict[str, type[errors.MunimentError]] = {
     "CREDENTIAL_EXPIRED": errors.CredentialExpired,
     "PRINCIPAL_NOT_ALLOWED": errors.PrincipalNotAllowed,
     "CEILING_EXCEEDED": errors.CeilingExceeded,
+    "SESSION_READ_ONLY": errors.SessionReadOnly,
+    "INTEGRITY_EXCEEDED": errors.IntegrityExceeded,
     "AGENT_CEILING_EXCEEDED": errors.AgentCeilingExceeded,
     "CONVERSATION_CEILING_EXCEEDED": errors.ConversationCeilingExceeded,
     "AGENT_ABOVE_CEILING": errors.AgentAboveCeiling,

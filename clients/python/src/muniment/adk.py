@@ -169,7 +169,8 @@ class MunimentMemoryService(BaseMemoryService):
             if _tag_of(app_name, user_id) not in passage.tags:
                 return
             # Recorded first: if that fails, the deletion can be repeated. One that is refused is not recorded.
-            if passage.classification == session.get_session().taint:
+            own = session.get_session()
+            if (passage.classification, passage.integrity) == (own.taint, own.integrity):
                 session.save_memory(f"{DELETED}{memory_id}", "deleted")
             session.delete_passage(memory_id)
 

@@ -7,8 +7,10 @@ MunimentError                   the base class, and any status that is none of t
 │   └── CredentialExpired       it was valid: open the session again
 ├── PermissionDenied
 │   ├── PrincipalNotAllowed     the method is not for this kind of caller
+│   ├── SessionReadOnly         the host has opened the session for reading alone
 │   ├── CeilingExceeded         above the host key's ceiling
 │   ├── AgentCeilingExceeded    above the agent's ceiling
+│   ├── IntegrityExceeded       the host key is for untrusted sessions only
 │   ├── AgentAboveCeiling       the key knows the agent, but does not reach its ceiling
 │   └── ConversationCeilingExceeded   above the conversation's ceiling
 ├── NotFound
@@ -197,8 +199,16 @@ class PrincipalNotAllowed(PermissionDenied):
     """The method is not for this kind of caller."""
 
 
+class SessionReadOnly(PermissionDenied):
+    """The host has opened the session for reading alone."""
+
+
 class CeilingExceeded(PermissionDenied):
     """The level is above the ceiling of the host key."""
+
+
+class IntegrityExceeded(PermissionDenied):
+    """The host key is for untrusted sessions only."""
 
 
 class ConversationCeilingExceeded(PermissionDenied):

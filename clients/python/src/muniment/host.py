@@ -202,13 +202,15 @@ class HostClient(SharedBlocks):
         integrity: Integrity = Integrity.UNTRUSTED,
         conversation_id: str | None = None,
         ttl: timedelta | None = None,
+        read_only: bool = False,
         timeout: float | None = None,
     ) -> SessionClient:
         """Open a session at the level of what its conversation has seen so far.
 
         Without *taint*, it is the level that the conversation has; a new one begins at PUBLIC. *integrity* is TRUSTED
         if the conversation has seen nothing but what the host vouches for; UNTRUSTED taints a trusted conversation.
-        Without *conversation_id*, it is a new conversation. *ttl* is 1 second to 30 days; None means 24 hours.
+        Without *conversation_id*, it is a new conversation. *ttl* is 1 second to 30 days; None means 24 hours. With
+        *read_only*, it stores and deletes nothing: SessionReadOnly.
         ConversationTainted: the conversation has seen more, up to `error.taint`, or it is not trusted. CeilingExceeded,
         AgentCeilingExceeded, ConversationCeilingExceeded: the key, the agent or the conversation may not reach *taint*.
         """
@@ -219,6 +221,7 @@ class HostClient(SharedBlocks):
             integrity=_convert.integrity_to_proto(integrity),
             conversation_id=conversation_id or "",
             ttl=_convert.duration_to_proto(ttl),
+            read_only=read_only,
         )
         return self._opened(self._calls(self._sessions.OpenSession, request, timeout))
 
@@ -230,12 +233,19 @@ class HostClient(SharedBlocks):
         ttl: timedelta | None = None,
         *,
         integrity: Integrity = Integrity.UNTRUSTED,
+        read_only: bool = False,
         timeout: float | None = None,
     ) -> Conversation:
         """Open a session as `open_session` does, and open it again before it expires, for as long as it is used."""
         since = time.monotonic()
         opened = self.open_session(
-            agent_id, taint, integrity=integrity, conversation_id=conversation_id, ttl=ttl, timeout=timeout
+            agent_id,
+            taint,
+            integrity=integrity,
+            conversation_id=conversation_id,
+            ttl=ttl,
+            read_only=read_only,
+            timeout=timeout,
         )
         return Conversation(self, opened, ttl=ttl, since=since)
 

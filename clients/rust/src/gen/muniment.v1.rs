@@ -285,7 +285,8 @@ pub struct AuditEvent {
     /// The reason that the host gave.
     #[prost(string, tag = "13")]
     pub reason: ::prost::alloc::string::String,
-    /// The integrity of the session that did it. UNTRUSTED for what hosts and operators did.
+    /// The integrity of the session that did it, or to which a host's call has opened, raised or reset a session, or that it
+    /// has closed. UNTRUSTED for what else hosts and operators did.
     #[prost(enumeration = "Integrity", tag = "14")]
     pub integrity: i32,
 }
@@ -451,7 +452,7 @@ pub enum Flow {
     Unspecified = 0,
     /// From items at or below the session's taint to the session.
     Read = 1,
-    /// From the session to items at its taint.
+    /// From the session to items at its taint. Refused to sessions that are read-only.
     Write = 2,
     /// Administration by hosts: agents and their initial blocks, sharing, sessions, taint, and the audit log.
     Control = 3,
@@ -3074,10 +3075,18 @@ pub enum ErrorReason {
     ///
     /// Example, UNAUTHENTICATED: ListMemories with the token of a session that expired a minute ago.
     CredentialExpired = 42,
+    /// The host key is for untrusted sessions only.
+    ///
+    /// Example, PERMISSION_DENIED: OpenSession with TRUSTED, by a key that was made with `--integrity untrusted`.
+    IntegrityExceeded = 43,
+    /// The session may only read.
+    ///
+    /// Example, PERMISSION_DENIED: SaveMemory with the token of a session that was opened with `read_only`.
+    SessionReadOnly = 44,
     /// An operator keeps all that the agent has. The call was not executed. `muniment hold remove` ends it.
     ///
     /// Example, FAILED_PRECONDITION: EraseItems of an agent that is held.
-    AgentHeld = 43,
+    AgentHeld = 45,
 }
 impl ErrorReason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -3131,6 +3140,8 @@ impl ErrorReason {
                 "ERROR_REASON_CONVERSATION_CEILING_EXCEEDED"
             }
             Self::CredentialExpired => "ERROR_REASON_CREDENTIAL_EXPIRED",
+            Self::IntegrityExceeded => "ERROR_REASON_INTEGRITY_EXCEEDED",
+            Self::SessionReadOnly => "ERROR_REASON_SESSION_READ_ONLY",
             Self::AgentHeld => "ERROR_REASON_AGENT_HELD",
         }
     }
@@ -3182,6 +3193,8 @@ impl ErrorReason {
                 Some(Self::ConversationCeilingExceeded)
             }
             "ERROR_REASON_CREDENTIAL_EXPIRED" => Some(Self::CredentialExpired),
+            "ERROR_REASON_INTEGRITY_EXCEEDED" => Some(Self::IntegrityExceeded),
+            "ERROR_REASON_SESSION_READ_ONLY" => Some(Self::SessionReadOnly),
             "ERROR_REASON_AGENT_HELD" => Some(Self::AgentHeld),
             _ => None,
         }
@@ -6551,6 +6564,9 @@ pub struct Session {
     /// The integrity of the conversation: with `taint`, the label of what its sessions write.
     #[prost(enumeration = "Integrity", tag = "9")]
     pub integrity: i32,
+    /// Whether the session may only read: methods with FLOW_WRITE are refused. It was opened so, for good.
+    #[prost(bool, tag = "10")]
+    pub read_only: bool,
 }
 impl ::prost::Name for Session {
     const NAME: &'static str = "Session";
@@ -6609,6 +6625,10 @@ pub struct OpenSessionRequest {
     /// The default is UNTRUSTED, which taints a conversation that was trusted.
     #[prost(enumeration = "Integrity", tag = "5")]
     pub integrity: i32,
+    /// Whether the session may only read, for contexts that must store nothing. Other sessions of the conversation are not
+    /// concerned.
+    #[prost(bool, tag = "6")]
+    pub read_only: bool,
 }
 impl ::prost::Name for OpenSessionRequest {
     const NAME: &'static str = "OpenSessionRequest";
@@ -6802,7 +6822,7 @@ impl ::prost::Name for ResetSessionRequest {
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 #[prost(skip_debug)]
 pub struct ResetSessionResponse {
-    /// The new session, at PUBLIC, of the same conversation.
+    /// The new session, at PUBLIC, of the same conversation; read-only if the one that was named is.
     #[prost(message, optional, tag = "1")]
     pub session: ::core::option::Option<Session>,
     /// The credential of the new session. It is returned only once.
@@ -6863,6 +6883,9 @@ impl crate::Client {
     /// Fails with PERMISSION_DENIED `CEILING_EXCEEDED` if the taint is above the ceiling of the key,
     /// `AGENT_CEILING_EXCEEDED` if it is above that of the agent, and `CONVERSATION_CEILING_EXCEEDED` if it is above that
     /// of the conversation.
+    ///
+    /// Fails with PERMISSION_DENIED `INTEGRITY_EXCEEDED` if the key is for untrusted sessions only, and TRUSTED is asked for
+    /// or the conversation is trusted. For such a key, trusted conversations do not exist otherwise.
     ///
     /// For a key, conversations above its ceiling do not exist: a name that one of them has is free for another.
     pub async fn open_session(
@@ -6961,7 +6984,8 @@ impl crate::Client {
     }
     /// Restart a conversation: close all its sessions, set its taint to PUBLIC, and open a new session.
     ///
-    /// By calling this method, the host asserts that it has cleared the model's context.
+    /// By calling this method, the host asserts that it has cleared the model's context. Fails with PERMISSION_DENIED
+    /// `INTEGRITY_EXCEEDED` if TRUSTED is asked for and the key is for untrusted sessions only.
     pub async fn reset_session(
         &self,
         request: ResetSessionRequest,
@@ -7111,6 +7135,9 @@ pub mod session_service_client {
         /// `AGENT_CEILING_EXCEEDED` if it is above that of the agent, and `CONVERSATION_CEILING_EXCEEDED` if it is above that
         /// of the conversation.
         ///
+        /// Fails with PERMISSION_DENIED `INTEGRITY_EXCEEDED` if the key is for untrusted sessions only, and TRUSTED is asked for
+        /// or the conversation is trusted. For such a key, trusted conversations do not exist otherwise.
+        ///
         /// For a key, conversations above its ceiling do not exist: a name that one of them has is free for another.
         pub async fn open_session(
             &mut self,
@@ -7220,7 +7247,8 @@ pub mod session_service_client {
         }
         /// Restart a conversation: close all its sessions, set its taint to PUBLIC, and open a new session.
         ///
-        /// By calling this method, the host asserts that it has cleared the model's context.
+        /// By calling this method, the host asserts that it has cleared the model's context. Fails with PERMISSION_DENIED
+        /// `INTEGRITY_EXCEEDED` if TRUSTED is asked for and the key is for untrusted sessions only.
         pub async fn reset_session(
             &mut self,
             request: impl tonic::IntoRequest<super::ResetSessionRequest>,

@@ -30,7 +30,7 @@ _READABLE = {
     "conversation": ("tenant", "agent", "conversation_id", "ceiling", "taint", "trusted", "fence"),
     "session": (
         "tenant", "agent", "session_id", "conversation_id", "ceiling", "create_time", "expire_time", "close_time",
-        "level", "trusted", "fence",
+        "level", "trusted", "read_only", "fence",
     ),
     "agent": (
         "tenant", "agent", "agent_id", "language", "memory_enabled", "user_profile_enabled", "memory_char_limit",

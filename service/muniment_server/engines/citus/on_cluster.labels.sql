@@ -8,7 +8,7 @@ CREATE POLICY {label} ON vault.conversation TO muniment_{label} USING (taint = {
 CREATE POLICY {label} ON vault.session TO muniment_{label} USING (level <= {number} AND trusted >= {trusted});
 
 GRANT SELECT (tenant, agent, conversation_id, ceiling, taint, trusted, fence), UPDATE (fence) ON vault.conversation TO muniment_{label};
-GRANT SELECT (tenant, agent, session_id, conversation_id, ceiling, create_time, expire_time, close_time, level, trusted, fence),
+GRANT SELECT (tenant, agent, session_id, conversation_id, ceiling, create_time, expire_time, close_time, level, trusted, read_only, fence),
       UPDATE (fence)
    ON vault.session TO muniment_{label};
 GRANT SELECT (tenant, agent, agent_id, language, memory_enabled, user_profile_enabled, memory_char_limit, user_char_limit,

@@ -655,3 +655,58 @@ def test_what_others_keep_is_imported_at_the_level_that_is_stated(muniment, dev,
     assert at(CONFIDENTIAL).get_memory("Ada").content == "likes tea"
     assert at(CONFIDENTIAL).get_block("persona.tone").content == "warm"
     assert [passage.content for passage in at(CONFIDENTIAL).list_passages()] == ["once"]
+
+
+@pytest.fixture
+def both(host, agent, at):
+    """An agent with what a trusted session wrote at INTERNAL, and what an untrusted one did. And the former session."""
+    with host.open_session(agent, INTERNAL, integrity=client.Integrity.TRUSTED) as planner:
+        planner.save_memory("plan", "ship")
+        planner.add_note("checks twice")
+        planner.update_block("personality", "calm")
+        planner.store_passage("decided")
+        at(INTERNAL).save_memory("mail", "buy now")
+        at(INTERNAL).save_memory("plan", "spoiled")
+        yield agent
+
+
+def trusted_keys(host, agent):
+    with host.open_session(agent, INTERNAL, integrity=client.Integrity.TRUSTED) as planner:
+        return {memory.key: memory.content for memory in planner.list_memories()}
+
+
+def test_what_trusted_sessions_wrote_is_in_a_file_of_its_own(muniment, both):
+    untrusted = [json.loads(item) for item in exported(muniment, both)]
+    header, *trusted = map(json.loads, muniment("export", both, "--integrity", "trusted").stdout.splitlines())
+
+    assert [item["content"] for item in untrusted if item.get("content")] == ["buy now", "spoiled"]
+    assert header["integrity"] == "trusted"
+    assert [item["content"] for item in trusted] == ["ship", "checks twice", "calm", "decided"]
+
+
+def test_an_import_is_trusted_if_the_host_says_it(muniment, both, fresh, host, tmp_path):
+    file = tmp_path / "trusted.jsonl"
+    muniment("export", both, "--integrity", "trusted", "-o", str(file))
+    plain, vouched = fresh(), fresh()
+
+    assert muniment("import", plain, str(file)).returncode == 0
+    assert muniment("import", vouched, str(file), "--integrity", "trusted").returncode == 0
+    again = counts(muniment("import", vouched, str(file), "--integrity", "trusted", "--json"))
+    assert {name for each in again.values() for name in each} == {"unchanged"}
+
+    assert trusted_keys(host, plain) == {}
+    assert trusted_keys(host, vouched) == {"plan": "ship"}
+
+
+def test_what_untrusted_sessions_wrote_does_not_become_trusted_by_way_of_a_file(muniment, both, fresh, host, tmp_path):
+    file = tmp_path / "untrusted.jsonl"
+    muniment("export", both, "-o", str(file))
+    other = fresh()
+
+    refused = muniment("import", other, str(file), "--integrity", "trusted")
+
+    assert refused.returncode == 1
+    assert "untrusted sessions wrote what is in the file" in refused.stderr
+    assert trusted_keys(host, other) == {}
+    assert muniment("import", other, str(file), "--integrity", "trusted", "--edited").returncode == 0
+    assert trusted_keys(host, other) == {"mail": "buy now", "plan": "spoiled"}

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import muniment
-from muniment import Classification, HostClient, SessionClient
+from muniment import Classification, HostClient, Integrity, SessionClient
 
-Opened = Callable[[Classification], SessionClient]
+Opened = Callable[..., SessionClient]
 
 
 @pytest.fixture
@@ -29,4 +29,8 @@ def owner() -> Iterator[HostClient]:
 def opened(owner: HostClient) -> Opened:
     """Opens sessions of this test's agent, each with a conversation of its own."""
     agent_id = owner.create_agent().agent_id
-    return lambda taint: owner.open_session(agent_id, taint)
+
+    def open_session(taint: Classification, integrity: Integrity = Integrity.UNTRUSTED) -> SessionClient:
+        return owner.open_session(agent_id, taint, integrity=integrity)
+
+    return open_session

@@ -154,6 +154,20 @@ async def test_at_two_taints(opened):
     assert await found(low, "Assam") == ["She likes Assam."]
 
 
+async def test_an_untrusted_conversation_deletes_nothing_trusted(opened):
+    """Nor does it record the deletion, by which the memory would not be stored again."""
+    trusted = MunimentMemoryService(opened(PUBLIC, muniment.Integrity.TRUSTED))
+    session = opened(PUBLIC)
+    await trusted.add_session_to_memory(conversation("She likes Assam."))
+    (tea,) = (await trusted.search_memory(query="Assam", **ADA)).memories
+
+    with pytest.raises(muniment.WriteLevelMismatch):
+        await MunimentMemoryService(session).delete_memory(**ADA, memory_id=tea.id)
+
+    assert list(session.list_memories()) == []
+    assert await found(trusted, "Assam") == ["She likes Assam."]
+
+
 async def test_a_raise_in_the_middle_of_an_import_starts_it_over_at_the_new_taint(owner, opened, monkeypatch):
     """What was deleted at the new taint stays deleted."""
     low, high = opened(PUBLIC), MunimentMemoryService(opened(CONFIDENTIAL))

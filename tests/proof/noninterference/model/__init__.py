@@ -16,6 +16,7 @@ from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
 from muniment.v1 import agent_pb2
+from muniment_server.monitor.policy import Flow
 from tests.proof.noninterference.model.agents import Agents
 from tests.proof.noninterference.model.blocks import Sharing
 from tests.proof.noninterference.model.ground import Learned as Learned
@@ -47,7 +48,7 @@ from tests.proof.noninterference.values import (
     label_from,
     random_id,
 )
-from tests.support.methods import FOR_BOTH, FOR_SESSIONS
+from tests.support.methods import FOR_BOTH, FOR_SESSIONS, POLICIES
 from tests.support.services import Outcome, reason_of
 from tests.support.statuses import CODES
 
@@ -95,6 +96,8 @@ class Model(Memories, Passages, Prompts, Versions, Sharing, Sessions, Agents):
             raise Refused("METHOD_UNKNOWN")
         if rpc not in FOR_BOTH and (rpc in FOR_SESSIONS) == (token in self.hosts):
             raise Refused("PRINCIPAL_NOT_ALLOWED")
+        if POLICIES[rpc].flow is Flow.WRITE and self.sessions[self.tokens[token]].read_only:
+            raise Refused("SESSION_READ_ONLY")
 
     def _caller(self, token: str, rpc: str) -> Sequence[Any]:
         if token in self.hosts:
@@ -208,7 +211,7 @@ class Model(Memories, Passages, Prompts, Versions, Sharing, Sessions, Agents):
             name = (shown.conversation_id, shown.ceiling)
             agent.conversations.setdefault(name, Conversation(1)).taint = label_from(shown.taint, shown.integrity)
             times = (shown.create_time.ToDatetime(tzinfo=UTC), shown.expire_time.ToDatetime(tzinfo=UTC))
-            self.sessions[shown.session_id] = Session(tenant, agent, *name, *times)
+            self.sessions[shown.session_id] = Session(tenant, agent, *name, *times, shown.read_only)
             self.tokens[answer.token] = shown.session_id
 
     def _learn_found(self, expected: Found, rpc: str, answer: Any) -> None:

@@ -45,7 +45,9 @@ class Sessions(Ground):
             )
             raise Refused("CONVERSATION_TAINTED", known)
         ttl = request.ttl.ToTimedelta() if request.HasField("ttl") else timedelta(hours=24)
-        session = Session(tenant, agent, request.conversation_id or LATER, own, self.now, self.now + ttl)
+        session = Session(
+            tenant, agent, request.conversation_id or LATER, own, self.now, self.now + ttl, request.read_only
+        )
         shown = self._session(LATER, session, asked)
         return pb.OpenSessionResponse(session=shown, token=LATER)
 
@@ -97,9 +99,8 @@ class Sessions(Ground):
             if session.conversation is old.conversation and session.closed is None:
                 session.closed = self.now + timedelta(microseconds=session.expires <= self.now)
         old.conversation.taint = label_from(1, request.integrity)
-        new = Session(
-            tenant, old.agent, old.conversation_id, old.ceiling, self.now, self.now + (old.expires - old.created)
-        )
+        expires = self.now + (old.expires - old.created)
+        new = Session(tenant, old.agent, old.conversation_id, old.ceiling, self.now, expires, old.read_only)
         return pb.ResetSessionResponse(session=self._session(LATER, new), token=LATER)
 
     def _CloseSession(self, of: Any, limit: int, request: pb.CloseSessionRequest) -> Message:
@@ -150,5 +151,6 @@ class Sessions(Ground):
             create_time=stamp(session.created),
             expire_time=stamp(session.expires),
             close_time=stamp(session.closed),
+            read_only=session.read_only,
             ceiling=session.ceiling,  # type: ignore[arg-type]  # a number of the enum
         )

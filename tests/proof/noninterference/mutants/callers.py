@@ -13,6 +13,7 @@ from muniment_server.agents import undeleting
 from muniment_server.domain import text
 from muniment_server.domain.classification import Classification, Label
 from muniment_server.domain.errors import Unauthenticated
+from muniment_server.domain.principals import SessionIdentity
 from muniment_server.domain.tokens import TokenKind
 from muniment_server.items import paging as item_paging
 from muniment_server.monitor import egress, host_scope, interceptors, paging, policy, retry, scopes, session_scope
@@ -26,7 +27,17 @@ from tests.proof.noninterference.mutants.damage import (
     NO_EXPIRY,
     NO_TAINT,
 )
-from tests.proof.noninterference.mutants.scheme import HOSTS, ITEMS, Mutant, cut, edit, remembering, replacing, setting
+from tests.proof.noninterference.mutants.scheme import (
+    HOSTS,
+    ITEMS,
+    Mutant,
+    cut,
+    edit,
+    edit_scope,
+    remembering,
+    replacing,
+    setting,
+)
 
 _current = Credentials.current
 
@@ -105,10 +116,15 @@ _WITH_CLOSED = HOSTS["find_sessions"].replace(
     "AND (session.close_time IS NULL OR session.close_time >= session.expire_time)", ""
 )
 assert HOSTS["find_sessions"] != _WITH_CLOSED
-_CEILING_OF_KEY = (
-    r"AND (?:coalesce\()?%\(taint\)s::smallint(?:, 1\))? <= \( "
-    r"SELECT host_key\.ceiling FROM host_key WHERE .*?host_key_id\)s \)"
+_denial = interceptors._denial
+_READ_ONLY_IGNORED = setting(
+    interceptors,
+    "_denial",
+    lambda method, caller: _denial(
+        method, replace(caller, read_only=False) if isinstance(caller, SessionIdentity) else caller
+    ),
 )
+_KEY = r"AND EXISTS \( SELECT FROM host_key WHERE .*?%\(trusted\)s \)"
 _PAGES_AND_TEXT = (
     Mutant("M41 page tokens are not sealed", "fault", (setting(hmac, "compare_digest", lambda a, b: bool(a)),)),
     Mutant("M42 page tokens are anybody's", "model", (setting(paging.Pager, "_mac", _mac_of(credential=b"all")),)),
@@ -155,7 +171,7 @@ _STATE = (
         "model",
         (
             setting(host_scope.HostScope, "require_ceiling", lambda *_, **__: None),
-            edit(HOSTS, "open_session", "coalesce(%(taint)s::smallint, 1) <= (", "0 < ("),
+            edit(HOSTS, "open_session", "host_key.ceiling >= coalesce(%(taint)s::smallint, 1)", "TRUE"),
         ),
     ),
     Mutant(
@@ -163,7 +179,7 @@ _STATE = (
         "model",
         (
             setting(host_scope.HostScope, "require_ceiling", lambda *_, **__: None),
-            edit(HOSTS, "raise_taint", "%(taint)s::smallint <= (", "0 < ("),
+            edit(HOSTS, "raise_taint", "host_key.ceiling >= %(taint)s::smallint", "TRUE"),
         ),
     ),
     Mutant(
@@ -198,10 +214,10 @@ _STATE = (
         Mutant(
             f"M51 {query} goes by the ceiling that was looked up",
             "a key is read again",
-            (cut(HOSTS, query, _CEILING_OF_KEY),),
+            (cut(HOSTS, query, _KEY),),
             probe=probes.a_key_is_read_again,
         )
-        for query in ("open_session", "raise_taint")
+        for query in ("open_session", "raise_taint", "reset_session")
     ),
     Mutant("a host lists sessions of agents above its ceiling", "model", (edit(HOSTS, "list_sessions", _BELOW, ""),)),
     Mutant("a host opens sessions of agents above its ceiling", "model", (edit(HOSTS, "open_session", _BELOW, ""),)),
@@ -439,6 +455,31 @@ OTHER = (
         "M86 the policy allows all",
         "fault",
         (setting(policy.Method, "allows", lambda *_: True),),
+    ),
+    Mutant(
+        "a read-only session writes, past the policy",
+        "model",
+        (_READ_ONLY_IGNORED,),
+        about="hosts",
+    ),
+    Mutant(
+        "a read-only session writes, past the predicate",
+        "",
+        (edit_scope(" AND NOT session.read_only", ""),),
+        covered_by="the policy of the method",
+        about="hosts",
+    ),
+    Mutant(
+        "a read-only session writes",
+        "model",
+        (_READ_ONLY_IGNORED, edit_scope(" AND NOT session.read_only", "")),
+        about="hosts",
+    ),
+    Mutant(
+        "a reset makes a read-only session one that writes",
+        "model",
+        (edit(HOSTS, "reset_session", "found.read_only, %(token_hash)s", "FALSE, %(token_hash)s"),),
+        about="hosts",
     ),
     Mutant(
         "M87 a method without policy is served",

@@ -7,8 +7,9 @@ from typing import Any
 
 from muniment_server.domain.classification import Integrity, Label
 from muniment_server.domain.principals import SessionIdentity
-from muniment_server.monitor import interceptors
-from tests.proof.noninterference.mutants.scheme import HOSTS, Mutant, edit, setting
+from muniment_server.monitor import host_scope, interceptors
+from tests.proof.noninterference import probes
+from tests.proof.noninterference.mutants.scheme import HOSTS, Mutant, Patch, edit, setting
 
 _NUMERIC_ORDER = (
     # The number of PUBLIC is below that of INTERNAL_TRUSTED, and yet it must not flow there.
@@ -42,8 +43,45 @@ _NO_INTEGRITY = tuple(
         END $$"""
     for level in ("public", "internal", "confidential", "restricted")
 )
+_OF_ANOTHER_KEY = "AND session.trusted <= %(key_trusted)s"
+_UNCHECKED = setting(host_scope.HostScope, "require_integrity", lambda *_, **__: None)
+
+
+def _of_an_untrusted_key(name: str, *patches: Patch) -> Mutant:
+    return Mutant(
+        f"an untrusted key {name}",
+        "what is trusted is out of reach",
+        patches,
+        probe=probes.an_untrusted_key_reaches_nothing_trusted,
+    )
+
+
+_UNTRUSTED_KEYS = (
+    *(
+        _of_an_untrusted_key(name, _UNCHECKED, edit(HOSTS, query, " AND host_key.trusted >= %(trusted)s", ""))
+        for name, query in (
+            ("opens what is trusted", "open_session"),
+            ("vouches for what it reveals", "raise_taint"),
+            ("resets to what is trusted", "reset_session"),
+        )
+    ),
+    _of_an_untrusted_key(
+        "taints by opening", edit(HOSTS, "open_session", " WHERE marked.trusted <= %(key_trusted)s", "")
+    ),
+    _of_an_untrusted_key("taints by raising", edit(HOSTS, "raise_taint", _OF_ANOTHER_KEY, "")),
+    _of_an_untrusted_key("closes what is trusted", edit(HOSTS, "close_session", _OF_ANOTHER_KEY, "")),
+    _of_an_untrusted_key(
+        "resets what is trusted",
+        *(edit(HOSTS, query, _OF_ANOTHER_KEY, "") for query in ("lock_session", "reset_session")),
+    ),
+    *(
+        _of_an_untrusted_key(name, edit(HOSTS, query, "AND conversation.trusted <= %(key_trusted)s", ""))
+        for name, query in (("sees what is trusted", "get_session"), ("lists what is trusted", "list_sessions"))
+    ),
+)
 
 INTEGRITY = (
+    *_UNTRUSTED_KEYS,
     Mutant("M100 labels flow by their numbers", "grants", damage=_NUMERIC_ORDER),
     Mutant("M100 labels flow by their numbers, served", "worlds", damage=_NUMERIC_ORDER, trusted=True),
     Mutant(

@@ -31,13 +31,13 @@ MANY = (
     Mutant(
         "M18 rename does not lock the session",
         "a raise waits for the renamer",
-        (edit(ITEMS, "release_item", "%(session_id)s FOR NO KEY UPDATE", "%(session_id)s"),),
+        (edit(ITEMS, "release_item", "session.read_only FOR NO KEY UPDATE", "session.read_only"),),
         probe=probes.a_raise_waits_for_the_renamer,
     ),
     Mutant(
         "M18 delete many does not lock the session",
         "a raise waits for the deleter of many",
-        (edit(ITEMS, "delete_items", "%(session_id)s FOR NO KEY UPDATE", "%(session_id)s"),),
+        (edit(ITEMS, "delete_items", "session.read_only FOR NO KEY UPDATE", "session.read_only"),),
         probe=probes.a_raise_waits_for_the_deleter_of_many,
     ),
     Mutant(

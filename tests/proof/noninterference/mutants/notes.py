@@ -118,7 +118,7 @@ NOTES = (
     note(
         "M15 writes are locked without the session predicate",
         "fault",
-        edit(ITEMS, "lock_writes", f"{_OF_THE_SESSION} FOR NO", " FOR NO"),
+        edit(ITEMS, "lock_writes", f"{_OF_THE_SESSION} AND NOT session.read_only FOR NO", " FOR NO"),
     ),
     note(
         "M16 notes are read without the session predicate",

@@ -41,13 +41,13 @@ SCOPE = (
     Mutant(
         "M18 no write locks the session",
         "a raise waits for the writer",
-        (edit_scope("%(session_id)s FOR NO KEY UPDATE", "%(session_id)s"),),
+        (edit_scope("session.read_only FOR NO KEY UPDATE", "session.read_only"),),
         probe=probes.a_raise_waits_for_the_writer,
     ),
     Mutant(
         "M18 no delete locks the session",
         "a raise waits for the writer",
-        (edit_scope("%(session_id)s FOR NO KEY UPDATE", "%(session_id)s"),),
+        (edit_scope("session.read_only FOR NO KEY UPDATE", "session.read_only"),),
         probe=probes.a_raise_waits_for_the_deleter,
     ),
     Mutant("the settings of any agent", "fault", (edit_scope(" AND agent.session_id = %(session_id)s", ""),)),

@@ -81,19 +81,19 @@ WRITES = (
     Mutant(
         "M17 the session lock is FOR KEY SHARE",
         "a raise waits for the writer",
-        (edit(ITEMS, "save_item", "%(session_id)s FOR NO KEY UPDATE", "%(session_id)s FOR KEY SHARE"),),
+        (edit(ITEMS, "save_item", "session.read_only FOR NO KEY UPDATE", "session.read_only FOR KEY SHARE"),),
         probe=probes.a_raise_waits_for_the_writer,
     ),
     Mutant(
         "M18 save does not lock the session",
         "a raise waits for the writer",
-        (edit(ITEMS, "save_item", "%(session_id)s FOR NO KEY UPDATE", "%(session_id)s"),),
+        (edit(ITEMS, "save_item", "session.read_only FOR NO KEY UPDATE", "session.read_only"),),
         probe=probes.a_raise_waits_for_the_writer,
     ),
     Mutant(
         "M18 delete does not lock the session",
         "a raise waits for the writer",
-        (edit(ITEMS, "delete_item", "%(session_id)s FOR NO KEY UPDATE", "%(session_id)s"),),
+        (edit(ITEMS, "delete_item", "session.read_only FOR NO KEY UPDATE", "session.read_only"),),
         probe=probes.a_raise_waits_for_the_deleter,
     ),
     Mutant(

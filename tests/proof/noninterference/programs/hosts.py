@@ -95,6 +95,7 @@ def about_hosts(rng: random.Random, model: Model, keys: Keys, about: str) -> tup
                 "conversation_id": conversation,
                 **({"ttl": ttl} if ttl else {}),
             }
+            fields["read_only"] = not conversation and not fields["taint"]
         case "RaiseTaint":
             if rng.random() < 0.6:
                 session = {"session_id": keys.reading_session()[1]}

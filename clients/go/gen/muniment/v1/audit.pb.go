@@ -112,7 +112,8 @@ type AuditEvent struct {
 	ResultCount int32 `protobuf:"varint,12,opt,name=result_count,json=resultCount,proto3" json:"result_count,omitempty"`
 	// The reason that the host gave.
 	Reason string `protobuf:"bytes,13,opt,name=reason,proto3" json:"reason,omitempty"`
-	// The integrity of the session that did it. UNTRUSTED for what hosts and operators did.
+	// The integrity of the session that did it, or to which a host's call has opened, raised or reset a session, or that it
+	// has closed. UNTRUSTED for what else hosts and operators did.
 	Integrity     Integrity `protobuf:"varint,14,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -204,10 +204,18 @@ const (
 	//
 	// Example, UNAUTHENTICATED: ListMemories with the token of a session that expired a minute ago.
 	ErrorReason_ERROR_REASON_CREDENTIAL_EXPIRED ErrorReason = 42
+	// The host key is for untrusted sessions only.
+	//
+	// Example, PERMISSION_DENIED: OpenSession with TRUSTED, by a key that was made with `--integrity untrusted`.
+	ErrorReason_ERROR_REASON_INTEGRITY_EXCEEDED ErrorReason = 43
+	// The session may only read.
+	//
+	// Example, PERMISSION_DENIED: SaveMemory with the token of a session that was opened with `read_only`.
+	ErrorReason_ERROR_REASON_SESSION_READ_ONLY ErrorReason = 44
 	// An operator keeps all that the agent has. The call was not executed. `muniment hold remove` ends it.
 	//
 	// Example, FAILED_PRECONDITION: EraseItems of an agent that is held.
-	ErrorReason_ERROR_REASON_AGENT_HELD ErrorReason = 43
+	ErrorReason_ERROR_REASON_AGENT_HELD ErrorReason = 45
 )
 
 // Enum value maps for ErrorReason.
@@ -256,7 +264,9 @@ var (
 		40: "ERROR_REASON_AGENT_ABOVE_CEILING",
 		41: "ERROR_REASON_CONVERSATION_CEILING_EXCEEDED",
 		42: "ERROR_REASON_CREDENTIAL_EXPIRED",
-		43: "ERROR_REASON_AGENT_HELD",
+		43: "ERROR_REASON_INTEGRITY_EXCEEDED",
+		44: "ERROR_REASON_SESSION_READ_ONLY",
+		45: "ERROR_REASON_AGENT_HELD",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":                   0,
@@ -302,7 +312,9 @@ var (
 		"ERROR_REASON_AGENT_ABOVE_CEILING":           40,
 		"ERROR_REASON_CONVERSATION_CEILING_EXCEEDED": 41,
 		"ERROR_REASON_CREDENTIAL_EXPIRED":            42,
-		"ERROR_REASON_AGENT_HELD":                    43,
+		"ERROR_REASON_INTEGRITY_EXCEEDED":            43,
+		"ERROR_REASON_SESSION_READ_ONLY":             44,
+		"ERROR_REASON_AGENT_HELD":                    45,
 	}
 )
 
@@ -337,7 +349,7 @@ var File_muniment_v1_error_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_error_proto_rawDesc = "" +
 	"\n" +
-	"\x17muniment/v1/error.proto\x12\vmuniment.v1*\xed\v\n" +
+	"\x17muniment/v1/error.proto\x12\vmuniment.v1*\xb6\f\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aERROR_REASON_FIELD_INVALID\x10\x01\x12#\n" +
@@ -382,8 +394,10 @@ const file_muniment_v1_error_proto_rawDesc = "" +
 	"\x1aERROR_REASON_MEMORY_EXISTS\x10'\x12$\n" +
 	" ERROR_REASON_AGENT_ABOVE_CEILING\x10(\x12.\n" +
 	"*ERROR_REASON_CONVERSATION_CEILING_EXCEEDED\x10)\x12#\n" +
-	"\x1fERROR_REASON_CREDENTIAL_EXPIRED\x10*\x12\x1b\n" +
-	"\x17ERROR_REASON_AGENT_HELD\x10+BG\n" +
+	"\x1fERROR_REASON_CREDENTIAL_EXPIRED\x10*\x12#\n" +
+	"\x1fERROR_REASON_INTEGRITY_EXCEEDED\x10+\x12\"\n" +
+	"\x1eERROR_REASON_SESSION_READ_ONLY\x10,\x12\x1b\n" +
+	"\x17ERROR_REASON_AGENT_HELD\x10-BG\n" +
 	"\vmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (

@@ -83,7 +83,7 @@ const (
 	Flow_FLOW_UNSPECIFIED Flow = 0
 	// From items at or below the session's taint to the session.
 	Flow_FLOW_READ Flow = 1
-	// From the session to items at its taint.
+	// From the session to items at its taint. Refused to sessions that are read-only.
 	Flow_FLOW_WRITE Flow = 2
 	// Administration by hosts: agents and their initial blocks, sharing, sessions, taint, and the audit log.
 	Flow_FLOW_CONTROL Flow = 3

@@ -44,7 +44,9 @@ type Session struct {
 	// began it. Only hosts see it.
 	Ceiling Classification `protobuf:"varint,8,opt,name=ceiling,proto3,enum=muniment.v1.Classification" json:"ceiling,omitempty"`
 	// The integrity of the conversation: with `taint`, the label of what its sessions write.
-	Integrity     Integrity `protobuf:"varint,9,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
+	Integrity Integrity `protobuf:"varint,9,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
+	// Whether the session may only read: methods with FLOW_WRITE are refused. It was opened so, for good.
+	ReadOnly      bool `protobuf:"varint,10,opt,name=read_only,json=readOnly,proto3" json:"read_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -142,6 +144,13 @@ func (x *Session) GetIntegrity() Integrity {
 	return Integrity_INTEGRITY_UNTRUSTED
 }
 
+func (x *Session) GetReadOnly() bool {
+	if x != nil {
+		return x.ReadOnly
+	}
+	return false
+}
+
 // How far a conversation is tainted: the detail of `CONVERSATION_TAINTED`.
 type ConversationTainted struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -201,7 +210,7 @@ var File_muniment_v1_session_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_session_proto_rawDesc = "" +
 	"\n" +
-	"\x19muniment/v1/session.proto\x12\vmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\"\xc1\x03\n" +
+	"\x19muniment/v1/session.proto\x12\vmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\"\xde\x03\n" +
 	"\aSession\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x19\n" +
@@ -215,7 +224,9 @@ const file_muniment_v1_session_proto_rawDesc = "" +
 	"\n" +
 	"close_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\tcloseTime\x125\n" +
 	"\aceiling\x18\b \x01(\x0e2\x1b.muniment.v1.ClassificationR\aceiling\x124\n" +
-	"\tintegrity\x18\t \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity\"~\n" +
+	"\tintegrity\x18\t \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity\x12\x1b\n" +
+	"\tread_only\x18\n" +
+	" \x01(\bR\breadOnly\"~\n" +
 	"\x13ConversationTainted\x121\n" +
 	"\x05taint\x18\x01 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x05taint\x124\n" +
 	"\tintegrity\x18\x02 \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrityBG\n" +

@@ -43,7 +43,10 @@ type OpenSessionRequest struct {
 	// TRUSTED if the conversation has seen nothing but what the host vouches for, such as the operator's prompt.
 	//
 	// The default is UNTRUSTED, which taints a conversation that was trusted.
-	Integrity     Integrity `protobuf:"varint,5,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
+	Integrity Integrity `protobuf:"varint,5,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
+	// Whether the session may only read, for contexts that must store nothing. Other sessions of the conversation are not
+	// concerned.
+	ReadOnly      bool `protobuf:"varint,6,opt,name=read_only,json=readOnly,proto3" json:"read_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -111,6 +114,13 @@ func (x *OpenSessionRequest) GetIntegrity() Integrity {
 		return x.Integrity
 	}
 	return Integrity_INTEGRITY_UNTRUSTED
+}
+
+func (x *OpenSessionRequest) GetReadOnly() bool {
+	if x != nil {
+		return x.ReadOnly
+	}
+	return false
 }
 
 // The response of OpenSession.
@@ -585,7 +595,7 @@ func (x *ResetSessionRequest) GetIntegrity() Integrity {
 // The response of ResetSession.
 type ResetSessionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The new session, at PUBLIC, of the same conversation.
+	// The new session, at PUBLIC, of the same conversation; read-only if the one that was named is.
 	Session *Session `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	// The credential of the new session. It is returned only once.
 	Token         string `protobuf:"bytes,2,opt,name=token,proto3" json:"token,omitempty"`
@@ -726,13 +736,14 @@ var File_muniment_v1_session_service_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_session_service_proto_rawDesc = "" +
 	"\n" +
-	"!muniment/v1/session_service.proto\x12\vmuniment.v1\x1a\x1egoogle/protobuf/duration.proto\x1a muniment/v1/classification.proto\x1a\x18muniment/v1/policy.proto\x1a\x19muniment/v1/session.proto\"\xee\x01\n" +
+	"!muniment/v1/session_service.proto\x12\vmuniment.v1\x1a\x1egoogle/protobuf/duration.proto\x1a muniment/v1/classification.proto\x1a\x18muniment/v1/policy.proto\x1a\x19muniment/v1/session.proto\"\x8b\x02\n" +
 	"\x12OpenSessionRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x121\n" +
 	"\x05taint\x18\x02 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x05taint\x12'\n" +
 	"\x0fconversation_id\x18\x03 \x01(\tR\x0econversationId\x12+\n" +
 	"\x03ttl\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\x124\n" +
-	"\tintegrity\x18\x05 \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity\"`\n" +
+	"\tintegrity\x18\x05 \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity\x12\x1b\n" +
+	"\tread_only\x18\x06 \x01(\bR\breadOnly\"`\n" +
 	"\x13OpenSessionResponse\x12.\n" +
 	"\asession\x18\x01 \x01(\v2\x14.muniment.v1.SessionR\asession\x12\x19\n" +
 	"\x05token\x18\x02 \x01(\tB\x03\x80\x01\x01R\x05token\"2\n" +

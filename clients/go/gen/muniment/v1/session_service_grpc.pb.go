@@ -47,6 +47,9 @@ type SessionServiceClient interface {
 	// `AGENT_CEILING_EXCEEDED` if it is above that of the agent, and `CONVERSATION_CEILING_EXCEEDED` if it is above that
 	// of the conversation.
 	//
+	// Fails with PERMISSION_DENIED `INTEGRITY_EXCEEDED` if the key is for untrusted sessions only, and TRUSTED is asked for
+	// or the conversation is trusted. For such a key, trusted conversations do not exist otherwise.
+	//
 	// For a key, conversations above its ceiling do not exist: a name that one of them has is free for another.
 	OpenSession(ctx context.Context, in *OpenSessionRequest, opts ...grpc.CallOption) (*OpenSessionResponse, error)
 	// Get one session.
@@ -64,7 +67,8 @@ type SessionServiceClient interface {
 	RaiseTaint(ctx context.Context, in *RaiseTaintRequest, opts ...grpc.CallOption) (*RaiseTaintResponse, error)
 	// Restart a conversation: close all its sessions, set its taint to PUBLIC, and open a new session.
 	//
-	// By calling this method, the host asserts that it has cleared the model's context.
+	// By calling this method, the host asserts that it has cleared the model's context. Fails with PERMISSION_DENIED
+	// `INTEGRITY_EXCEEDED` if TRUSTED is asked for and the key is for untrusted sessions only.
 	ResetSession(ctx context.Context, in *ResetSessionRequest, opts ...grpc.CallOption) (*ResetSessionResponse, error)
 	// Close a session. Its token becomes invalid.
 	//
@@ -160,6 +164,9 @@ type SessionServiceServer interface {
 	// `AGENT_CEILING_EXCEEDED` if it is above that of the agent, and `CONVERSATION_CEILING_EXCEEDED` if it is above that
 	// of the conversation.
 	//
+	// Fails with PERMISSION_DENIED `INTEGRITY_EXCEEDED` if the key is for untrusted sessions only, and TRUSTED is asked for
+	// or the conversation is trusted. For such a key, trusted conversations do not exist otherwise.
+	//
 	// For a key, conversations above its ceiling do not exist: a name that one of them has is free for another.
 	OpenSession(context.Context, *OpenSessionRequest) (*OpenSessionResponse, error)
 	// Get one session.
@@ -177,7 +184,8 @@ type SessionServiceServer interface {
 	RaiseTaint(context.Context, *RaiseTaintRequest) (*RaiseTaintResponse, error)
 	// Restart a conversation: close all its sessions, set its taint to PUBLIC, and open a new session.
 	//
-	// By calling this method, the host asserts that it has cleared the model's context.
+	// By calling this method, the host asserts that it has cleared the model's context. Fails with PERMISSION_DENIED
+	// `INTEGRITY_EXCEEDED` if TRUSTED is asked for and the key is for untrusted sessions only.
 	ResetSession(context.Context, *ResetSessionRequest) (*ResetSessionResponse, error)
 	// Close a session. Its token becomes invalid.
 	//

@@ -43,7 +43,10 @@ _HINTS: dict[type[muniment.MunimentError], str] = {
     f"another: {CREATE_HOST_KEY}",
     muniment.PrincipalNotAllowed: "agents, sessions and sharing need MUNIMENT_HOST_KEY, a host key that was created "
     "without --only, or with --only for this; items need a session",
+    muniment.SessionReadOnly: "use a session that was opened without --read-only: muniment session open",
     muniment.CeilingExceeded: "stay at or below the key's ceiling, or use a key with a higher one",
+    muniment.IntegrityExceeded: "begin another conversation, without --integrity: --conversation ANOTHER-ID; or use a "
+    "trusted key: muniment host-key list",
     muniment.AgentAboveCeiling: "use a host key that reaches the agent's ceiling: muniment host-key list",
     muniment.AgentHeld: "an operator ends it: muniment hold remove NAME --tenant TENANT",
     muniment.ConversationCeilingExceeded: "begin another with this key: --conversation ANOTHER-ID",

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import click
 
-from muniment.values import Classification
+from muniment.values import Classification, Integrity
 
 LEVEL = click.Choice(Classification, case_sensitive=False)
 """A level, in upper or lower case."""
+INTEGRITY = click.Choice(Integrity, case_sensitive=False)
+"""An integrity, in upper or lower case."""
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 

@@ -7,18 +7,24 @@ from datetime import timedelta
 
 import click
 
-from muniment import Classification, HostClient, SessionClient
+from muniment import Classification, HostClient, Integrity, SessionClient
 from muniment.cli.connect import Caller, with_hints_for_ended_session, with_host
 from muniment.cli.content import LIMIT, first
 from muniment.cli.failures import Failure
 from muniment.cli.groups import Group
 from muniment.cli.output import Output, print_note, with_output
-from muniment.cli.parameters import DURATION, LEVEL, TEXT
+from muniment.cli.parameters import DURATION, INTEGRITY, LEVEL, TEXT
 
-_COLUMNS = ("session_id", "agent_id", "conversation_id", "taint", "ceiling", "create_time", "expire_time")
+_COLUMNS = ("session_id", "agent_id", "conversation_id", "taint", "integrity", "ceiling", "create_time", "expire_time")
 _SESSION = click.argument("session_id", metavar="[SESSION]", required=False, type=TEXT)
 _REASON = click.option(
     "--reason", default="", type=TEXT, help="The reason, for the audit log. Must not contain content."
+)
+_INTEGRITY = click.option(
+    "--integrity",
+    type=INTEGRITY,
+    default=Integrity.UNTRUSTED,
+    help="trusted, if all that the model has seen is what you vouch for. The default is untrusted.",
 )
 
 
@@ -43,8 +49,10 @@ def session() -> None:
     type=LEVEL,
     help="The level of what the conversation has seen so far. The default is what it has, or public.",
 )
+@_INTEGRITY
 @click.option("--conversation", type=TEXT, metavar="ID", help="The conversation. The default is a new one.")
 @click.option("--ttl", type=DURATION, help="When the session expires, such as 8h. The default is 24h.")
+@click.option("--read-only", is_flag=True, help="The session may only read: it stores and deletes nothing.")
 @click.option("--quiet", is_flag=True, help="Print only the token.")
 @with_output
 @with_host
@@ -53,8 +61,10 @@ def open_(
     output: Output,
     agent_id: str,
     taint: Classification | None,
+    integrity: Integrity,
     conversation: str | None,
     ttl: timedelta | None,
+    read_only: bool,
     quiet: bool,
 ) -> None:
     """Open a session and print its token. It cannot be shown again.
@@ -64,21 +74,28 @@ def open_(
       muniment session open alice --taint internal
       export MUNIMENT_TOKEN=$(muniment session open alice --taint internal --quiet)
       muniment session open alice --conversation chat-42 --ttl 8h
+      muniment session open alice --integrity trusted --conversation planner
     """
-    opened = host.open_session(agent_id, taint, conversation_id=conversation, ttl=ttl)
+    opened = host.open_session(
+        agent_id, taint, integrity=integrity, conversation_id=conversation, ttl=ttl, read_only=read_only
+    )
     _show_token(opened, output, quiet=quiet)
 
 
 @session.command("raise")
 @_SESSION
 @click.option("--taint", required=True, type=LEVEL, help="The level to raise to.")
+@_INTEGRITY
 @_REASON
 @with_output
 @with_host
-def raise_(host: HostClient, output: Output, session_id: str | None, taint: Classification, reason: str) -> None:
+def raise_(
+    host: HostClient, output: Output, session_id: str | None, taint: Classification, integrity: Integrity, reason: str
+) -> None:
     """Raise the taint of a session's conversation.
 
-    It rises for all sessions of the conversation, and never falls.
+    It rises for all sessions of the conversation, and never falls. The conversation is untrusted then, unless you vouch
+    for what the model will see: --integrity trusted.
 
     Show the model anything more sensitive only after this has succeeded.
 
@@ -89,20 +106,23 @@ def raise_(host: HostClient, output: Output, session_id: str | None, taint: Clas
     """
     session_id = session_id or _own_id(host)
     before = host.get_session(session_id)
-    raised = host.raise_taint(session_id, taint, reason)
+    raised = host.raise_taint(session_id, taint, reason, integrity=integrity)
     output.record(asdict(raised), _COLUMNS)
-    if raised.taint == before.taint:
+    if (raised.taint, raised.integrity) == (before.taint, before.integrity):
         never_falls = "; it never falls" if taint < raised.taint else ""
         print_note(f"Nothing changed: the taint is already {raised.taint.name}{never_falls}.")
 
 
 @session.command
 @_SESSION
+@_INTEGRITY
 @_REASON
 @click.option("--quiet", is_flag=True, help="Print only the token.")
 @with_output
 @with_host
-def reset(host: HostClient, output: Output, session_id: str | None, reason: str, quiet: bool) -> None:
+def reset(
+    host: HostClient, output: Output, session_id: str | None, integrity: Integrity, reason: str, quiet: bool
+) -> None:
     """Restart a conversation at PUBLIC.
 
     The command closes all its sessions, and opens one at PUBLIC.
@@ -114,7 +134,7 @@ def reset(host: HostClient, output: Output, session_id: str | None, reason: str,
       export MUNIMENT_TOKEN=$(muniment session reset --quiet)
       muniment session reset 5f0c1fb2-9c2e-4a53-9d3b-0f6c2f3d1a77 --reason "new day"
     """
-    opened = host.reset_session(session_id or _own_id(host), reason)
+    opened = host.reset_session(session_id or _own_id(host), reason, integrity=integrity)
     _show_token(opened, output, quiet=quiet)
 
 

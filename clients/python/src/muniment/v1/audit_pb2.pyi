@@ -95,7 +95,9 @@ class AuditEvent(message.Message):
     reason: builtins.str
     """The reason that the host gave."""
     integrity: classification_pb2.Integrity.ValueType
-    """The integrity of the session that did it. UNTRUSTED for what hosts and operators did."""
+    """The integrity of the session that did it, or to which a host's call has opened, raised or reset a session, or that it
+    has closed. UNTRUSTED for what else hosts and operators did.
+    """
     @builtins.property
     def time(self) -> timestamp_pb2.Timestamp:
         """When the transaction of the event began."""

@@ -239,7 +239,17 @@ class _ErrorReasonEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_ErrorReaso
 
     Example, UNAUTHENTICATED: ListMemories with the token of a session that expired a minute ago.
     """
-    ERROR_REASON_AGENT_HELD: _ErrorReason.ValueType  # 43
+    ERROR_REASON_INTEGRITY_EXCEEDED: _ErrorReason.ValueType  # 43
+    """The host key is for untrusted sessions only.
+
+    Example, PERMISSION_DENIED: OpenSession with TRUSTED, by a key that was made with `--integrity untrusted`.
+    """
+    ERROR_REASON_SESSION_READ_ONLY: _ErrorReason.ValueType  # 44
+    """The session may only read.
+
+    Example, PERMISSION_DENIED: SaveMemory with the token of a session that was opened with `read_only`.
+    """
+    ERROR_REASON_AGENT_HELD: _ErrorReason.ValueType  # 45
     """An operator keeps all that the agent has. The call was not executed. `muniment hold remove` ends it.
 
     Example, FAILED_PRECONDITION: EraseItems of an agent that is held.
@@ -469,7 +479,17 @@ creates another.
 
 Example, UNAUTHENTICATED: ListMemories with the token of a session that expired a minute ago.
 """
-ERROR_REASON_AGENT_HELD: ErrorReason.ValueType  # 43
+ERROR_REASON_INTEGRITY_EXCEEDED: ErrorReason.ValueType  # 43
+"""The host key is for untrusted sessions only.
+
+Example, PERMISSION_DENIED: OpenSession with TRUSTED, by a key that was made with `--integrity untrusted`.
+"""
+ERROR_REASON_SESSION_READ_ONLY: ErrorReason.ValueType  # 44
+"""The session may only read.
+
+Example, PERMISSION_DENIED: SaveMemory with the token of a session that was opened with `read_only`.
+"""
+ERROR_REASON_AGENT_HELD: ErrorReason.ValueType  # 45
 """An operator keeps all that the agent has. The call was not executed. `muniment hold remove` ends it.
 
 Example, FAILED_PRECONDITION: EraseItems of an agent that is held.

@@ -55,7 +55,7 @@ class _FlowEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_Flow.ValueType], 
     FLOW_READ: _Flow.ValueType  # 1
     """From items at or below the session's taint to the session."""
     FLOW_WRITE: _Flow.ValueType  # 2
-    """From the session to items at its taint."""
+    """From the session to items at its taint. Refused to sessions that are read-only."""
     FLOW_CONTROL: _Flow.ValueType  # 3
     """Administration by hosts: agents and their initial blocks, sharing, sessions, taint, and the audit log."""
 
@@ -67,7 +67,7 @@ FLOW_UNSPECIFIED: Flow.ValueType  # 0
 FLOW_READ: Flow.ValueType  # 1
 """From items at or below the session's taint to the session."""
 FLOW_WRITE: Flow.ValueType  # 2
-"""From the session to items at its taint."""
+"""From the session to items at its taint. Refused to sessions that are read-only."""
 FLOW_CONTROL: Flow.ValueType  # 3
 """Administration by hosts: agents and their initial blocks, sharing, sessions, taint, and the audit log."""
 

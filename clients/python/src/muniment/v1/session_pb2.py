@@ -26,7 +26,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from muniment.v1 import classification_pb2 as muniment_dot_v1_dot_classification__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19muniment/v1/session.proto\x12\x0bmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\"\xc1\x03\n\x07Session\x12\x1d\n\nsession_id\x18\x01 \x01(\tR\tsessionId\x12\x19\n\x08\x61gent_id\x18\x02 \x01(\tR\x07\x61gentId\x12\'\n\x0f\x63onversation_id\x18\x03 \x01(\tR\x0e\x63onversationId\x12\x31\n\x05taint\x18\x04 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x05taint\x12;\n\x0b\x63reate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\x12;\n\x0b\x65xpire_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nexpireTime\x12\x39\n\nclose_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\tcloseTime\x12\x35\n\x07\x63\x65iling\x18\x08 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x07\x63\x65iling\x12\x34\n\tintegrity\x18\t \x01(\x0e\x32\x16.muniment.v1.IntegrityR\tintegrity\"~\n\x13\x43onversationTainted\x12\x31\n\x05taint\x18\x01 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x05taint\x12\x34\n\tintegrity\x18\x02 \x01(\x0e\x32\x16.muniment.v1.IntegrityR\tintegrityBG\n\x0bmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19muniment/v1/session.proto\x12\x0bmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a muniment/v1/classification.proto\"\xde\x03\n\x07Session\x12\x1d\n\nsession_id\x18\x01 \x01(\tR\tsessionId\x12\x19\n\x08\x61gent_id\x18\x02 \x01(\tR\x07\x61gentId\x12\'\n\x0f\x63onversation_id\x18\x03 \x01(\tR\x0e\x63onversationId\x12\x31\n\x05taint\x18\x04 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x05taint\x12;\n\x0b\x63reate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\x12;\n\x0b\x65xpire_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nexpireTime\x12\x39\n\nclose_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\tcloseTime\x12\x35\n\x07\x63\x65iling\x18\x08 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x07\x63\x65iling\x12\x34\n\tintegrity\x18\t \x01(\x0e\x32\x16.muniment.v1.IntegrityR\tintegrity\x12\x1b\n\tread_only\x18\n \x01(\x08R\x08readOnly\"~\n\x13\x43onversationTainted\x12\x31\n\x05taint\x18\x01 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x05taint\x12\x34\n\tintegrity\x18\x02 \x01(\x0e\x32\x16.muniment.v1.IntegrityR\tintegrityBG\n\x0bmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,7 +35,7 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\013muniment.v1P\001Z6muniment.example/clients/go/gen/muniment/v1;munimentv1'
   _globals['_SESSION']._serialized_start=110
-  _globals['_SESSION']._serialized_end=559
-  _globals['_CONVERSATIONTAINTED']._serialized_start=561
-  _globals['_CONVERSATIONTAINTED']._serialized_end=687
+  _globals['_SESSION']._serialized_end=588
+  _globals['_CONVERSATIONTAINTED']._serialized_start=590
+  _globals['_CONVERSATIONTAINTED']._serialized_end=716
 # @@protoc_insertion_point(module_scope)

@@ -33,6 +33,7 @@ class Session(message.Message):
     CLOSE_TIME_FIELD_NUMBER: builtins.int
     CEILING_FIELD_NUMBER: builtins.int
     INTEGRITY_FIELD_NUMBER: builtins.int
+    READ_ONLY_FIELD_NUMBER: builtins.int
     session_id: builtins.str
     """The id, a random UUID."""
     agent_id: builtins.str
@@ -47,6 +48,8 @@ class Session(message.Message):
     """
     integrity: classification_pb2.Integrity.ValueType
     """The integrity of the conversation: with `taint`, the label of what its sessions write."""
+    read_only: builtins.bool
+    """Whether the session may only read: methods with FLOW_WRITE are refused. It was opened so, for good."""
     @builtins.property
     def create_time(self) -> timestamp_pb2.Timestamp:
         """When the session was opened."""
@@ -73,10 +76,11 @@ class Session(message.Message):
         close_time: timestamp_pb2.Timestamp | None = ...,
         ceiling: classification_pb2.Classification.ValueType = ...,
         integrity: classification_pb2.Integrity.ValueType = ...,
+        read_only: builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["close_time", b"close_time", "create_time", b"create_time", "expire_time", b"expire_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["agent_id", b"agent_id", "ceiling", b"ceiling", "close_time", b"close_time", "conversation_id", b"conversation_id", "create_time", b"create_time", "expire_time", b"expire_time", "integrity", b"integrity", "session_id", b"session_id", "taint", b"taint"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["agent_id", b"agent_id", "ceiling", b"ceiling", "close_time", b"close_time", "conversation_id", b"conversation_id", "create_time", b"create_time", "expire_time", b"expire_time", "integrity", b"integrity", "read_only", b"read_only", "session_id", b"session_id", "taint", b"taint"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

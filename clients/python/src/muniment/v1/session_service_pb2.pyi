@@ -32,6 +32,7 @@ class OpenSessionRequest(message.Message):
     CONVERSATION_ID_FIELD_NUMBER: builtins.int
     TTL_FIELD_NUMBER: builtins.int
     INTEGRITY_FIELD_NUMBER: builtins.int
+    READ_ONLY_FIELD_NUMBER: builtins.int
     agent_id: builtins.str
     """The agent to open the session for."""
     taint: classification_pb2.Classification.ValueType
@@ -50,6 +51,10 @@ class OpenSessionRequest(message.Message):
 
     The default is UNTRUSTED, which taints a conversation that was trusted.
     """
+    read_only: builtins.bool
+    """Whether the session may only read, for contexts that must store nothing. Other sessions of the conversation are not
+    concerned.
+    """
     @builtins.property
     def ttl(self) -> duration_pb2.Duration:
         """How long the session stays valid: 1 second to 30 days.
@@ -65,10 +70,11 @@ class OpenSessionRequest(message.Message):
         conversation_id: builtins.str = ...,
         ttl: duration_pb2.Duration | None = ...,
         integrity: classification_pb2.Integrity.ValueType = ...,
+        read_only: builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["ttl", b"ttl"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["agent_id", b"agent_id", "conversation_id", b"conversation_id", "integrity", b"integrity", "taint", b"taint", "ttl", b"ttl"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["agent_id", b"agent_id", "conversation_id", b"conversation_id", "integrity", b"integrity", "read_only", b"read_only", "taint", b"taint", "ttl", b"ttl"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -308,7 +314,7 @@ class ResetSessionResponse(message.Message):
     """The credential of the new session. It is returned only once."""
     @builtins.property
     def session(self) -> session_pb2.Session:
-        """The new session, at PUBLIC, of the same conversation."""
+        """The new session, at PUBLIC, of the same conversation; read-only if the one that was named is."""
 
     def __init__(
         self,

@@ -89,6 +89,9 @@ class SessionServiceServicer(object):
         `AGENT_CEILING_EXCEEDED` if it is above that of the agent, and `CONVERSATION_CEILING_EXCEEDED` if it is above that
         of the conversation.
 
+        Fails with PERMISSION_DENIED `INTEGRITY_EXCEEDED` if the key is for untrusted sessions only, and TRUSTED is asked for
+        or the conversation is trusted. For such a key, trusted conversations do not exist otherwise.
+
         For a key, conversations above its ceiling do not exist: a name that one of them has is free for another.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -126,7 +129,8 @@ class SessionServiceServicer(object):
     def ResetSession(self, request, context):
         """Restart a conversation: close all its sessions, set its taint to PUBLIC, and open a new session.
 
-        By calling this method, the host asserts that it has cleared the model's context.
+        By calling this method, the host asserts that it has cleared the model's context. Fails with PERMISSION_DENIED
+        `INTEGRITY_EXCEEDED` if TRUSTED is asked for and the key is for untrusted sessions only.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

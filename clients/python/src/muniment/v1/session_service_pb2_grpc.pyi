@@ -49,6 +49,9 @@ class SessionServiceStub:
     `AGENT_CEILING_EXCEEDED` if it is above that of the agent, and `CONVERSATION_CEILING_EXCEEDED` if it is above that
     of the conversation.
 
+    Fails with PERMISSION_DENIED `INTEGRITY_EXCEEDED` if the key is for untrusted sessions only, and TRUSTED is asked for
+    or the conversation is trusted. For such a key, trusted conversations do not exist otherwise.
+
     For a key, conversations above its ceiling do not exist: a name that one of them has is free for another.
     """
     GetSession: _grpc.UnaryUnaryMultiCallable[_session_service_pb2.GetSessionRequest, _session_service_pb2.GetSessionResponse]
@@ -69,7 +72,8 @@ class SessionServiceStub:
     ResetSession: _grpc.UnaryUnaryMultiCallable[_session_service_pb2.ResetSessionRequest, _session_service_pb2.ResetSessionResponse]
     """Restart a conversation: close all its sessions, set its taint to PUBLIC, and open a new session.
 
-    By calling this method, the host asserts that it has cleared the model's context.
+    By calling this method, the host asserts that it has cleared the model's context. Fails with PERMISSION_DENIED
+    `INTEGRITY_EXCEEDED` if TRUSTED is asked for and the key is for untrusted sessions only.
     """
     CloseSession: _grpc.UnaryUnaryMultiCallable[_session_service_pb2.CloseSessionRequest, _session_service_pb2.CloseSessionResponse]
     """Close a session. Its token becomes invalid.
@@ -98,6 +102,9 @@ class SessionServiceAsyncStub(SessionServiceStub):
     `AGENT_CEILING_EXCEEDED` if it is above that of the agent, and `CONVERSATION_CEILING_EXCEEDED` if it is above that
     of the conversation.
 
+    Fails with PERMISSION_DENIED `INTEGRITY_EXCEEDED` if the key is for untrusted sessions only, and TRUSTED is asked for
+    or the conversation is trusted. For such a key, trusted conversations do not exist otherwise.
+
     For a key, conversations above its ceiling do not exist: a name that one of them has is free for another.
     """
     GetSession: _aio.UnaryUnaryMultiCallable[_session_service_pb2.GetSessionRequest, _session_service_pb2.GetSessionResponse]  # type: ignore[assignment]
@@ -118,7 +125,8 @@ class SessionServiceAsyncStub(SessionServiceStub):
     ResetSession: _aio.UnaryUnaryMultiCallable[_session_service_pb2.ResetSessionRequest, _session_service_pb2.ResetSessionResponse]  # type: ignore[assignment]
     """Restart a conversation: close all its sessions, set its taint to PUBLIC, and open a new session.
 
-    By calling this method, the host asserts that it has cleared the model's context.
+    By calling this method, the host asserts that it has cleared the model's context. Fails with PERMISSION_DENIED
+    `INTEGRITY_EXCEEDED` if TRUSTED is asked for and the key is for untrusted sessions only.
     """
     CloseSession: _aio.UnaryUnaryMultiCallable[_session_service_pb2.CloseSessionRequest, _session_service_pb2.CloseSessionResponse]  # type: ignore[assignment]
     """Close a session. Its token becomes invalid.
@@ -149,6 +157,9 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
         Fails with PERMISSION_DENIED `CEILING_EXCEEDED` if the taint is above the ceiling of the key,
         `AGENT_CEILING_EXCEEDED` if it is above that of the agent, and `CONVERSATION_CEILING_EXCEEDED` if it is above that
         of the conversation.
+
+        Fails with PERMISSION_DENIED `INTEGRITY_EXCEEDED` if the key is for untrusted sessions only, and TRUSTED is asked for
+        or the conversation is trusted. For such a key, trusted conversations do not exist otherwise.
 
         For a key, conversations above its ceiling do not exist: a name that one of them has is free for another.
         """
@@ -194,7 +205,8 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_session_service_pb2.ResetSessionResponse, _abc.Awaitable[_session_service_pb2.ResetSessionResponse]]:
         """Restart a conversation: close all its sessions, set its taint to PUBLIC, and open a new session.
 
-        By calling this method, the host asserts that it has cleared the model's context.
+        By calling this method, the host asserts that it has cleared the model's context. Fails with PERMISSION_DENIED
+        `INTEGRITY_EXCEEDED` if TRUSTED is asked for and the key is for untrusted sessions only.
         """
 
     @_abc_1.abstractmethod

@@ -99,6 +99,8 @@ class Session:
     """The highest level that its conversation may reach. Only hosts see it."""
     integrity: Integrity = Integrity.UNTRUSTED
     """That of its conversation. A host may raise the conversation to UNTRUSTED at any time."""
+    read_only: bool = False
+    """Whether it may only read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -239,7 +239,8 @@ final class Renewals implements Credential {
             .setAgentId(found.getAgentId())
             .setConversationId(found.getConversationId())
             .setTaint(found.getTaint())
-            .setIntegrity(found.getIntegrity());
+            .setIntegrity(found.getIntegrity())
+            .setReadOnly(found.getReadOnly());
     ttl.ifPresent(request::setTtl);
     for (int raises = 0; ; raises++) {
       try {

@@ -1,7 +1,7 @@
 """Reads all items of an agent: every version at every level, in an order that can be written back.
 
 A session sees the highest visible version of a name. So each level is read by its own session, and only the versions
-at exactly that level are kept. In this way, shadowed versions are read, too.
+with exactly its label are kept. In this way, shadowed versions are read, too.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Protocol, TypeVar
 
-from muniment import Block, Classification, Memory, Note, Passage, SessionClient, Tier
+from muniment import Block, Classification, Integrity, Memory, Note, Passage, SessionClient, Tier
 from muniment.cli.transfer.items import BlockItem, Item, MemoryItem, NoteItem, PassageItem
 from muniment.cli.transfer.progress import Advance
 from muniment.cli.transfer.sessions import Sessions
@@ -19,6 +19,9 @@ from muniment.cli.transfer.sessions import Sessions
 class _Labeled(Protocol):
     @property
     def classification(self) -> Classification: ...
+
+    @property
+    def integrity(self) -> Integrity: ...
 
 
 class _Dated(_Labeled, Protocol):
@@ -37,14 +40,14 @@ def everything(sessions: Sessions, agent_id: str, advance: Advance) -> list[Item
     were written, whatever their level: so an import restores their order for sessions that see several levels.
     """
     items: list[Item] = []
-    for level, session in sessions.items():
-        items += map(_memory, _counted(own(level, session.list_memories()), advance))
+    for session in sessions.values():
+        items += map(_memory, _counted(labeled(session, session.list_memories()), advance))
     for tier in Tier:
-        notes = {level: own(level, session.list_notes(tier)) for level, session in sessions.items()}
+        notes = {level: labeled(session, session.list_notes(tier)) for level, session in sessions.items()}
         items += map(_note, _as_written(notes, advance))
-    for level, session in sessions.items():
-        items += map(_block, _counted(own_blocks(level, session.list_blocks(), agent_id), advance))
-    passages = {level: own(level, _oldest_first(session)) for level, session in sessions.items()}
+    for session in sessions.values():
+        items += map(_block, _counted(own_blocks(session, agent_id), advance))
+    passages = {level: labeled(session, _oldest_first(session)) for level, session in sessions.items()}
     items += map(_passage, _as_written(passages, advance))
     return items
 
@@ -58,9 +61,15 @@ def own(level: Classification, seen: Iterable[_L]) -> Iterator[_L]:
     return (each for each in seen if each.classification == level)
 
 
-def own_blocks(level: Classification, seen: Iterable[Block], agent_id: str) -> Iterator[Block]:
-    """The agent's own blocks at exactly *level*."""
-    return (block for block in own(level, seen) if block.owner_agent_id == agent_id)
+def labeled(session: SessionClient, seen: Iterable[_L]) -> Iterator[_L]:
+    """Those of the items that a session sees that have exactly its label: its level and its integrity."""
+    label = (session.session.taint, session.session.integrity)
+    return (each for each in seen if (each.classification, each.integrity) == label)
+
+
+def own_blocks(session: SessionClient, agent_id: str) -> Iterator[Block]:
+    """The agent's own blocks with exactly the label of the session."""
+    return (block for block in labeled(session, session.list_blocks()) if block.owner_agent_id == agent_id)
 
 
 def _counted(each: Iterable[_L], advance: Advance) -> Iterator[_L]:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from muniment import Classification, HostClient
+from muniment import Classification, HostClient, Integrity
 from muniment.cli.connect import with_host
 from muniment.cli.failures import Failure
 from muniment.cli.output import Output, print_note, with_output
-from muniment.cli.parameters import FILE, LEVEL, TEXT
+from muniment.cli.parameters import FILE, INTEGRITY, LEVEL, TEXT
 from muniment.cli.transfer import formats
 from muniment.cli.transfer.items import Item
 from muniment.cli.transfer.progress import progress
@@ -39,6 +39,12 @@ from muniment.cli.transfer.write import foresee_passages, plan, write
 @click.option(
     "--edited", is_flag=True, help="FILE was edited after its export, or written by hand: take its levels as they are."
 )
+@click.option(
+    "--integrity",
+    type=INTEGRITY,
+    default=Integrity.UNTRUSTED,
+    help="trusted, if you vouch for all of FILE: trusted sessions will read it. The default is untrusted.",
+)
 @click.option("--skip-refused", is_flag=True, help="Import the other items if the server refuses some, and list those.")
 @click.option("--dry-run", is_flag=True, help="Print what would be done, and write nothing.")
 @with_output
@@ -52,6 +58,7 @@ def import_(
     level: Classification | None,
     from_agent: str | None,
     edited: bool,
+    integrity: Integrity,
     skip_refused: bool,
     dry_run: bool,
 ) -> None:
@@ -94,15 +101,18 @@ def import_(
       muniment import bob mem0.json --from-agent ada --level internal
       psql -At -c 'SELECT row_to_json(store) FROM store' | muniment import bob - --level internal
       muniment import bob notes/ --level public --json
+      muniment import bob trusted.jsonl --integrity trusted
     """
     source = formats.Source(path, agent_id, named, level, from_agent, edited)
     reading = formats.read(source)
+    if integrity is Integrity.TRUSTED and reading.integrity is Integrity.UNTRUSTED:
+        raise Failure("untrusted sessions wrote what is in the file", "check each item, then give --edited")
     items = _live(reading.items)
     for remark in reading.remarks:
         print_note(remark)
     if not items:
         print_note("There is nothing to import.")
-    with sessions_at(host, agent_id, {item.level for item in items}) as sessions:
+    with sessions_at(host, agent_id, {item.level for item in items}, integrity=integrity) as sessions:
         planned = plan(_accepted(items, sessions, skip_refused=skip_refused), sessions, agent_id)
         if dry_run:
             foresee_passages(planned, sessions)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import ClassVar, TypeAlias
 
-from muniment import Classification, Tier
+from muniment import Classification, Integrity, Tier
 from muniment._reserved import RESERVED, is_reserved
 from muniment.cli.failures import Failure
 
@@ -113,6 +113,8 @@ class Reading:
 
     items: tuple[Item, ...]
     remarks: tuple[str, ...] = ()
+    integrity: Integrity | None = None
+    """That of the sessions that wrote all items. None: the file does not say."""
 
 
 def derived_id(agent_id: str, source: str, own_id: str) -> str:

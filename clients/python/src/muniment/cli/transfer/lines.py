@@ -6,8 +6,9 @@
 {"kind": "note", "level": "public", "tier": "memory", "note_id": "5f0c…", "content": "likes tea"}
 ```
 
-Empty fields are omitted. The count shows whether a file was truncated, and the hash whether an item was edited: one
-that comes back at a lower level is a leak. The hash is no signature: whoever edits a file with intent can compute it.
+A header with `"integrity": "trusted"` says that trusted sessions wrote all items. Empty fields are omitted. The count
+shows whether a file was truncated, and the hash whether an item was edited: one that comes back at a lower level is a
+leak. The hash is no signature: whoever edits a file with intent can compute it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from muniment import Classification, Tier
+from muniment import Classification, Integrity, Tier
 from muniment.cli.transfer.fields import Fields, loaded
 from muniment.cli.transfer.items import (
     BlockItem,
@@ -39,16 +40,20 @@ _VERSION = 2
 _VERSION_WITHOUT_HASH = 1
 
 
-def written(agent_id: str, items: Sequence[Item], *, ascii_only: bool = False) -> Iterator[str]:
+def written(
+    agent_id: str, items: Sequence[Item], integrity: Integrity = Integrity.UNTRUSTED, *, ascii_only: bool = False
+) -> Iterator[str]:
     """The lines for *items*, in order."""
     objects = [_object(item) for item in items]
-    header = {
+    header: dict[str, Any] = {
         "format": FORMAT,
         "version": _VERSION,
         "agent_id": agent_id,
         "item_count": len(items),
         "sha256": _hash(objects),
     }
+    if integrity is Integrity.TRUSTED:
+        header["integrity"] = "trusted"
     for value in (header, *objects):
         yield json.dumps(value, ensure_ascii=ascii_only) + "\n"
 
@@ -134,7 +139,7 @@ def read(source: bytes, *, edited: bool = False) -> Reading:
     objects = [(where, loaded(where, line)) for where, line in lines]
     items = checked(_item(Fields(where, value)) for where, value in objects)
     if edited:
-        return Reading(items)
+        return Reading(items)  # whoever has checked it says what it is
     if header.count not in (None, len(items)):
         raise Unreadable(
             "",
@@ -145,13 +150,14 @@ def read(source: bytes, *, edited: bool = False) -> Reading:
         raise Unreadable("", "no hash shows that its items were not edited", "if you wrote it, give --edited")
     if header.hash != _hash(value for _, value in objects):
         raise Unreadable("", "its items were edited", "check the level of each item, then give --edited")
-    return Reading(items)
+    return Reading(items, integrity=header.integrity)
 
 
 @dataclass(frozen=True, slots=True)
 class _Header:
     count: int | None
     hash: str
+    integrity: Integrity
 
 
 def _header(lines: Iterator[tuple[str, bytes]]) -> _Header:
@@ -161,7 +167,7 @@ def _header(lines: Iterator[tuple[str, bytes]]) -> _Header:
         raise Unreadable(where, f'is not the header of an export: {{"format": "{FORMAT}", "version": {_VERSION}}}')
     if header.whole("version") not in (_VERSION_WITHOUT_HASH, _VERSION):
         raise Unreadable(where, f"version must be {_VERSION}", "a newer `muniment` wrote it: upgrade this one")
-    found = _Header(header.whole("item_count"), header.text("sha256", default=""))
+    found = _Header(header.whole("item_count"), header.text("sha256", default=""), _integrity(header))
     header.text("agent_id", default="")
     header.refuse_others()
     return found
@@ -181,6 +187,13 @@ def _level(fields: Fields) -> Classification:
         return Classification[fields.text("level").upper()]
     except KeyError:
         raise Unreadable(fields.where, "level must be public, internal, confidential or restricted") from None
+
+
+def _integrity(header: Fields) -> Integrity:
+    try:
+        return Integrity[header.text("integrity", default="untrusted").upper()]
+    except KeyError:
+        raise Unreadable(header.where, "integrity must be trusted or untrusted") from None
 
 
 def _tier(fields: Fields) -> Tier:

@@ -23,7 +23,7 @@ from muniment import (
 from muniment._batches import batches
 from muniment.cli.failures import Failure
 from muniment.cli.output import print_note
-from muniment.cli.transfer.gather import own, own_blocks
+from muniment.cli.transfer.gather import labeled, own_blocks
 from muniment.cli.transfer.items import BlockItem, Item, MemoryItem, NoteItem, PassageItem, Unreadable
 from muniment.cli.transfer.notes import NoteCall, over_budget, planned
 from muniment.cli.transfer.progress import Advance
@@ -67,11 +67,11 @@ def plan(items: Sequence[Item], sessions: Sessions, agent_id: str) -> Plan:
     foreseen = Tally()
 
     def held_blocks(level: Classification) -> _Held:
-        blocks = own_blocks(level, sessions[level].list_blocks(), agent_id)
+        blocks = own_blocks(sessions[level], agent_id)
         return {block.label: block.content for block in blocks}
 
     def held_memories(level: Classification) -> _Held:
-        memories = own(level, sessions[level].list_memories())
+        memories = labeled(sessions[level], sessions[level].list_memories())
         return {memory.key: (memory.content, memory.tags, memory.expire_time) for memory in memories}
 
     return Plan(

@@ -114,7 +114,8 @@ export type AuditEvent = Message<"muniment.v1.AuditEvent"> & {
   reason: string;
 
   /**
-   * The integrity of the session that did it. UNTRUSTED for what hosts and operators did.
+   * The integrity of the session that did it, or to which a host's call has opened, raised or reset a session, or that it
+   * has closed. UNTRUSTED for what else hosts and operators did.
    *
    * @generated from field: muniment.v1.Integrity integrity = 14;
    */

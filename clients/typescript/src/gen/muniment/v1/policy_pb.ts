@@ -131,7 +131,7 @@ export enum Flow {
   READ = 1,
 
   /**
-   * From the session to items at its taint.
+   * From the session to items at its taint. Refused to sessions that are read-only.
    *
    * @generated from enum value: FLOW_WRITE = 2;
    */

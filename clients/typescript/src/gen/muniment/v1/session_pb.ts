@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file muniment/v1/session.proto.
  */
 export const file_muniment_v1_session: GenFile = /*@__PURE__*/
-  fileDesc("ChltdW5pbWVudC92MS9zZXNzaW9uLnByb3RvEgttdW5pbWVudC52MSLfAgoHU2Vzc2lvbhISCgpzZXNzaW9uX2lkGAEgASgJEhAKCGFnZW50X2lkGAIgASgJEhcKD2NvbnZlcnNhdGlvbl9pZBgDIAEoCRIqCgV0YWludBgEIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uEi8KC2NyZWF0ZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtleHBpcmVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKY2xvc2VfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoHY2VpbGluZxgIIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uEikKCWludGVncml0eRgJIAEoDjIWLm11bmltZW50LnYxLkludGVncml0eSJsChNDb252ZXJzYXRpb25UYWludGVkEioKBXRhaW50GAEgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb24SKQoJaW50ZWdyaXR5GAIgASgOMhYubXVuaW1lbnQudjEuSW50ZWdyaXR5QkcKC211bmltZW50LnYxUAFaNm11bmltZW50LmV4YW1wbGUvY2xpZW50cy9nby9nZW4vbXVuaW1lbnQvdjE7bXVuaW1lbnR2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_muniment_v1_classification]);
+  fileDesc("ChltdW5pbWVudC92MS9zZXNzaW9uLnByb3RvEgttdW5pbWVudC52MSLyAgoHU2Vzc2lvbhISCgpzZXNzaW9uX2lkGAEgASgJEhAKCGFnZW50X2lkGAIgASgJEhcKD2NvbnZlcnNhdGlvbl9pZBgDIAEoCRIqCgV0YWludBgEIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uEi8KC2NyZWF0ZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtleHBpcmVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKY2xvc2VfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoHY2VpbGluZxgIIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uEikKCWludGVncml0eRgJIAEoDjIWLm11bmltZW50LnYxLkludGVncml0eRIRCglyZWFkX29ubHkYCiABKAgibAoTQ29udmVyc2F0aW9uVGFpbnRlZBIqCgV0YWludBgBIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uEikKCWludGVncml0eRgCIAEoDjIWLm11bmltZW50LnYxLkludGVncml0eUJHCgttdW5pbWVudC52MVABWjZtdW5pbWVudC5leGFtcGxlL2NsaWVudHMvZ28vZ2VuL211bmltZW50L3YxO211bmltZW50djFiBnByb3RvMw", [file_google_protobuf_timestamp, file_muniment_v1_classification]);
 
 /**
  * A credential for one conversation of an agent.
@@ -86,6 +86,13 @@ export type Session = Message<"muniment.v1.Session"> & {
    * @generated from field: muniment.v1.Integrity integrity = 9;
    */
   integrity: Integrity;
+
+  /**
+   * Whether the session may only read: methods with FLOW_WRITE are refused. It was opened so, for good.
+   *
+   * @generated from field: bool read_only = 10;
+   */
+  readOnly: boolean;
 };
 
 /**
