@@ -87,7 +87,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class AuditCheckpoint:
-    """The last seal of the audit log at one level. *time* is None if nothing was sealed."""
+    """The last seal of the audit log at one level and integrity. *time* is None if nothing was sealed."""
 
     classification: Classification
     seal_number: int
@@ -95,6 +95,7 @@ class AuditCheckpoint:
     head_hash: str
     """SHA-256, in hexadecimal."""
     time: datetime | None
+    integrity: Integrity = Integrity.UNTRUSTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,3 +118,5 @@ class AuditEvent:
     revision: int | None
     result_count: int
     reason: str
+    integrity: Integrity = Integrity.UNTRUSTED
+    """That of the session that did it."""
