@@ -4,19 +4,31 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from muniment.cli.failures import Failure
+from muniment_server.admin.exporting import Record
 from muniment_server.admin.sealing import REMOVAL, Checkpoint
 from muniment_server.domain.classification import Label
 from muniment_server.domain.seals import Seal, SealableEvent, hash_of_events
 
 _EVENT, _SEAL = ({each.name for each in fields(kind)} for kind in (SealableEvent, Seal))
 _IDS = ("event_id", "session_id", "host_key_id", "item_id")
+
+
+NOT_EXPORTED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What is raised for a line that is not of an exported audit log."""
+
+
+def record_of(line: str) -> Record:
+    """The record that a line has, in each form of an export. Raises one of NOT_EXPORTED."""
+    found: dict[str, Any] = json.loads(line[max(line.find("{"), 0) :])
+    record: Record = found["unmapped"]["muniment"] if "unmapped" in found else found
+    return record
 
 
 @dataclass(slots=True)
@@ -52,15 +64,19 @@ class Export:
         """Take *lines*. Raises Failure."""
         for number, line in enumerate(lines, 1):
             try:
-                self._add(line)
-            except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+                self.add(record_of(line))
+            except NOT_EXPORTED:
                 raise Failure(
                     f"line {number} is not of an exported audit log", "give the file as it was received"
                 ) from None
 
-    def _add(self, line: str) -> None:
-        found: dict[str, Any] = json.loads(line[max(line.find("{"), 0) :])
-        record = found["unmapped"]["muniment"] if "unmapped" in found else found
+    @property
+    def removed(self) -> Mapping[str, int]:
+        """By label: up to which seal `muniment audit purge` has removed events of sessions, as a sealed event says."""
+        return self._removed
+
+    def add(self, record: Record) -> None:
+        """Take one record. Raises one of NOT_EXPORTED."""
         if record["tenant_name"] != self._tenant:
             return
         label = Label[record["level"]]
