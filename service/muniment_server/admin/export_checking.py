@@ -50,8 +50,9 @@ class Checked:
 class Export:
     """An exported log of one tenant, taken line by line. Lines may be repeated, and in any order."""
 
-    def __init__(self, tenant: str) -> None:
-        self._tenant = tenant
+    def __init__(self, tenant: str | None = None) -> None:
+        """Without a *tenant*, it is that of the first line."""
+        self.tenant = tenant
         self._seals = defaultdict[Label, dict[int, Seal]](dict)
         self._events = defaultdict[tuple[Label, int], dict[UUID, SealableEvent]](dict)
         """Those of seals that have not come, or that cover others."""
@@ -77,7 +78,8 @@ class Export:
 
     def add(self, record: Record) -> None:
         """Take one record. Raises one of NOT_EXPORTED."""
-        if record["tenant_name"] != self._tenant:
+        self.tenant = self.tenant or record["tenant_name"]
+        if record["tenant_name"] != self.tenant:
             return
         label = Label[record["level"]]
         given = {**record, "level": label.chain, "chain": label.chain, "time": datetime.fromisoformat(record["time"])}
@@ -122,7 +124,7 @@ class Export:
         found.unsealed = sum(count for number, count in waiting.items() if number > found.last)
         if wrong:
             found.problems.append(f"the events of {wrong} seals are not those that they cover")
-        if found.last - found.first >= len(numbers):
+        if numbers and found.last - found.first >= len(numbers):
             found.problems.append(f"{found.last - found.first + 1 - len(numbers)} seals are missing")
         found.problems.extend(self._unlinked(level, numbers))
         found.problems.extend(self._compare(level, found, checkpoints))
