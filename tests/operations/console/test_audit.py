@@ -288,3 +288,19 @@ def test_the_level_of_a_page_is_that_of_what_was_looked_at(log, auditor):
     assert level == RESTRICTED
     assert {each.classification for each in found["events"]} == {PUBLIC}
     assert re.fullmatch("[0-9]+", str(found["scanned"]))
+
+
+def test_what_is_said_of_the_seals_goes_up_to_the_level_of_the_page(log, auditor, tmp_path):
+    """Whether something is done above it would otherwise show."""
+    low = log.service.session(PUBLIC)
+    low.save_memory(key="f", content="one")
+    log.seal()
+    file = tmp_path / "audit.jsonl"
+    file.write_text("".join(f"{line}\n" for line in export(log)))
+    log.write(level=RESTRICTED, keys=("f",))
+    log.seal()
+
+    level, found = audit_page(auditor, Filter(session=low.session_id), Received(file))
+
+    assert (level, found["state"]) == (PUBLIC, "whole")
+    assert seen(auditor, Received(file))[0] == "behind"

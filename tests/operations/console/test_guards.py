@@ -105,7 +105,7 @@ def test_links_to_the_console_may_be_followed(console, site):
 
 @for_each("header", [("sec-purpose", "prefetch;prerender"), ("purpose", "prefetch")])
 def test_no_page_is_read_ahead(console, nothing_is_read, header):
-    """The audit log would show a look that nobody took."""
+    """The audit log would show a look that was never taken."""
     assert console.get(f"/agent?id={nothing_is_read}", [header]).status == 503
 
 

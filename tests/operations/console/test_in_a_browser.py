@@ -22,8 +22,10 @@ pytestmark = [
         CHROMIUM is None and not REQUIRED, reason="NO CHROMIUM (apt-get install chromium): pages are not looked at"
     ),
 ]
-PAGES = ("/", "/agent?id={}", "/conversations", "/conversations?agent={}", "/audit", "/audit?agent={}", "/seals",
-         "/status", "/agent?id=no-such-agent")  # fmt: skip
+PAGES = (
+    *("/?after=ada", "/agent?id={}", "/conversations", "/conversations?agent={}", "/audit", "/audit?agent={}"),
+    *("/seals", "/status", "/agent?id=no-such-agent"),
+)
 _TAGS = {
     *("html", "head", "meta", "title", "style", "body", "nav", "main", "section", "header", "article", "div", "form"),
     *("h1", "h2", "h3", "p", "br", "dl", "dt", "dd", "ol", "li", "table", "thead", "tbody", "tr", "th", "td", "pre"),
@@ -60,7 +62,7 @@ def test_hostile_texts_are_shown_on_all_pages_and_neither_run_nor_fetched(browse
         assert page.tags <= _TAGS, path
         assert "data-ran" not in page.elements[0].attributes, path
         assert not [each for each in page.elements if {*each.attributes} & {"src", "style", "onload", "onerror"}], path
-    assert DISPLAY_NAME in pages["/"].page.replace("&lt;", "<").replace("&gt;", ">")
+    assert DISPLAY_NAME in pages["/?after=ada"].page.replace("&lt;", "<").replace("&gt;", ">")
     assert {each.text for each in pages["/agent?id={}"].find("text")} >= {*hostile}
     for path in ("/conversations?agent={}", "/audit?agent={}"):
         shown = html.unescape(pages[path].page)

@@ -27,7 +27,7 @@ def test_agents_are_listed_with_levels_and_budgets(host, ada, console):
     with host.open_session(ada.agent_id, INTERNAL) as session:
         session.save_memory("plan", "by bus")
 
-    page = console.look("/")
+    page = console.look("/?after=ada")
 
     (row,) = [each for each in page.find("agent-row") if ada.agent_id in each.text]
     text = " ".join(row.text.split())
@@ -72,7 +72,7 @@ def test_conversations_are_on_a_time_line(host, ada, console):
     session = host.open_session(ada.agent_id, PUBLIC, conversation_id="trip")
     host.raise_taint(session, CONFIDENTIAL, reason="read the payroll")
 
-    for path in ("/conversations", f"/conversations?agent={ada.agent_id}&since=1h"):
+    for path in ("/conversations?after=ada", f"/conversations?agent={ada.agent_id}&since=1h"):
         page = console.look(path)
 
         (drawn,) = [each for each in page.find("conversation") if "read the payroll" in each.text]
@@ -91,7 +91,7 @@ def test_conversations_that_ended_before_are_not_shown(host, ada, console):
 
 
 def test_a_key_sees_what_it_may(dev, host, ada, key_of):
-    known = host.create_agent(known_from=PUBLIC).agent_id
+    known = host.create_agent("!known", known_from=PUBLIC).agent_id
     with host.open_session(known, CONFIDENTIAL, conversation_id="above") as session:
         session.save_memory("plan", "secret")
     with Console(dev.folder, dev.address, key_of("development", INTERNAL)) as console:
