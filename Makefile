@@ -217,9 +217,9 @@ proto-baseline: .venv-gen/.stamp ## For a release: make this contract the baseli
 	proto/tools/contract.sh baseline
 
 lock: ## Resolve dependencies again (needs uv): ARGS="--upgrade"
-	$(UV) pip compile pyproject.toml --extra dev --extra editable --extra http --extra identity --extra semantic --extra tracing --no-emit-package muniment $(LOCK) -o service/requirements.lock $(ARGS)
+	$(UV) pip compile pyproject.toml --extra console --extra dev --extra editable --extra http --extra identity --extra semantic --extra tracing --no-emit-package muniment $(LOCK) -o service/requirements.lock $(ARGS)
 	$(UV) pip compile pyproject.toml --extra editable --extra semantic --no-emit-package muniment --constraint service/requirements.lock $(LOCK) -o service/server.lock
-	$(UV) pip compile pyproject.toml --extra editable --extra http --extra identity --extra semantic --extra tracing --no-emit-package muniment --constraint service/requirements.lock $(LOCK) -o service/deploy/image.lock
+	$(UV) pip compile pyproject.toml --extra console --extra editable --extra http --extra identity --extra semantic --extra tracing --no-emit-package muniment --constraint service/requirements.lock $(LOCK) -o service/deploy/image.lock
 	$(UV) pip compile proto/requirements.in $(LOCK) -o proto/requirements.lock $(ARGS)
 	$(UV) pip compile tests/tools/load/peers/requirements.in $(LOCK) -o tests/tools/load/peers/requirements.lock $(ARGS)
 	$(UV) pip compile tests/tools/llama_cpp/requirements.in --no-deps $(LOCK) -o tests/tools/llama_cpp/requirements.lock $(ARGS)

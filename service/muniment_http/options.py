@@ -34,11 +34,11 @@ class Options:
         return TLS(ca=self.ca) if self.ca else False
 
 
-def require_extra() -> None:
-    """Raise Failure if the extra `http` is not installed."""
-    if importlib.util.find_spec("granian") is None:
+def require_extra(extra: str = "http", needs: str = "granian") -> None:
+    """Raise Failure if the package *needs* of the extra *extra* is not installed."""
+    if importlib.util.find_spec(needs) is None:
         raise Failure(
-            "HTTP needs the extra `http`",
-            "in a checkout of Muniment: pip install -e '.[http]'; from the packages of `make dist`: "
-            f"pip install 'dist/python/muniment_server-{version('muniment-server')}-py3-none-any.whl[http]'",
+            f"{'HTTP' if extra == 'http' else 'this command'} needs the extra `{extra}`",
+            f"in a checkout of Muniment: pip install -e '.[{extra}]'; from the packages of `make dist`: "
+            f"pip install 'dist/python/muniment_server-{version('muniment-server')}-py3-none-any.whl[{extra}]'",
         )

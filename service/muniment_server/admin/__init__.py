@@ -7,6 +7,7 @@ COMMANDS = Section(
     {
         "serve": Lazy("muniment_server.admin.serve:serve", "Run a server."),
         "http": Lazy("muniment_http.command:http", "Forward calls by HTTP and JSON to a running server."),
+        "console": Lazy("muniment_console.command:console", "Show what a host key may see on web pages."),
         "status": Lazy("muniment_server.admin.status:status", "Show how a running server does."),
         "migrate": Lazy("muniment_server.admin.migrate:migrate", "Prepare a database for the server."),
         "distribute": Lazy(

@@ -4,19 +4,31 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from muniment.cli.failures import Failure
+from muniment_server.admin.exporting import Record
 from muniment_server.admin.sealing import REMOVAL, Checkpoint
 from muniment_server.domain.classification import Label
 from muniment_server.domain.seals import Seal, SealableEvent, hash_of_events
 
 _EVENT, _SEAL = ({each.name for each in fields(kind)} for kind in (SealableEvent, Seal))
 _IDS = ("event_id", "session_id", "host_key_id", "item_id")
+
+
+NOT_EXPORTED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What is raised for a line that is not of an exported audit log."""
+
+
+def record_of(line: str) -> Record:
+    """The record that a line has, in each form of an export. Raises one of NOT_EXPORTED."""
+    found: dict[str, Any] = json.loads(line[max(line.find("{"), 0) :])
+    record: Record = found["unmapped"]["muniment"] if "unmapped" in found else found
+    return record
 
 
 @dataclass(slots=True)
@@ -38,8 +50,9 @@ class Checked:
 class Export:
     """An exported log of one tenant, taken line by line. Lines may be repeated, and in any order."""
 
-    def __init__(self, tenant: str) -> None:
-        self._tenant = tenant
+    def __init__(self, tenant: str | None = None) -> None:
+        """Without a *tenant*, it is that of the first line."""
+        self.tenant = tenant
         self._seals = defaultdict[Label, dict[int, Seal]](dict)
         self._events = defaultdict[tuple[Label, int], dict[UUID, SealableEvent]](dict)
         """Those of seals that have not come, or that cover others."""
@@ -52,16 +65,21 @@ class Export:
         """Take *lines*. Raises Failure."""
         for number, line in enumerate(lines, 1):
             try:
-                self._add(line)
-            except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+                self.add(record_of(line))
+            except NOT_EXPORTED:
                 raise Failure(
                     f"line {number} is not of an exported audit log", "give the file as it was received"
                 ) from None
 
-    def _add(self, line: str) -> None:
-        found: dict[str, Any] = json.loads(line[max(line.find("{"), 0) :])
-        record = found["unmapped"]["muniment"] if "unmapped" in found else found
-        if record["tenant_name"] != self._tenant:
+    @property
+    def removed(self) -> Mapping[str, int]:
+        """By label: up to which seal `muniment audit purge` has removed events of sessions, as a sealed event says."""
+        return self._removed
+
+    def add(self, record: Record) -> None:
+        """Take one record. Raises one of NOT_EXPORTED."""
+        self.tenant = self.tenant or record["tenant_name"]
+        if record["tenant_name"] != self.tenant:
             return
         label = Label[record["level"]]
         given = {**record, "level": label.chain, "chain": label.chain, "time": datetime.fromisoformat(record["time"])}
@@ -106,7 +124,7 @@ class Export:
         found.unsealed = sum(count for number, count in waiting.items() if number > found.last)
         if wrong:
             found.problems.append(f"the events of {wrong} seals are not those that they cover")
-        if found.last - found.first >= len(numbers):
+        if numbers and found.last - found.first >= len(numbers):
             found.problems.append(f"{found.last - found.first + 1 - len(numbers)} seals are missing")
         found.problems.extend(self._unlinked(level, numbers))
         found.problems.extend(self._compare(level, found, checkpoints))

@@ -259,6 +259,7 @@ def audit_checkpoint(message: audit_pb2.AuditCheckpoint) -> values.AuditCheckpoi
         event_count=message.event_count,
         head_hash=message.head_hash,
         time=utc(message.time) if message.HasField("time") else None,
+        integrity=integrity(message.integrity),
     )
 
 
@@ -277,4 +278,5 @@ def audit_event(message: audit_pb2.AuditEvent) -> values.AuditEvent:
         revision=message.revision or None,
         result_count=message.result_count,
         reason=message.reason,
+        integrity=integrity(message.integrity),
     )

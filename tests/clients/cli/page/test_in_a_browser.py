@@ -70,7 +70,9 @@ class _Remember(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.server.fetched.append(self.path)
-        self.send_response(204)
+        self.send_response(200)
+        self.send_header("content-type", "text/html")
+        self.send_header("content-length", "0")
         self.end_headers()
 
     def log_message(self, *_: object) -> None:

@@ -360,14 +360,20 @@ class HostClient(SharedBlocks):
         return Listing(fetch, lambda page: map(_convert.audit_event, page.audit_events))
 
     async def get_audit_checkpoint(
-        self, classification: Classification, *, timeout: float | None = None
+        self,
+        classification: Classification,
+        *,
+        integrity: Integrity = Integrity.UNTRUSTED,
+        timeout: float | None = None,
     ) -> AuditCheckpoint:
-        """The last seal of the audit log at one level: keep it where whoever can change the database cannot write.
+        """The last seal of one chain of the audit log: keep it where whoever can change the database cannot write.
 
         Requires a key with the ceiling RESTRICTED.
         """
         request = _convert.message(
-            audit_service_pb2.GetAuditCheckpointRequest, classification=_convert.level_to_proto(classification)
+            audit_service_pb2.GetAuditCheckpointRequest,
+            classification=_convert.level_to_proto(classification),
+            integrity=_convert.integrity_to_proto(integrity),
         )
         return _convert.audit_checkpoint(
             (await self._calls(self._audit.GetAuditCheckpoint, request, timeout)).checkpoint

@@ -105,7 +105,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class AuditCheckpoint:
-    """The last seal of the audit log at one level. *time* is None if nothing was sealed."""
+    """The last seal of the audit log at one level and integrity. *time* is None if nothing was sealed."""
 
     classification: Classification
     seal_number: int
@@ -113,6 +113,7 @@ class AuditCheckpoint:
     head_hash: str
     """SHA-256, in hexadecimal."""
     time: datetime | None
+    integrity: Integrity = Integrity.UNTRUSTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,3 +136,5 @@ class AuditEvent:
     revision: int | None
     result_count: int
     reason: str
+    integrity: Integrity = Integrity.UNTRUSTED
+    """That of the session that did it."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 
-from muniment import Agent, AuditEvent, Classification, HostClient
+from muniment import Agent, AuditEvent, Classification, HostClient, Session
 from muniment.cli.page.conversations import Conversation, conversations_of
 from muniment.cli.page.items import Items, read_items
 from muniment.cli.transfer.progress import Advance
@@ -59,31 +59,61 @@ class AgentPage:
             yield from (span.level for span in conversation.spans if span.level)
 
 
-def read_agent(host: HostClient, agent_id: str, advance: Advance) -> AgentPage:
+@dataclass(frozen=True, slots=True)
+class History:
+    """The newest sessions and audit events of an agent, and whether there are older ones."""
+
+    sessions: list[Session]
+    older_sessions: bool
+    events: list[AuditEvent]
+    older_events: bool
+
+
+def read_history(
+    host: HostClient,
+    agent_id: str,
+    ceiling: Classification,
+    *,
+    sessions: int = READ_SESSIONS,
+    events: int = READ_EVENTS,
+) -> History:
+    """Read the newest *sessions* and *events* of an agent, newest first."""
+    listed = host.list_sessions(agent_id, include_closed=True, page_size=_PAGE_SIZE)
+    newest_sessions = list(islice(listed, sessions + 1))
+    newest_events = list(islice(_events(host, agent_id, ceiling), events + 1))
+    return History(
+        sessions=newest_sessions[:sessions],
+        older_sessions=len(newest_sessions) > sessions,
+        events=sorted(newest_events[:events], key=_order, reverse=True),
+        older_events=len(newest_events) > events,
+    )
+
+
+def read_agent(
+    host: HostClient, agent_id: str, advance: Advance, *, conversation_prefix: str = "agent-show-"
+) -> AgentPage:
     """Read an agent. Raises AgentNotFound if the key's tenant has none of that id that the key knows.
 
-    Opens a session for each level, and closes them whatever happens. The list of sessions and the audit log are read
+    Opens a session for each level, in a conversation whose id begins with *conversation_prefix*, and closes them
+    whatever happens. The list of sessions and the audit log are read
     first, so that they do not show these sessions.
     """
     agent = host.get_agent(agent_id)
     ceiling = reached_level(agent)
     time = datetime.now(UTC)
-    sessions = host.list_sessions(agent_id, include_closed=True, page_size=_PAGE_SIZE)
-    newest_sessions = list(islice(sessions, READ_SESSIONS + 1))
-    newest_events = list(islice(_events(host, agent_id, ceiling), READ_EVENTS + 1))
-    events = sorted(newest_events[:READ_EVENTS], key=_order, reverse=True)
+    history = read_history(host, agent_id, ceiling)
     levels = [level for level in Classification if level <= ceiling]
-    with sessions_at(host, agent_id, levels, conversation_prefix="agent-show-") as opened:
+    with sessions_at(host, agent_id, levels, conversation_prefix=conversation_prefix) as opened:
         items = read_items(opened, agent_id, advance)
     return AgentPage(
         agent=agent,
         ceiling=ceiling,
         time=time,
         items=items,
-        conversations=conversations_of(newest_sessions[:READ_SESSIONS], events, time),
-        older_sessions=len(newest_sessions) > READ_SESSIONS,
-        events=events,
-        older_events=len(newest_events) > READ_EVENTS,
+        conversations=conversations_of(history.sessions, history.events, time),
+        older_sessions=history.older_sessions,
+        events=history.events,
+        older_events=history.older_events,
     )
 
 

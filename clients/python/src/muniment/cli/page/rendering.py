@@ -10,7 +10,7 @@ from hashlib import sha256
 from itertools import pairwise
 from typing import NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from muniment import Classification
@@ -34,19 +34,34 @@ class Segment(NamedTuple):
 
 def render(page: AgentPage) -> Iterator[str]:
     """The page as HTML, in parts."""
-    css = _TEMPLATES.get_template("page.css").render(classification=page.classification)
+    style = style_of(_TEMPLATES, "page.css", page.classification)
+    return _TEMPLATES.get_template("page.html").generate(**variables_of(page), **style._asdict())
+
+
+class Style(NamedTuple):
+    """A style sheet, and what a policy calls it."""
+
+    css: Markup
+    css_hash: str
+
+
+def style_of(templates: Environment, name: str, classification: Classification) -> Style:
+    """The style sheet *name* of a page at *classification*, which stands on each printed sheet."""
+    css = templates.get_template(name).render(classification=classification)
+    return Style(Markup(css), f"sha256-{b64encode(sha256(css.encode()).digest()).decode()}")
+
+
+def variables_of(page: AgentPage) -> dict[str, object]:
+    """What the template of an agent's page shows, but for the style sheet."""
     conversations = shown_of(page.conversations)
-    digest = b64encode(sha256(css.encode()).digest()).decode()
-    return _TEMPLATES.get_template("page.html").generate(
-        page=page,
-        levels=[level for level in Classification if level <= page.ceiling],
-        storage={stored.classification: stored for stored in page.agent.storage},
-        conversations=conversations,
-        axis=_axis(conversations),
-        events=page.events[:MAX_EVENTS],
-        css=Markup(css),
-        css_hash=f"sha256-{digest}",
-    )
+    return {
+        "page": page,
+        "levels": [level for level in Classification if level <= page.ceiling],
+        "storage": {stored.classification: stored for stored in page.agent.storage},
+        "conversations": conversations,
+        "axis": axis_of(conversations),
+        "events": page.events[:MAX_EVENTS],
+    }
 
 
 def _escaped(value: object) -> object:
@@ -56,7 +71,7 @@ def _escaped(value: object) -> object:
     return Markup(_STEERING.sub(lambda found: f"&#{ord(found[0])};", str(escape(value))))
 
 
-def _axis(conversations: list[Conversation]) -> tuple[datetime, datetime] | None:
+def axis_of(conversations: Sequence[Conversation]) -> tuple[datetime, datetime] | None:
     """The time from the first span to the last, None if there are no conversations."""
     spans = [span for conversation in conversations for span in conversation.spans]
     if not spans:
@@ -99,9 +114,10 @@ def _size(number: int) -> str:
     return f"{number} B" if number < 1000 else f"{size:.1f} {unit}"
 
 
-def _templates() -> Environment:
+def templates_of(*packages: str) -> Environment:
+    """The templates of *packages*; of two with one name, the first."""
     made = Environment(
-        loader=PackageLoader("muniment.cli.page"),
+        loader=ChoiceLoader([*map(PackageLoader, packages)]),
         autoescape=True,
         finalize=_escaped,
         undefined=StrictUndefined,
@@ -113,4 +129,4 @@ def _templates() -> Environment:
     return made
 
 
-_TEMPLATES = _templates()
+_TEMPLATES = templates_of("muniment.cli.page")
