@@ -34,10 +34,16 @@ from muniment_server.runtime.claims import tenants_of
 from muniment_server.runtime.configuration import DatabaseConfig
 
 _COLUMNS = (
-    "host_key_id", "tenant", "ceiling", "only_service", "create_time", "expire_time", "freeze_time", "revoke_time",
-    "name",
+    "host_key_id", "tenant", "ceiling", "only_service", "may_declassify", "may_endorse", "create_time", "expire_time",
+    "freeze_time", "revoke_time", "name",
 )  # fmt: skip
-SERVICES = {"agents": "AgentService", "sessions": "SessionService", "audit": "AuditService"}
+SERVICES = {
+    "agents": "AgentService",
+    "sessions": "SessionService",
+    "releases": "ReleaseService",
+    "audit": "AuditService",
+}
+RIGHTS = ("declassify", "endorse")
 
 
 class NameType(click.ParamType[str]):
@@ -87,6 +93,12 @@ def host_key() -> None:
     "--expires-in", "lifetime", type=DURATION, help="How long it is valid, such as 90d. The default is forever."
 )
 @click.option("--only", type=click.Choice(list(SERVICES)), help="The one thing it is for. The default is everything.")
+@click.option(
+    "--may",
+    type=click.Choice(RIGHTS),
+    multiple=True,
+    help="A right at the release desk: to a lower level, to TRUSTED. Give it twice for both. The default is none.",
+)
 @click.option("--quiet", is_flag=True, help="Print only the key.")
 @with_database(servers=True)
 @server_option
@@ -99,6 +111,7 @@ def create(
     name: str | None,
     lifetime: timedelta | None,
     only: str | None,
+    may: tuple[str, ...],
     quiet: bool,
     server: str | None,
 ) -> None:
@@ -110,6 +123,7 @@ def create(
     Examples:
       muniment host-key create --tenant acme --ceiling confidential
       muniment host-key create --tenant acme --ceiling internal --only audit --expires-in 30d
+      muniment host-key create --tenant acme --ceiling internal --only releases --may endorse
       muniment host-key create --tenant acme --ceiling internal --servers servers.toml --server b
       export MUNIMENT_HOST_KEY=$(muniment host-key create --tenant acme --ceiling restricted --quiet)
     """
@@ -126,6 +140,7 @@ def create(
                 name=name,
                 lifetime=lifetime,
                 only_service=only_service,
+                may=may,
                 taken=taken,
                 ids=RandomIds(),
             )
@@ -144,6 +159,7 @@ def create(
             "tenant": tenant,
             "ceiling": ceiling,
             "only_service": only_service,
+            "may": ", ".join(may),
             "host_key": key,
         }
         output.record(row, tuple(row))

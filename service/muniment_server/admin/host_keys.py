@@ -35,6 +35,8 @@ class HostKey:
     tenant: str
     ceiling: Classification
     only_service: str | None
+    may_declassify: bool
+    may_endorse: bool
     create_time: datetime
     expire_time: datetime | None
     freeze_time: datetime | None
@@ -53,14 +55,16 @@ def create_host_key(
     name: str | None = None,
     lifetime: timedelta | None = None,
     only_service: str | None = None,
+    may: Collection[str] = (),
     identity: Identity | None = None,
     taken: Collection[TenantNumber] = (),
     ids: IdSource,
 ) -> tuple[UUID, str]:
     """Create a key for *tenant*, which is created if it does not exist; return the key's id and the key.
 
-    It expires after *lifetime*, and may call the methods of *only_service* only, unless those are None. If it stands
-    for an *identity*, the caller must throw the key away. A new tenant gets none of the numbers *taken*.
+    It expires after *lifetime*, and may call the methods of *only_service* only, unless those are None. *may* has its
+    rights at the release desk: `declassify`, `endorse`. If it stands for an *identity*, the caller must throw the key
+    away. A new tenant gets none of the numbers *taken*.
     """
     with operator.connection.transaction():
         number = operator.find_tenant(tenant) or create_tenant(operator, tenant, taken)
@@ -77,6 +81,8 @@ def create_host_key(
             ceiling=ceiling,
             lifetime=lifetime,
             only_service=only_service,
+            may_declassify="declassify" in may,
+            may_endorse="endorse" in may,
             **(asdict(identity) if identity else dict.fromkeys(Identity.__slots__)),
         )
     return host_key_id, key

@@ -159,7 +159,9 @@ def begin(scope: HostScope, agent_id: str, kind: ItemKind) -> Erasure:
 
     Raises AgentNotFound or AgentAboveCeiling.
     """
-    erasure = scope.change("begin_erasure", Erasure, agent_id=agent_id, kind=kind)
+    with scope.transaction():
+        scope.execute("lock_agent", owner_agent_id=agent_id)  # waits for releases that begin to write
+        erasure = scope.change("begin_erasure", Erasure, agent_id=agent_id, kind=kind)
     if erasure is None:
         scope.raise_unmanageable(agent_id)
     return erasure

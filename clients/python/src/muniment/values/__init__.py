@@ -49,6 +49,7 @@ from muniment.values.passages import (
     PassageSearchResults,
 )
 from muniment.values.prompts import Prompt, PromptSection, PromptSectionKind
+from muniment.values.releases import Release, ReleasedText, ReleaseState, content_sha256
 from muniment.values.versions import ItemVersion, NewerBelow, VersionPage
 
 __all__ = [
@@ -91,10 +92,14 @@ __all__ = [
     "Prompt",
     "PromptSection",
     "PromptSectionKind",
+    "Release",
+    "ReleaseState",
+    "ReleasedText",
     "SearchResults",
     "Session",
     "Tier",
     "UpdateNote",
     "Usage",
     "VersionPage",
+    "content_sha256",
 ]
