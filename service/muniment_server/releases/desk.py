@@ -82,9 +82,9 @@ def request(context: CallContext, wanted: Wanted) -> Release:
         item = get_own_version(session, wanted.kind, name=wanted.name, item_id=wanted.item_id)
     with context.host_scope() as scope:
         if not wanted.target.level.can_flow_to(own.agent_ceiling):
-            repository.refuse(scope, AgentCeilingExceeded(), wanted.agent_id)
+            scope.refuse(AgentCeilingExceeded(), agent_id=wanted.agent_id)
         if item is None or hash_of(item) != wanted.content_hash or wanted.revision not in {0, item.revision}:
-            repository.refuse(scope, ReleaseSourceChanged(), wanted.agent_id)
+            scope.refuse(ReleaseSourceChanged(), agent_id=wanted.agent_id)
         return repository.create(
             scope, wanted.agent_id, wanted.kind, item, wanted.target, reason=wanted.reason, ttl=wanted.ttl
         )
@@ -140,7 +140,7 @@ def _changing(
     with context.host_scope() as scope:
         found = repository.get(scope, release_id)
         if (refusal := _refusal(found, content_hash)) is not None:
-            repository.refuse(scope, refusal, found.agent_id)
+            scope.refuse(refusal, agent_id=found.agent_id)
     known = _settled(context, found)
     with context.host_scope() as scope:
         with scope.transaction():
@@ -151,7 +151,7 @@ def _changing(
             if refusal is None:
                 yield scope, release
                 return
-        repository.refuse(scope, refusal, release.agent_id)
+        scope.refuse(refusal, agent_id=release.agent_id)
 
 
 def _refusal(release: Release, content_hash: bytes | None) -> Refusal | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NoReturn
 from uuid import UUID
 
 from muniment_server.domain.classification import Label
@@ -13,7 +12,6 @@ from muniment_server.domain.ids import HostKeyId
 from muniment_server.domain.items import Item, ItemKind, Version
 from muniment_server.domain.releases import Release, ReleaseState, hash_of
 from muniment_server.monitor.host_scope import HostScope
-from muniment_server.monitor.status import code_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +39,7 @@ def require_rights(scope: HostScope, agent_id: str, source: Label, target: Label
         "endorses": not source.integrity.can_flow_to(target.integrity),
     }
     if scope.first("find_release_rights", _Key, **rights) is None:
-        refuse(scope, ReleaseRightMissing(), agent_id)
+        scope.refuse(ReleaseRightMissing(), agent_id=agent_id)
 
 
 def create(
@@ -130,13 +128,5 @@ def end(
 
 def note_refusal(scope: HostScope, release: Release, refusal: Refusal) -> None:
     """Note why a write was refused."""
-    _, outcome = code_of(refusal)
-    given = {"release_id": release.release_id, "level": release.target.level, "refusal": outcome}
+    given = {"release_id": release.release_id, "level": release.target.level, "refusal": scope.reason_of(refusal)}
     scope.execute("refuse_release", change_id=scope.new_uuid(), **given)
-
-
-def refuse(scope: HostScope, refusal: Refusal, agent_id: str) -> NoReturn:
-    """Refuse the call, with an audit row."""
-    _, outcome = code_of(refusal)
-    scope.record_refusal(outcome, agent_id=agent_id)
-    raise refusal

@@ -76,7 +76,7 @@ PAIRS = [(source, target) for source in Label for target in Label if not source.
 
 
 @pytest.mark.parametrize(("source", "target"), PAIRS)
-def test_what_two_keys_release_is_seen_at_its_new_label_at_once(at, key, source, target):
+def test_c98_what_two_keys_release_is_seen_at_its_new_label_at_once(at, key, source, target):
     at(source).save_memory(key="plan", content=TEXT, tags=["trip"])
     release = requested(key(), source, target)
     assert (release.state, release.released_item_id) == (OPEN, "")

@@ -46,6 +46,8 @@ class Releases:
         days. ReleaseRightMissing: the operator has not given the key the right. ReleaseSourceChanged: the item is
         another one.
         """
+        _convert.require(source, tuple, "source")
+        _convert.require(target, tuple, "target")
         (source_level, source_integrity), (level, integrity) = source, target
         request = _convert.message(
             pb.RequestReleaseRequest,
