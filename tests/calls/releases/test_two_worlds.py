@@ -87,14 +87,13 @@ def steps(dice: random.Random) -> list[Callable[[World, bool], None]]:
 
 def _step(dice: random.Random) -> Callable[[World, bool], None]:
     source, key, text = dice.randrange(2), dice.choice(KEYS), " ".join(dice.choices(WORDS, k=4))
-    rpc, given = dice.choice(
-        [
-            ("SaveMemory", {"key": key, "content": text, "tags": ["trip"]}),
-            ("AddNote", {"content": text}),
-            ("StorePassage", {"content": text, "thread": "trip"}),
-            ("UpdateBlock", {"label": key, "content": text}),
-        ]
-    )
+    writes: list[tuple[str, dict[str, Any]]] = [
+        ("SaveMemory", {"key": key, "content": text, "tags": ["trip"]}),
+        ("AddNote", {"content": text}),
+        ("StorePassage", {"content": text, "thread": "trip"}),
+        ("UpdateBlock", {"label": key, "content": text}),
+    ]
+    rpc, given = dice.choice(writes)
     match dice.randrange(5):
         case 0:
             return lambda world, _: world.release(source, key, text)
