@@ -512,6 +512,26 @@ def test_a_host_undeletes_at_no_level_above_its_ceiling(stage: Stage, hostile: H
     assert CANARY in repr(hostile.found)
 
 
+def test_a_host_uses_a_session_of_its_own_only_where_the_contract_says_so(stage: Stage, hostile: Hostile):
+    """And with a label that its request names, if it names any."""
+    session_id = SessionId(uuid.UUID(stage.high.session_id))
+
+    def get_agent(context: CallContext) -> Any:
+        hostile.tries(lambda: context.own_session_scope(session_id, Label.RESTRICTED))
+        return agent_service_pb2.GetAgentResponse()
+
+    def undelete(context: CallContext) -> Any:
+        hostile.tries(lambda: context.own_session_scope(session_id, Label.RESTRICTED))
+        return agent_service_pb2.UndeleteItemResponse()
+
+    host = stage.service.host("acme", RESTRICTED)
+    hostile.run(partial(host.observe, "GetAgent", agent_id="alice"), get_agent)
+    assert [type(found) for found in hostile.found] == [PolicyViolation]
+    fields = {"agent_id": "alice", "kind": 1, "name": "plan", "classification": CONFIDENTIAL}
+    hostile.run(partial(host.observe, "UndeleteItem", **fields), undelete)
+    assert [type(found) for found in hostile.found] == [PolicyViolation]
+
+
 def test_what_is_kept_of_a_call_is_of_no_use_in_another(stage: Stage, hostile: Hostile):
     """The context and the scope of a RESTRICTED session, in the call of a PUBLIC one."""
     kept: list[Any] = []
