@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,10 +15,12 @@ from muniment import (
     AddNote,
     Classification,
     HostClient,
+    Integrity,
     ItemKind,
     NewMemory,
     NewPassage,
     SessionClient,
+    content_sha256,
 )
 from muniment.v1 import (
     agent_service_pb2,
@@ -32,6 +34,8 @@ from muniment.v1 import (
     passage_service_pb2,
     prompt_pb2,
     prompt_service_pb2,
+    release_pb2,
+    release_service_pb2,
     session_service_pb2,
     version_service_pb2,
 )
@@ -46,6 +50,8 @@ from tests.support.examples import (
     PASSAGE,
     PASSAGE_ID,
     PROMPT,
+    RELEASE,
+    RELEASE_ID,
     SESSION,
     SESSION_ID,
     TOKEN,
@@ -68,6 +74,10 @@ class World:
     """The id of a session."""
     level: int = 1
     """The taint of that session."""
+    content: str = "old"
+    """What the items hold."""
+    release: str = ""
+    """The id of the release of a memory that another host has asked for."""
 
     @property
     def text(self) -> str:
@@ -98,6 +108,20 @@ class World:
     def about(self) -> dict[str, Any]:
         """What is known of a passage."""
         return {"tags": [self.word], "thread": self.word, "author": self.word}
+
+    @property
+    def released(self) -> dict[str, Any]:
+        """The memory, and the trusted label of its level."""
+        return {
+            "agent_id": self.word,
+            "kind": 1,
+            "name": self.word,
+            "source_classification": self.level,
+            "classification": self.level,
+            "integrity": 1,
+            "content_sha256": content_sha256(self.content),
+            "reason": self.word,
+        }
 
     @cached_property
     def note(self) -> str:
@@ -790,6 +814,62 @@ _ROWS: dict[str, Rpc] = {
             {"kind": 3, "name": "two words"},
         ),
     ),
+    "RequestRelease": Rpc(
+        changes="release",
+        request=lambda w: w.released,
+        answer=release_service_pb2.RequestReleaseResponse(release=RELEASE),
+        python=lambda host, _: host.request_release(
+            "ada",
+            ItemKind.MEMORY,
+            "tea",
+            content_sha256=content_sha256("Assam"),
+            source=(Classification.PUBLIC, Integrity.UNTRUSTED),
+            target=(Classification.PUBLIC, Integrity.TRUSTED),
+        ),
+        outcomes=Outcomes(()),
+        refused=lambda w: (
+            {**w.released, "name": ""},
+            {**w.released, "integrity": 0},
+            {**w.released, "content_sha256": "AB"},
+            {**w.released, "ttl": {"seconds": 0}},
+        ),
+    ),
+    "ApproveRelease": Rpc(
+        changes="release_approval",
+        request=lambda w: {"release_id": w.release or w.new, "content_sha256": content_sha256(w.content)},
+        answer=release_service_pb2.ApproveReleaseResponse(release=RELEASE),
+        python=lambda host, _: host.approve_release(RELEASE_ID, content_sha256("Assam")),
+        outcomes=Outcomes(()),
+        leaves=Leaves(None, ("version", "passage")),
+        refused=lambda w: ({"release_id": w.new, "content_sha256": ""},),
+    ),
+    "RejectRelease": Rpc(
+        changes="release",
+        request=lambda w: {"release_id": w.release or w.new, "reason": w.word},
+        answer=release_service_pb2.RejectReleaseResponse(release=RELEASE),
+        python=lambda host, _: host.reject_release(RELEASE_ID),
+        outcomes=Outcomes(()),
+        refused=lambda w: ({"release_id": "not-one"},),
+    ),
+    "GetRelease": Rpc(
+        changes="session",
+        request=lambda w: {"release_id": w.release or w.new},
+        answer=release_service_pb2.GetReleaseResponse(
+            release=RELEASE,
+            text=release_pb2.ReleasedText(name="tea", content="Assam, no sugar", tags=["taste"]),
+        ),
+        python=lambda host, _: host.get_release(RELEASE_ID),
+        outcomes=Outcomes(()),
+        refused=lambda w: ({"release_id": "not-one"},),
+    ),
+    "ListReleases": Rpc(
+        changes="",
+        request=lambda w: {"agent_id": w.word},
+        answer=release_service_pb2.ListReleasesResponse(releases=[RELEASE]),
+        python=lambda host, _: list(host.list_releases()),
+        outcomes=Outcomes(()),
+        refused=lambda w: ({"page_token": "AAAA"},),
+    ),
     "ListAuditEvents": Rpc(
         changes="",
         request=lambda w: {"agent_id": w.word, "session_id": w.session},
@@ -820,13 +900,17 @@ _ROWS: dict[str, Rpc] = {
 RPCS = _Rows(_ROWS)
 
 
-def filled(host: Caller, level: int, *, word: str, content: str = "old") -> tuple[Caller, World]:
-    """A session of a new agent, with all that requests name."""
+def filled(
+    host: Caller, level: int, *, word: str, content: str = "old", desk: Caller | None = None
+) -> tuple[Caller, World]:
+    """A session of a new agent, with all that requests name. *desk*, another host, asks for the release of a memory."""
     World(word).fill_agents(host)
     opened = host.open_session(agent_id=word, taint=level)
     session = host.session(opened)
-    world = World(word, opened.session.session_id, level)
+    world = World(word, opened.session.session_id, level, content)
     world.fill(session, content)
+    if desk is not None:
+        world = replace(world, release=desk.request_release(**world.released).release.release_id)
     return session, world
 
 

@@ -32,8 +32,10 @@ _TABLES = {
     "conversation": "vault.conversation",
     "shared_block": "vault.shared_block",
     "block_link": "vault.block_link",
+    "release": "vault.release",
+    "release_approval": "vault.release_approval",
 }
-_NO_TEXT = {"etag", "page_token", "if_none_match", "language", "item_id"}
+_NO_TEXT = {"etag", "page_token", "if_none_match", "language", "item_id", "release_id", "content_sha256"}
 """Fields with a form of their own."""
 _LEFT_OUT = {
     ("EraseItems", "tag"),  # instead of the name
@@ -87,7 +89,7 @@ def _rows(service: Service) -> dict[str, Any]:
 def _findings(service: Service, rpc: str, row: Rpc) -> Iterator[str]:
     """What is wrong with *row*, played in a world of its own."""
     host = service.host()
-    session, world = filled(host, Classification.PUBLIC, word=new_canary())
+    session, world = filled(host, Classification.PUBLIC, word=new_canary(), desk=service.host(name="desk"))
     caller = host if POLICIES[rpc].for_hosts else session
     for refused in row.refused(world):
         if (outcome := rpcs.observe(caller, rpc, refused)).code is not grpc.StatusCode.INVALID_ARGUMENT:

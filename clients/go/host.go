@@ -9,10 +9,11 @@ import (
 )
 
 // A Host is the trusted runtime around a model: it manages agents, opens, resets and closes sessions, raises taint,
-// shares blocks and reads the audit. It may be used by several goroutines.
+// shares blocks, releases items and reads the audit. It may be used by several goroutines.
 type Host struct {
 	munimentv1.AgentServiceClient
 	munimentv1.AuditServiceClient
+	munimentv1.ReleaseServiceClient
 	HostSessions
 	HostBlocks
 
@@ -55,12 +56,13 @@ func (c *Conn) Host(key string) (*Host, error) {
 	}
 	sessions := munimentv1.NewSessionServiceClient(conn)
 	return &Host{
-		AgentServiceClient: munimentv1.NewAgentServiceClient(conn),
-		AuditServiceClient: munimentv1.NewAuditServiceClient(conn),
-		HostSessions:       sessions,
-		HostBlocks:         munimentv1.NewBlockServiceClient(conn),
-		conn:               conn,
-		sessions:           sessions,
+		AgentServiceClient:   munimentv1.NewAgentServiceClient(conn),
+		AuditServiceClient:   munimentv1.NewAuditServiceClient(conn),
+		ReleaseServiceClient: munimentv1.NewReleaseServiceClient(conn),
+		HostSessions:         sessions,
+		HostBlocks:           munimentv1.NewBlockServiceClient(conn),
+		conn:                 conn,
+		sessions:             sessions,
 	}, nil
 }
 

@@ -75,6 +75,13 @@ func (h *Host) AllAuditEvents(
 	return each(ctx, h.ListAuditEvents, request, (*munimentv1.ListAuditEventsResponse).GetAuditEvents, options)
 }
 
+// AllReleases returns the releases of ListReleases, in the way of [Host.AllAgents].
+func (h *Host) AllReleases(
+	ctx context.Context, request *munimentv1.ListReleasesRequest, options ...grpc.CallOption,
+) iter.Seq2[*munimentv1.Release, error] {
+	return each(ctx, h.ListReleases, request, (*munimentv1.ListReleasesResponse).GetReleases, options)
+}
+
 // AllBlockConsumers returns the ids of ListBlockConsumers, in the way of [Host.AllAgents].
 func (h *Host) AllBlockConsumers(
 	ctx context.Context, request *munimentv1.ListBlockConsumersRequest, options ...grpc.CallOption,

@@ -12,6 +12,7 @@ from muniment.v1 import (
     memory_pb2,
     note_pb2,
     passage_pb2,
+    release_pb2,
     session_pb2,
     version_pb2,
 )
@@ -104,4 +105,23 @@ AUDIT_EVENT = audit_pb2.AuditEvent(
     kind=audit_pb2.ITEM_KIND_MEMORY,
     item_id="i1",
     revision=1,
+)
+RELEASE_ID = "0192e4a0-7b1c-7def-8abc-0123456789ae"
+RELEASE = release_pb2.Release(
+    release_id=RELEASE_ID,
+    agent_id="ada",
+    kind=audit_pb2.ITEM_KIND_MEMORY,
+    item_id=NOTE_ID,
+    revision=1,
+    content_sha256="ab" * 32,
+    source_classification=classification_pb2.CLASSIFICATION_PUBLIC,
+    classification=classification_pb2.CLASSIFICATION_PUBLIC,
+    integrity=classification_pb2.INTEGRITY_TRUSTED,
+    state=release_pb2.RELEASE_STATE_OPEN,
+    reason="seen by Ada",
+    requester_host_key_id=NOTE_ID,
+    approver_host_key_ids=[SESSION_ID],
+    required_approvals=2,
+    create_time=NOON,
+    expire_time=NOON,
 )

@@ -73,12 +73,14 @@ told AS ( -- what the audit says of items that was done, by sessions and by host
       FROM (
                SELECT tenant, agent, event_id, method, outcome, kind, item_id, revision
                  FROM {level}.audit
+                WHERE result_count IS NULL -- a release reads, too
                 UNION ALL
                SELECT tenant, agent, event_id, method, outcome, kind, item_id, revision
                  FROM muniment_control.audit
                 WHERE level = {number}
                   AND {of_hosts} -- what hosts write is untrusted
                   AND item_id IS NOT NULL
+                  AND method <> 'ApproveRelease' -- which a session writes
            ) AS logged
            JOIN act USING (method)
            JOIN vault.agent USING (tenant, agent)

@@ -131,6 +131,9 @@ LITERALS = {
     "after_revisions": "array_fill(2147483647, '{4}')",
     "memory_ttl": "interval '0'", "passage_ttl": "interval '0'", "agents": "'{5}'",
     "item_ids": "'{00000000-0000-0000-0000-000000000009}'", "change_ids": "'{00000000-0000-0000-0000-000000000009}'",
+    "release_ids": "'{00000000-0000-0000-0000-000000000009}'", "content_hash": "sha256('text')", "source": "2",
+    "target": "1", "declassifies": "false", "endorses": "true", "state": "3", "refusal": "'QUOTA_EXCEEDED'",
+    "new_revision": "NULL", "new_item_id": "NULL",
     "changes": "'{00000000-0000-0000-0000-000000000009}'",
     "passages": """'[{"position": 0, "name": "n", "content": "text"}]'::jsonb""",
 }  # fmt: skip

@@ -47,6 +47,9 @@ def problems_of_hosts(text: str) -> Iterator[str]:
         by_name = relation == "vault.agent" and re.search(rf"\b{name}\.agent_id (?:=|>|IN)", select)
         if by_name and not (held or known):
             yield f"{relation} is not held to the ceiling"
+        shown = f"{name}.release_id = ANY(" in select or f"({name}.create_time, " in select
+        if relation == "vault.release" and shown and f"agent.ceiling <= {_CEILING}" not in select:
+            yield f"{relation} is not held to the ceiling of its agent"
         of_host = relation in {"session", "vault.session"} and f"agent.ceiling <= {_CEILING}" not in select
         by_id = f"{name}.session_id = %(session_id)s" in select
         if of_host and by_id and f"agent.known_from <= {_CEILING}" not in select:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -142,17 +142,18 @@ class Service:
     port: int
     ids: IdSource
     channel: grpc.Channel
-    _hosts: dict[tuple[str, Classification], Caller] = field(default_factory=dict)
+    _hosts: dict[tuple[str, Classification, str], Caller] = field(default_factory=dict)
 
     @property
     def address(self) -> str:
         return f"127.0.0.1:{self.port}"
 
-    def host(self, tenant: str = "acme", ceiling: Classification = Classification.RESTRICTED) -> Caller:
-        """A host of *tenant* with *ceiling*: the same one each time it is asked for."""
-        if (tenant, ceiling) not in self._hosts:
-            self._hosts[tenant, ceiling] = Caller(self.channel, new_host_key(self.database, tenant, ceiling))
-        return self._hosts[tenant, ceiling]
+    def host(self, tenant: str = "acme", ceiling: Classification = Classification.RESTRICTED, name: str = "") -> Caller:
+        """A host of *tenant* with *ceiling*: the same one each time it is asked for. It may release."""
+        if (tenant, ceiling, name) not in self._hosts:
+            key = new_host_key(self.database, tenant, ceiling, ("declassify", "endorse"))
+            self._hosts[tenant, ceiling, name] = Caller(self.channel, key)
+        return self._hosts[tenant, ceiling, name]
 
     def agent(self, agent_id: str = "alice", tenant: str = "acme") -> str:
         """An agent of *tenant*, made when it is not there."""
@@ -209,7 +210,12 @@ _BOUNDS = {Integrity.TRUSTED: (True, None), Integrity.UNTRUSTED: (False, "Sessio
 
 
 def new_host_key(
-    database: Database, tenant: str, ceiling: Classification, *, integrity: Integrity = Integrity.TRUSTED
+    database: Database,
+    tenant: str,
+    ceiling: Classification,
+    may: Collection[str] = (),
+    *,
+    integrity: Integrity = Integrity.TRUSTED,
 ) -> str:
     """A host key, made as `muniment host-key create` makes one."""
     with database.as_owner() as owner:
@@ -217,9 +223,13 @@ def new_host_key(
         row = row or owner.execute("INSERT INTO vault.tenant (name) VALUES (%s) RETURNING tenant", [tenant]).fetchone()
         key = tokens.mint(TokenKind.HOST, tenant=row.tenant, secret=RandomIds().new_secret())
         owner.execute(
-            "INSERT INTO vault.host_key (tenant, host_key_id, key_hash, ceiling, trusted, only_service)"
-            " VALUES (%s, %s, %s, %s, %s, %s)",
-            [row.tenant, uuid.uuid4(), tokens.digest(key), int(ceiling), *_BOUNDS[integrity]],
+            "INSERT INTO vault.host_key"
+            " (tenant, host_key_id, key_hash, ceiling, trusted, only_service, may_declassify, may_endorse)"
+            " VALUES (%s, %s, %s, %s, %s, %s, %s, %s)",
+            [
+                *(row.tenant, uuid.uuid4(), tokens.digest(key), int(ceiling), *_BOUNDS[integrity]),
+                *("declassify" in may, "endorse" in may),
+            ],
         )
     return key
 

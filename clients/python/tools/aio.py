@@ -25,6 +25,7 @@ GENERATED = (
     "_notes",
     "_passages",
     "_prompts",
+    "_releases",
     "_versions",
     "host",
     "session",

@@ -1,4 +1,4 @@
-// What a host may do: agents, sessions, taint, sharing of blocks, audit.
+// What a host may do: agents, sessions, taint, sharing of blocks, releases, audit.
 
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { type CallOptions, type Client, createClient } from "@connectrpc/connect";
@@ -9,6 +9,7 @@ import { fixed } from "./credentials.js";
 import { AgentService } from "./gen/muniment/v1/agent_service_pb.js";
 import { AuditService } from "./gen/muniment/v1/audit_service_pb.js";
 import { BlockService } from "./gen/muniment/v1/block_service_pb.js";
+import { ReleaseService } from "./gen/muniment/v1/release_service_pb.js";
 import { type Session, SessionSchema } from "./gen/muniment/v1/session_pb.js";
 import {
   type OpenSessionRequestSchema,
@@ -23,6 +24,7 @@ export class HostClient {
   readonly agents: Client<typeof AgentService>;
   readonly sessions: HostSessions;
   readonly blocks: HostBlocks;
+  readonly releases: Client<typeof ReleaseService>;
   readonly audit: Client<typeof AuditService>;
 
   readonly #calls: Calls;
@@ -37,6 +39,7 @@ export class HostClient {
     this.#sessions = createClient(SessionService, calls);
     this.sessions = hostSessions(this.#sessions);
     this.blocks = hostBlocks(createClient(BlockService, calls));
+    this.releases = createClient(ReleaseService, calls);
     this.audit = createClient(AuditService, calls);
   }
 

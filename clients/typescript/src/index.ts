@@ -27,6 +27,8 @@ export * from "./gen/muniment/v1/passage_service_pb.js";
 export * from "./gen/muniment/v1/policy_pb.js";
 export * from "./gen/muniment/v1/prompt_pb.js";
 export * from "./gen/muniment/v1/prompt_service_pb.js";
+export * from "./gen/muniment/v1/release_pb.js";
+export * from "./gen/muniment/v1/release_service_pb.js";
 export * from "./gen/muniment/v1/session_pb.js";
 export * from "./gen/muniment/v1/session_service_pb.js";
 export * from "./gen/muniment/v1/tag_match_pb.js";

@@ -41,6 +41,7 @@ test("every list comes in pages", () => {
     pages(host.agents.listAgents, {}),
     pages(host.sessions.listSessions, {}),
     pages(host.blocks.listBlockConsumers, {}),
+    pages(host.releases.listReleases, {}),
     pages(host.audit.listAuditEvents, {}),
   ];
   const methods = services(contract).flatMap((service) => service.methods);

@@ -34,11 +34,17 @@ from muniment_server.runtime.claims import tenants_of
 from muniment_server.runtime.configuration import DatabaseConfig
 
 _COLUMNS = (
-    "host_key_id", "tenant", "ceiling", "only_service", "integrity", "create_time", "expire_time", "freeze_time",
-    "revoke_time", "name",
+    "host_key_id", "tenant", "ceiling", "only_service", "integrity", "may_declassify", "may_endorse", "create_time",
+    "expire_time", "freeze_time", "revoke_time", "name",
 )  # fmt: skip
 _UNTRUSTED_ONLY = "sessions"
-SERVICES = {"agents": "AgentService", "sessions": "SessionService", "audit": "AuditService"}
+SERVICES = {
+    "agents": "AgentService",
+    "sessions": "SessionService",
+    "releases": "ReleaseService",
+    "audit": "AuditService",
+}
+RIGHTS = ("declassify", "endorse")
 
 
 class NameType(click.ParamType[str]):
@@ -106,6 +112,12 @@ def host_key() -> None:
 )
 @click.option("--only", type=click.Choice(list(SERVICES)), help="The one thing it is for. The default is everything.")
 @integrity_option
+@click.option(
+    "--may",
+    type=click.Choice(RIGHTS),
+    multiple=True,
+    help="A right at the release desk: to a lower level, to TRUSTED. Give it twice for both. The default is none.",
+)
 @click.option("--quiet", is_flag=True, help="Print only the key.")
 @with_database(servers=True)
 @server_option
@@ -119,6 +131,7 @@ def create(
     lifetime: timedelta | None,
     only: str | None,
     integrity: Integrity,
+    may: tuple[str, ...],
     quiet: bool,
     server: str | None,
 ) -> None:
@@ -131,10 +144,13 @@ def create(
       muniment host-key create --tenant acme --ceiling confidential
       muniment host-key create --tenant acme --ceiling internal --only audit --expires-in 30d
       muniment host-key create --tenant acme --ceiling internal --integrity untrusted
+      muniment host-key create --tenant acme --ceiling internal --only releases --may endorse
       muniment host-key create --tenant acme --ceiling internal --servers servers.toml --server b
       export MUNIMENT_HOST_KEY=$(muniment host-key create --tenant acme --ceiling restricted --quiet)
     """
     only_service = service_for(only, integrity)
+    if may and integrity is Integrity.UNTRUSTED:
+        raise click.UsageError("--integrity untrusted is for sessions only: leave out --may")
     created, confirmed = None, True
     chosen = chosen_database(config, server)
     taken = taken_elsewhere(config, server, tenant)
@@ -148,6 +164,7 @@ def create(
                 lifetime=lifetime,
                 only_service=only_service,
                 integrity=integrity,
+                may=may,
                 taken=taken,
                 ids=RandomIds(),
             )
@@ -167,6 +184,7 @@ def create(
             "ceiling": ceiling,
             "only_service": only_service,
             "integrity": integrity,
+            "may": ", ".join(may),
             "host_key": key,
         }
         output.record(row, tuple(row))

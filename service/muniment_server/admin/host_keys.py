@@ -36,6 +36,8 @@ class HostKey:
     ceiling: Classification
     only_service: str | None
     integrity: Integrity
+    may_declassify: bool
+    may_endorse: bool
     create_time: datetime
     expire_time: datetime | None
     freeze_time: datetime | None
@@ -55,6 +57,7 @@ def create_host_key(
     lifetime: timedelta | None = None,
     only_service: str | None = None,
     integrity: Integrity = Integrity.TRUSTED,
+    may: Collection[str] = (),
     identity: Identity | None = None,
     taken: Collection[TenantNumber] = (),
     ids: IdSource,
@@ -62,8 +65,9 @@ def create_host_key(
     """Create a key for *tenant*, which is created if it does not exist; return the key's id and the key.
 
     It expires after *lifetime*, and may call the methods of *only_service* only, unless those are None. One of the
-    *integrity* UNTRUSTED is for SessionService only, and for sessions that are not trusted. If it stands
-    for an *identity*, the caller must throw the key away. A new tenant gets none of the numbers *taken*.
+    *integrity* UNTRUSTED is for SessionService only, and for sessions that are not trusted. *may* has its rights at the
+    release desk: `declassify`, `endorse`. If it stands for an *identity*, the caller must throw the key away. A new
+    tenant gets none of the numbers *taken*.
     """
     with operator.connection.transaction():
         number = operator.find_tenant(tenant) or create_tenant(operator, tenant, taken)
@@ -81,6 +85,8 @@ def create_host_key(
             lifetime=lifetime,
             only_service=only_service,
             trusted=integrity is Integrity.TRUSTED,
+            may_declassify="declassify" in may,
+            may_endorse="endorse" in may,
             **(asdict(identity) if identity else dict.fromkeys(Identity.__slots__)),
         )
     return host_key_id, key

@@ -2,10 +2,10 @@
 
 -- name: create_host_key
 WITH created AS (
-    INSERT INTO vault.host_key AS created (tenant, host_key_id, key_hash, name, ceiling, expire_time, only_service, trusted, issuer, audience,
-                                            subject, keys)
+    INSERT INTO vault.host_key AS created (tenant, host_key_id, key_hash, name, ceiling, expire_time, only_service, trusted, may_declassify,
+                                           may_endorse, issuer, audience, subject, keys)
     SELECT %(tenant)s, %(host_key_id)s, %(key_hash)s, %(name)s, %(ceiling)s, vault.clock() + %(lifetime)s::interval,
-           %(only_service)s, %(trusted)s, %(issuer)s, %(audience)s, %(subject)s, %(keys)s
+           %(only_service)s, %(trusted)s, %(may_declassify)s, %(may_endorse)s, %(issuer)s, %(audience)s, %(subject)s, %(keys)s
  RETURNING created.tenant, created.host_key_id, created.ceiling, created.trusted
 )
 INSERT INTO muniment_control.audit AS logged (tenant, event_id, level, host_key_id, method, outcome, reason)
@@ -15,7 +15,7 @@ SELECT created.tenant, gen_random_uuid(), created.ceiling, created.host_key_id, 
 
 -- name: list_host_keys
 SELECT host_key.host_key_id, host_key.name, tenant.name AS tenant, host_key.ceiling, host_key.only_service, host_key.trusted AS integrity,
-       host_key.create_time, host_key.expire_time, host_key.freeze_time, host_key.revoke_time, host_key.issuer,
+       host_key.may_declassify, host_key.may_endorse, host_key.create_time, host_key.expire_time, host_key.freeze_time, host_key.revoke_time, host_key.issuer,
        host_key.audience, host_key.subject, host_key.keys
   FROM vault.host_key
        JOIN vault.tenant USING (tenant)

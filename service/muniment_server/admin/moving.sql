@@ -85,13 +85,13 @@ UPDATE vault.tenant
 
 -- name: arrive
 -- The tenant, which is not served until `activate`. Inserts nothing if the tenant is there.
-INSERT INTO vault.tenant AS tenant (tenant, name, max_agents, calls_per_second, max_items, max_bytes, moving_from)
+INSERT INTO vault.tenant AS tenant (tenant, name, max_agents, calls_per_second, max_items, max_bytes, release_approvals, moving_from)
 OVERRIDING SYSTEM VALUE
-VALUES (%(tenant)s, %(name)s, %(max_agents)s, %(calls_per_second)s, %(max_items)s, %(max_bytes)s, %(server)s)
+VALUES (%(tenant)s, %(name)s, %(max_agents)s, %(calls_per_second)s, %(max_items)s, %(max_bytes)s, %(release_approvals)s, %(server)s)
 ON CONFLICT (tenant) DO NOTHING;
 
 -- name: tenant
-SELECT tenant.name, tenant.max_agents, tenant.calls_per_second, tenant.max_items, tenant.max_bytes
+SELECT tenant.name, tenant.max_agents, tenant.calls_per_second, tenant.max_items, tenant.max_bytes, tenant.release_approvals
   FROM vault.tenant
  WHERE tenant.tenant = %(tenant)s;
 

@@ -110,6 +110,11 @@ def close_sessions(operator: Operator, output: Output, name: str, agent: str | N
 @click.option("--calls-per-second", type=_LIMIT, help="The calls a second that its agents may be given together.")
 @click.option("--max-items", type=_LIMIT, help="The items that its agents may be given together.")
 @click.option("--max-bytes", type=_LIMIT, help="The bytes that its agents may be given together.")
+@click.option(
+    "--release-approvals",
+    type=click.IntRange(1, 16),
+    help="How many host keys beside the one that asks must approve a release. The default is 1.",
+)
 @with_output
 @with_operator
 def limits(operator: Operator, output: Output, name: str, **given: int | None) -> None:
@@ -119,7 +124,7 @@ def limits(operator: Operator, output: Output, name: str, **given: int | None) -
     agent's limit holds for each of the four levels, and counts here once; without one, the default counts: 2,000 calls
     a second, 1,000,000 items, 4 GiB. What agents already have stays, even if it is more. Nor do they bound what is
     stored: an agent keeps what it has stored when a host lowers its limits and gives the rest to another. -1 removes a
-    limit.
+    limit. Approvals that are missing for an open release count as they are set when it is approved.
 
     \b
     Examples:

@@ -12,13 +12,15 @@ from muniment_server.runtime.claims import RANGE
 
 @dataclass(frozen=True, slots=True)
 class TenantLimits:
-    """What the agents of a tenant may be given together. None is no limit."""
+    """What the agents of a tenant may be given together, and what its releases need. None is no limit."""
 
     tenant: str
     max_agents: int | None
     calls_per_second: int | None
     max_items: int | None
     max_bytes: int | None
+    release_approvals: int
+    """How many keys beside the requester's must approve a release."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ SELECT tenant.moving_to IS NOT NULL OR tenant.moving_from IS NOT NULL AS is_movi
    FOR KEY SHARE;
 
 -- name: get_tenant_limits
-SELECT tenant.name AS tenant, tenant.max_agents, tenant.calls_per_second, tenant.max_items, tenant.max_bytes
+SELECT tenant.name AS tenant, tenant.max_agents, tenant.calls_per_second, tenant.max_items, tenant.max_bytes, tenant.release_approvals
   FROM vault.tenant
  WHERE tenant.tenant = %(tenant)s;
 
@@ -50,7 +50,8 @@ WITH limited AS (
        SET max_agents       = nullif(coalesce(%(max_agents)s, limited.max_agents), -1),
            calls_per_second = nullif(coalesce(%(calls_per_second)s, limited.calls_per_second), -1),
            max_items        = nullif(coalesce(%(max_items)s, limited.max_items), -1),
-           max_bytes        = nullif(coalesce(%(max_bytes)s, limited.max_bytes), -1)
+           max_bytes        = nullif(coalesce(%(max_bytes)s, limited.max_bytes), -1),
+           release_approvals = coalesce(%(release_approvals)s, limited.release_approvals)
      WHERE limited.tenant = %(tenant)s
  RETURNING limited.tenant
 )

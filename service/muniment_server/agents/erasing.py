@@ -168,7 +168,9 @@ def begin(scope: HostScope, agent_id: str | None, kind: ItemKind) -> list[Erasur
 
     Raises AgentNotFound, AgentAboveCeiling or AgentHeld.
     """
-    rows = scope.rows("begin_erasure", Erasure, change_id=scope.new_uuid(), agent_id=agent_id, kind=kind)
+    with scope.transaction():
+        scope.execute("lock_erased", agent_id=agent_id)
+        rows = scope.rows("begin_erasure", Erasure, change_id=scope.new_uuid(), agent_id=agent_id, kind=kind)
     erasures = [row for row in rows if row is not None]
     if not erasures and agent_id is not None:
         scope.raise_unmanageable(agent_id)

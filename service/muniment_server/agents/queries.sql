@@ -288,10 +288,23 @@ logged AS (
 SELECT deleted.agent
   FROM deleted;
 
+-- name: lock_erased
+-- Waits for releases that begin to write, and for whoever holds the agent; without an agent_id, all agents. A statement that waits
+-- would not see what it waited for.
+SELECT agent.agent
+  FROM vault.agent
+ WHERE agent.tenant = %(tenant)s
+   AND (%(agent_id)s::text IS NULL OR agent.agent_id = %(agent_id)s)
+   AND agent.ceiling <= %(ceiling)s
+   AND agent.delete_time IS NULL
+ ORDER BY agent.agent -- in one order, or two that erase of all agents deadlock
+   FOR NO KEY UPDATE;
+
 -- name: begin_erasure
--- The first step of EraseItems: lets the eraser see the agent's items of one kind, up to the ceiling of the agent; without an
--- agent_id, those of all agents. What a killed server has left is forgotten after a day. No row: no such agent, or it is held.
-WITH owner AS MATERIALIZED ( -- FOR SHARE: whoever holds an agent waits, or has been seen
+-- The first step of EraseItems, under the lock of lock_erased: lets the eraser see the agent's items of one kind, up to the ceiling
+-- of the agent; without an agent_id, those of all agents. Ends what writes a release of that kind, which could bring a text back.
+-- What a killed server has left is forgotten after a day. No row: no such agent, or it is held.
+WITH owner AS MATERIALIZED (
     SELECT agent.agent, agent.ceiling
       FROM vault.agent
      WHERE agent.tenant = %(tenant)s
@@ -299,13 +312,26 @@ WITH owner AS MATERIALIZED ( -- FOR SHARE: whoever holds an agent waits, or has 
        AND agent.ceiling <= %(ceiling)s
        AND agent.delete_time IS NULL
        AND NOT agent.held
-       FOR SHARE
 ),
 begun AS (
     INSERT INTO vault.erasure AS begun (tenant, agent, erasure_id, kind, ceiling, create_time)
     SELECT %(tenant)s, owner.agent, %(change_id)s::uuid, %(kind)s, owner.ceiling, vault.clock()
       FROM owner
  RETURNING begun.agent, begun.erasure_id, begun.ceiling
+),
+stopped AS (
+    UPDATE vault.session AS stopped
+       SET close_time = vault.clock()
+      FROM begun
+     WHERE stopped.tenant = %(tenant)s
+       AND stopped.session_id = ANY(ARRAY(
+               SELECT release.writer
+                 FROM vault.release
+                WHERE release.tenant = %(tenant)s
+                  AND (release.agent, release.kind, release.state) = (begun.agent, %(kind)s, 1)
+                  AND release.writer IS NOT NULL
+           ))
+       AND stopped.close_time IS NULL
 ),
 forgotten AS (
     DELETE FROM vault.erasure AS forgotten
@@ -332,10 +358,10 @@ DELETE FROM vault.erasure AS ended
    AND ended.erasure_id = %(erasure_id)s
 RETURNING ended.erasure_id;
 
--- name: begin_undeletion
--- The first step of UndeleteItem: opens a session at the item's level, in a conversation of its own with the same id, by which
--- hosts do not see it. Its token is known to no one, and it ends with the call. No row: the key is not valid or its ceiling too low, or no such agent. session_id NULL: above the
--- agent's ceiling.
+-- name: open_own_session
+-- Open the session in which a host's call reads or writes items: with the label of these, in a conversation of its own with the same
+-- id, by which hosts do not see it. Its token is known to no one, and it ends with the call. No row: the key is not valid or its
+-- ceiling too low, or no such agent. session_id NULL: above the agent's ceiling.
 WITH owner AS MATERIALIZED ( -- FOR SHARE: the mark of DeleteAgent waits
     SELECT agent.agent, agent.ceiling
       FROM vault.agent
@@ -369,16 +395,18 @@ opened AS (
  RETURNING opened.agent, opened.session_id
 ),
 logged AS (
-    INSERT INTO audit AS logged (tenant, event_id, agent, level, trusted, host_key_id, session_id, method, outcome, kind)
-    SELECT %(tenant)s, %(change_id)s, opened.agent, %(level)s, %(trusted)s, %(host_key_id)s, opened.session_id, %(method)s, 'OK', %(kind)s
+    INSERT INTO audit AS logged (tenant, event_id, agent, level, trusted, host_key_id, session_id, method, outcome, kind,
+                                 item_id, revision, reason)
+    SELECT %(tenant)s, %(change_id)s, opened.agent, %(level)s, %(trusted)s, %(host_key_id)s, opened.session_id, %(method)s, 'OK', %(kind)s,
+           %(item_id)s::uuid, %(revision)s::integer, %(reason)s::text
       FROM opened
 )
 SELECT owner.ceiling AS agent_ceiling, opened.session_id
   FROM owner
        LEFT JOIN opened ON TRUE;
 
--- name: end_undeletion
--- The last step of UndeleteItem. It ends no session that a host has opened. No row: it has been closed, with its agent.
+-- name: end_own_session
+-- Ends no session that a host has opened. No row: it has been closed, with its agent or by another call.
 UPDATE vault.session AS ended
    SET close_time = vault.clock()
  WHERE ended.tenant = %(tenant)s

@@ -15,6 +15,13 @@ SELECT audit.event_id, audit.time, audit.level AS classification, audit.chain > 
  ORDER BY audit.time DESC, audit.event_id DESC
  LIMIT %(limit)s;
 
+-- name: find_written
+-- The item that one event is about, if it has been written. No row: it has not.
+SELECT audit.item_id, audit.revision
+  FROM audit
+ WHERE audit.event_id = %(event_id)s
+   AND audit.outcome = 'OK';
+
 -- name: get_checkpoint
 -- The last seal of one chain.
 SELECT seal.number, seal.time, seal.event_count, seal.hash

@@ -31,6 +31,13 @@ MunimentError
 │   ├── MemoryExists            a visible memory has the new key
 │   ├── PassageExists           the id belongs to a passage with another content
 │   ├── ItemExists              live at its level: nothing to undelete
+│   ├── ReleaseRightMissing     the host key may not declassify, or not endorse
+│   ├── ReleaseNotFound
+│   ├── ReleaseNotOpen          rejected, or written already
+│   ├── ReleaseExpired          not approved in time
+│   ├── ReleaseOwnRequest       the key has asked for the release that it approves
+│   ├── ReleaseHashMismatch     another text was reviewed
+│   ├── ReleaseSourceChanged    the item is not, or no longer, what the release names
 │   ├── ConversationTainted     opened below the conversation's taint
 │   ├── WriteLevelMismatch      only lower versions are visible
 │   ├── EtagStale
@@ -208,6 +215,34 @@ class PassageExists(Refusal):
 
 class ItemExists(Refusal):
     """An item of the name is live at the level, so that no deleted one can come back."""
+
+
+class ReleaseRightMissing(Refusal):
+    """The host key lacks a right that the release needs: to declassify, or to endorse."""
+
+
+class ReleaseNotFound(Refusal):
+    """There is no such release, or the key does not reach the ceiling of its agent."""
+
+
+class ReleaseNotOpen(Refusal):
+    """The release was rejected, or is already written."""
+
+
+class ReleaseExpired(Refusal):
+    """The release was not approved in time."""
+
+
+class ReleaseOwnRequest(Refusal):
+    """The key has asked for the release, so another must approve it."""
+
+
+class ReleaseHashMismatch(Refusal):
+    """The hash is not that of the release: another text was reviewed."""
+
+
+class ReleaseSourceChanged(Refusal):
+    """The item is not, or no longer, what the release names."""
 
 
 class ConversationTainted(Refusal):

@@ -26,6 +26,7 @@ from muniment_server.domain.errors import (
     Refusal,
     WriteLevelMismatch,
 )
+from muniment_server.domain.ids import ItemId
 from muniment_server.domain.items import PAGE_BYTES, Item, ItemFilter, ItemKind, Version
 from muniment_server.items.quotas import Written, require_room
 from muniment_server.items.rows import Deleted, ItemVersion, ListedItem, Saved, StoredPassage
@@ -74,6 +75,8 @@ class NewVersion:
     tier: Tier = Tier.MEMORY
     position: int = 0
     """Orders what one transaction adds."""
+    change_id: UUID | None = None
+    """The id of the change, for one that must not be done twice. None: a new one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,8 @@ class NewPassage:
     event_time: datetime | None
     """None: the time it is stored."""
     expire_time: datetime | None
+    change_id: UUID | None = None
+    """As that of a version."""
 
 
 class IndexedPassage(NamedTuple):
@@ -110,6 +115,20 @@ def get(scope: SessionScope, kind: ItemKind, name: str) -> Item:
 def item_query(kind: ItemKind, name: str) -> Query[Item]:
     """The query for the highest visible version of *name*."""
     return Query("get_item", Item, {"kind": kind, "name": name})
+
+
+def get_own_version(
+    scope: SessionScope, kind: ItemKind, *, name: str | None = None, item_id: ItemId | None = None
+) -> Item | None:
+    """The live version at the session's own level of *name*, or of the item with an id. None if there is none."""
+    query = (
+        item_query(kind, name)
+        if name is not None
+        else Query("get_own_version", Item, {"kind": kind, "item_id": item_id})
+    )
+    items = [item for item in scope.look_up(query) if item.label is scope.taint]
+    scope.record_read(kind, [item.version for item in items])
+    return items[0] if items else None
 
 
 def list_versions(
@@ -230,7 +249,8 @@ def save_statements(scope: SessionScope, new: NewVersion) -> tuple[Query[Saved],
 
 def _save_query(scope: SessionScope, new: NewVersion) -> tuple[Query[Saved], UUID]:
     """The statement that saves *new*, and the id of the change."""
-    item_id, change_id = _new_ids(scope)
+    item_id, new_id = _new_ids(scope)
+    change_id = new.change_id or new_id
     parameters = {
         "item_id": item_id,
         "change_id": change_id,
@@ -354,7 +374,7 @@ def _passage_row(scope: SessionScope, position: int, passage: NewPassage, expiry
         "position": position,
         "name": passage.passage_id or str(scope.new_uuid()),
         "item_id": scope.new_uuid(),
-        "change_id": scope.new_uuid(),
+        "change_id": passage.change_id or scope.new_uuid(),
         "content": passage.content,
         "tags": passage.tags,
         "thread": passage.thread,

@@ -15,6 +15,15 @@ SELECT found.name, found.tier, found.content, found.tags, found.thread, found.au
             LIMIT 1
        ) AS found ON TRUE;
 
+-- name: get_own_version
+-- The live version of one item at the own level, by the id of the item. Nulls: not found.
+SELECT found.name, found.tier, found.content, found.tags, found.thread, found.author, found.event_time, found.label,
+       found.item_id, found.revision, found.create_time, found.update_time, found.expire_time, found.label AS newest_label,
+       found.update_time AS newest_time
+  FROM session
+       LEFT JOIN visible AS found
+              ON (found.kind, found.item_id, found.label) = (%(kind)s, %(item_id)s, session.label);
+
 -- name: get_room
 -- What the session's agent has stored at the session's level, its limits, and what becomes of the names to be written: how many
 -- have an item already, also an expired one, which is replaced; how many are changed, by how many bytes, and the highest

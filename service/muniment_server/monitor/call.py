@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias
@@ -26,6 +26,8 @@ from muniment_server.postgres.deadline import Deadline
 _NO_DEADLINE = 365 * 24 * 3600.0
 """grpc reports a number near 2**63 if the caller set no deadline."""
 _CLOSING_SECONDS = 5.0
+_LABELS = ("", "source_")
+"""What the fields of a request begin with that name a label."""
 
 InTurn: TypeAlias = Callable[[AbstractContextManager[Any]], AbstractContextManager[Any]]
 """Makes a scope wait for the turn of its call, unless the call has it until its end."""
@@ -64,10 +66,9 @@ class Call:
         assert self.token is not None
         assert self.principal is not None
         asked = self.request
-        level, integrity = getattr(asked, "classification", 0), getattr(asked, "integrity", 0)
-        return CallContext(
-            self.scopes, self.method, self.deadline, self.token, self.principal, self.in_turn, (level, integrity)
-        )
+        named = ((getattr(asked, f"{of}classification", 0), getattr(asked, f"{of}integrity", 0)) for of in _LABELS)
+        labels = [Label.of(Classification(level), Integrity(integrity)) for level, integrity in named if level]
+        return CallContext(self.scopes, self.method, self.deadline, self.token, self.principal, self.in_turn, labels)
 
 
 class CallContext:
@@ -76,7 +77,7 @@ class CallContext:
     Neither the call itself nor grpc's context is in its reach: it can change nothing that an interceptor relies on.
     """
 
-    __slots__ = ("_deadline", "_ended", "_in_turn", "_label", "_method", "_principal", "_scopes", "_token")
+    __slots__ = ("_deadline", "_ended", "_in_turn", "_labels", "_method", "_principal", "_scopes", "_token")
 
     def __init__(
         self,
@@ -86,7 +87,7 @@ class CallContext:
         token: Token,
         principal: HostIdentity | SessionIdentity,
         in_turn: InTurn,
-        label: tuple[int, int],
+        labels: Sequence[Label],
     ) -> None:
         self._scopes = scopes
         self._method = method
@@ -94,7 +95,7 @@ class CallContext:
         self._token = token
         self._principal = principal
         self._in_turn = in_turn
-        self._label = label
+        self._labels = labels
         self._ended = False
 
     def end(self) -> None:
@@ -118,16 +119,20 @@ class CallContext:
         """What the calling host may erase by its erasure."""
         return self._in_turn(self._scopes.of_host(self._host(), self._method, self._deadline, role=roles.ERASER))
 
-    def undeleting_scope(self, session_id: SessionId) -> AbstractContextManager[SessionScope]:
-        """What a session may write that the host has opened for this call, with the label that the request names.
+    def own_session_scope(
+        self, session_id: SessionId, label: Label, *, writes: bool = False
+    ) -> AbstractContextManager[SessionScope]:
+        """What a session may do that the host has opened for this call: with one of the labels of its request, if any.
 
         Never above the host's ceiling. A noun that opened the session with another label finds it stale.
         """
         host = self._host()
-        level = meet(Classification(self._label[0]), host.ceiling)
-        label = Label.of(level, Integrity(self._label[1]))
+        if not self._method.declared.uses_own_session or (self._labels and label not in self._labels):
+            raise PolicyViolation(f"{self._method.name} uses a session of its own, or one with another label")
+        label = Label.of(meet(label.level, host.ceiling), label.integrity)
         session = SessionIdentity(host.tenant, session_id, label, AgentNumber(0), 0)
-        return self._scopes.of_session(session, replace(self._method, flow=Flow.WRITE), self._deadline)
+        flow = Flow.WRITE if writes else Flow.READ
+        return self._scopes.of_session(session, replace(self._method, flow=flow), self._deadline)
 
     def closing_scope(self) -> AbstractContextManager[HostScope]:
         """The same as `host_scope`, for what must be done even after the caller has canceled the call."""

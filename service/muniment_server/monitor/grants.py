@@ -28,6 +28,7 @@ _AGENT_COLUMNS = (
     "user_char_limit", "calls_per_second", "max_items", "max_bytes", "max_revisions", "update_time", "delete_time",
     "known_from", "memory_ttl", "passage_ttl",
 )  # fmt: skip
+_RELEASE_COLUMNS = ("state", "refusal", "writer", "new_item_id", "new_revision")
 _READ = ("item", "revision", "chunk", "stat", "meaning", "remote_embedding", "embedding_list")
 _LABEL_TABLES = (*_READ, "shelf", "audit", "storage")
 _LABEL_VIEWS = (
@@ -65,7 +66,17 @@ _ERASING = (
 """The views of what hosts erase, with their tables, and the eraser's rights."""
 _CONTROL_VIEWS = (f"{roles.CONTROL}.session", f"{roles.CONTROL}.host_key")
 _SEALS = ("seal", "sealed_event")
-_HOST_TABLES = ("host_key", "agent", "conversation", "session", "shared_block", "block_link", "erasure")
+_HOST_TABLES = (
+    "host_key",
+    "agent",
+    "conversation",
+    "session",
+    "shared_block",
+    "block_link",
+    "erasure",
+    "release",
+    "release_approval",
+)
 
 
 _BARRIER = "security_barrier=true"
@@ -252,13 +263,14 @@ def _control() -> Iterator[Fact]:
         yield Fact(role, table, "SELECT")
     yield Fact(role, "vault.tenant", "UPDATE (fence)")
     yield Fact(role, f"{role}.session", "UPDATE (fence)")
-    for name in ("agent", "conversation", "session", "shared_block", "block_link", "erasure"):
+    for name in (name for name in _HOST_TABLES if name != "host_key"):
         yield Fact(role, f"vault.{name}", "INSERT")
     for name in ("shared_block", "block_link", "erasure"):
         yield Fact(role, f"vault.{name}", "DELETE")
     yield from (Fact(role, "vault.agent", right) for right in _on("UPDATE", *_AGENT_COLUMNS))
     yield from (Fact(role, "vault.conversation", right) for right in _on("UPDATE", "taint", "trusted"))
     yield Fact(role, "vault.session", "UPDATE (close_time)")
+    yield from (Fact(role, "vault.release", right) for right in _on("UPDATE", *_RELEASE_COLUMNS))
     for label in roles.LABELS:
         yield from (Fact(role, f"{label}.{name}", "SELECT") for name in ("storage", "storage_size"))
         yield from (Fact(role, f"{label}.stat", f"SELECT ({column})") for column in _STAT_COLUMNS)

@@ -15,11 +15,13 @@ from muniment_server.domain.errors import (
     AgentNotFound,
     CeilingExceeded,
     IntegrityExceeded,
+    Refusal,
 )
 from muniment_server.domain.ids import IdSource, SessionId, TenantNumber
 from muniment_server.domain.principals import HostIdentity
 from muniment_server.monitor.policy import PolicyViolation
 from muniment_server.monitor.queries import HOST_QUERIES, HOST_STATEMENTS
+from muniment_server.monitor.status import code_of
 from muniment_server.postgres.pool import RoleConnection
 from muniment_server.postgres.rows import row_of
 from muniment_server.postgres.transaction import transaction
@@ -146,6 +148,16 @@ class HostScope:
         """Write the audit row of a refused call, at the ceiling of the host key, or at *level* if that is higher."""
         refused = {"level": level, "agent_id": agent_id, "session_id": session_id, "outcome": outcome}
         self._execute("record_host_refusal", {"change_id": self.new_uuid(), **refused})
+
+    def refuse(self, refusal: Refusal, *, agent_id: str | None = None) -> NoReturn:
+        """Raise *refusal*, with an audit row."""
+        self.record_refusal(self.reason_of(refusal), agent_id=agent_id)
+        raise refusal
+
+    @staticmethod
+    def reason_of(refusal: Refusal) -> str:
+        """The reason that the caller receives, for the audit."""
+        return code_of(refusal)[1]
 
     def _run(self, name: str, parameters: Mapping[str, object], row: type[Any] | None = None) -> Any:
         if name not in HOST_STATEMENTS:

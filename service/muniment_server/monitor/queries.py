@@ -34,6 +34,7 @@ HOST_FILES: Final = (
     ("muniment_server.agents", "erasing.sql"),
     ("muniment_server.sessions", "queries.sql"),
     ("muniment_server.blocks", "sharing.sql"),
+    ("muniment_server.releases", "queries.sql"),
 )
 """The query files that run as the control role; what erases items, as the eraser."""
 AUDIT_FILES: Final = (("muniment_server.audit_log", "queries.sql"),)

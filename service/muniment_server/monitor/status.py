@@ -112,6 +112,39 @@ _TABLE: dict[type[errors.MunimentError], _Entry] = {
     errors.ItemExists: _Entry(
         StatusCode.ALREADY_EXISTS, "ITEM_EXISTS", "an item of this name is live at this level: nothing was undeleted"
     ),
+    errors.ReleaseRightMissing: _Entry(
+        StatusCode.PERMISSION_DENIED,
+        "RELEASE_RIGHT_MISSING",
+        "the host key may not declassify, or not endorse: ask the operator for one created with `--may`",
+    ),
+    errors.ReleaseNotFound: _Entry(
+        StatusCode.NOT_FOUND, "RELEASE_NOT_FOUND", "no such release, or the key does not reach the ceiling of its agent"
+    ),
+    errors.ReleaseNotOpen: _Entry(
+        StatusCode.FAILED_PRECONDITION,
+        "RELEASE_NOT_OPEN",
+        "the release was rejected or is written already: ask for another one",
+    ),
+    errors.ReleaseExpired: _Entry(
+        StatusCode.FAILED_PRECONDITION,
+        "RELEASE_EXPIRED",
+        "the release was not approved in time: ask for another one",
+    ),
+    errors.ReleaseOwnRequest: _Entry(
+        StatusCode.PERMISSION_DENIED,
+        "RELEASE_OWN_REQUEST",
+        "this key has asked for the release: another one must approve it",
+    ),
+    errors.ReleaseHashMismatch: _Entry(
+        StatusCode.FAILED_PRECONDITION,
+        "RELEASE_HASH_MISMATCH",
+        "the hash is not that of the release: review the text again, with GetRelease",
+    ),
+    errors.ReleaseSourceChanged: _Entry(
+        StatusCode.FAILED_PRECONDITION,
+        "RELEASE_SOURCE_CHANGED",
+        "the item is not, or no longer, what the release names: read it again, and ask for another release",
+    ),
     errors.ConversationTainted: _Entry(
         StatusCode.FAILED_PRECONDITION,
         "CONVERSATION_TAINTED",

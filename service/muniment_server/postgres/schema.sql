@@ -819,6 +819,8 @@ CREATE TABLE vault.host_key (
     subject text COLLATE pg_catalog."C",
     keys text COLLATE pg_catalog."C",
     trusted boolean DEFAULT true NOT NULL,
+    may_declassify boolean DEFAULT false NOT NULL,
+    may_endorse boolean DEFAULT false NOT NULL,
     CONSTRAINT ceiling_is_a_level CHECK (((ceiling >= 1) AND (ceiling <= 4))),
     CONSTRAINT identity_is_whole CHECK ((num_nulls(issuer, audience, subject, keys) = ANY (ARRAY[0, 4]))),
     CONSTRAINT name_not_empty CHECK ((name <> ''::text)),
@@ -2248,6 +2250,42 @@ CREATE TABLE vault.migration (
     grants text[]
 );
 
+CREATE TABLE vault.release (
+    tenant bigint NOT NULL,
+    agent bigint NOT NULL,
+    release_id uuid NOT NULL,
+    kind smallint NOT NULL,
+    item_id uuid NOT NULL,
+    revision integer NOT NULL,
+    content_hash bytea NOT NULL,
+    source smallint NOT NULL,
+    target smallint NOT NULL,
+    declassifies boolean GENERATED ALWAYS AS ((((source + 1) / 2) > ((target + 1) / 2))) STORED NOT NULL,
+    endorses boolean GENERATED ALWAYS AS ((((source)::integer % 2) < ((target)::integer % 2))) STORED NOT NULL,
+    reason text NOT NULL,
+    requester uuid NOT NULL,
+    state smallint DEFAULT 1 NOT NULL,
+    refusal text DEFAULT ''::text NOT NULL,
+    writer uuid,
+    new_item_id uuid,
+    new_revision integer,
+    create_time timestamp with time zone DEFAULT vault.clock() NOT NULL,
+    expire_time timestamp with time zone NOT NULL,
+    CONSTRAINT content_hash_is_sha256 CHECK ((octet_length(content_hash) = 32)),
+    CONSTRAINT it_needs_a_right CHECK (((((source + 1) / 2) > ((target + 1) / 2)) OR (((source)::integer % 2) < ((target)::integer % 2)))),
+    CONSTRAINT source_is_a_label CHECK (((source >= 1) AND (source <= 8))),
+    CONSTRAINT state_is_known CHECK (((state >= 1) AND (state <= 3))),
+    CONSTRAINT target_is_a_label CHECK (((target >= 1) AND (target <= 8))),
+    CONSTRAINT what_is_released_is_written CHECK (((state = 2) = (new_item_id IS NOT NULL)))
+);
+
+CREATE TABLE vault.release_approval (
+    tenant bigint NOT NULL,
+    release_id uuid NOT NULL,
+    host_key_id uuid NOT NULL,
+    approve_time timestamp with time zone DEFAULT vault.clock() NOT NULL
+);
+
 CREATE TABLE vault.shared_block (
     tenant bigint NOT NULL,
     owner bigint NOT NULL,
@@ -2264,6 +2302,8 @@ CREATE TABLE vault.tenant (
     fence smallint DEFAULT 0 NOT NULL,
     moving_to text COLLATE pg_catalog."C",
     moving_from text COLLATE pg_catalog."C",
+    release_approvals smallint DEFAULT 1 NOT NULL,
+    CONSTRAINT a_release_needs_approval CHECK (((release_approvals >= 1) AND (release_approvals <= 16))),
     CONSTRAINT it_moves_one_way CHECK (((moving_to IS NULL) OR (moving_from IS NULL))),
     CONSTRAINT tenant_has_a_name CHECK ((name <> ''::text))
 );
@@ -2382,6 +2422,12 @@ ALTER TABLE ONLY vault.host_key
 ALTER TABLE ONLY vault.migration
     ADD CONSTRAINT migration_pkey PRIMARY KEY (version);
 
+ALTER TABLE ONLY vault.release_approval
+    ADD CONSTRAINT release_approval_pkey PRIMARY KEY (tenant, release_id, host_key_id);
+
+ALTER TABLE ONLY vault.release
+    ADD CONSTRAINT release_pkey PRIMARY KEY (tenant, release_id);
+
 ALTER TABLE ONLY vault.session
     ADD CONSTRAINT session_pkey PRIMARY KEY (tenant, session_id);
 
@@ -2455,6 +2501,10 @@ CREATE INDEX remote_embedding_signs ON muniment_internal_trusted.remote_embeddin
 CREATE INDEX remote_embedding_waiting ON muniment_internal_trusted.remote_embedding USING btree (tenant, agent, kind, model, name, change_id, number) WHERE ((signs IS NULL) AND (NOT is_missing));
 
 CREATE INDEX agent_deleted ON vault.agent USING btree (tenant, agent) WHERE (delete_time IS NOT NULL);
+
+CREATE INDEX release_newest ON vault.release USING btree (tenant, create_time DESC, release_id DESC);
+
+CREATE INDEX release_of_agent ON vault.release USING btree (tenant, agent);
 
 CREATE INDEX session_newest ON vault.session USING btree (tenant, agent, create_time DESC, session_id DESC);
 
@@ -2537,6 +2587,12 @@ ALTER TABLE ONLY vault.erasure
 
 ALTER TABLE ONLY vault.host_key
     ADD CONSTRAINT host_key_tenant_fkey FOREIGN KEY (tenant) REFERENCES vault.tenant(tenant);
+
+ALTER TABLE ONLY vault.release_approval
+    ADD CONSTRAINT release_approval_tenant_release_id_fkey FOREIGN KEY (tenant, release_id) REFERENCES vault.release(tenant, release_id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY vault.release
+    ADD CONSTRAINT release_tenant_agent_fkey FOREIGN KEY (tenant, agent) REFERENCES vault.agent(tenant, agent) ON DELETE CASCADE;
 
 ALTER TABLE ONLY vault.session
     ADD CONSTRAINT session_conversation_fkey FOREIGN KEY (tenant, agent, conversation_id, ceiling) REFERENCES vault.conversation(tenant, agent, conversation_id, ceiling) ON DELETE CASCADE;
@@ -3167,6 +3223,20 @@ GRANT SELECT ON TABLE muniment_internal_trusted.visible_revision TO muniment_int
 GRANT SELECT ON TABLE muniment_internal_trusted.visible_stat TO muniment_internal_trusted;
 
 GRANT SELECT ON TABLE vault.migration TO muniment_control;
+
+GRANT SELECT,INSERT ON TABLE vault.release TO muniment_control;
+
+GRANT UPDATE(state) ON TABLE vault.release TO muniment_control;
+
+GRANT UPDATE(refusal) ON TABLE vault.release TO muniment_control;
+
+GRANT UPDATE(writer) ON TABLE vault.release TO muniment_control;
+
+GRANT UPDATE(new_item_id) ON TABLE vault.release TO muniment_control;
+
+GRANT UPDATE(new_revision) ON TABLE vault.release TO muniment_control;
+
+GRANT SELECT,INSERT ON TABLE vault.release_approval TO muniment_control;
 
 GRANT SELECT,INSERT,DELETE ON TABLE vault.shared_block TO muniment_control;
 

@@ -25,6 +25,8 @@ from muniment.v1 import passage_service_pb2 as passages
 from muniment.v1 import passage_service_pb2_grpc as passages_grpc
 from muniment.v1 import prompt_service_pb2 as prompts
 from muniment.v1 import prompt_service_pb2_grpc as prompts_grpc
+from muniment.v1 import release_service_pb2 as releases
+from muniment.v1 import release_service_pb2_grpc as releases_grpc
 from muniment.v1 import session_service_pb2 as sessions
 from muniment.v1 import session_service_pb2_grpc as sessions_grpc
 from muniment.v1 import version_service_pb2 as versions
@@ -43,6 +45,7 @@ from muniment_server.passages.servicer import PassageServicer
 from muniment_server.postgres.disk import Disk
 from muniment_server.postgres.placement import Databases
 from muniment_server.prompts.servicer import PromptServicer
+from muniment_server.releases.servicer import ReleaseServicer
 from muniment_server.search.search import Searcher
 from muniment_server.sessions.servicer import SessionServicer
 from muniment_server.telemetry import worker_metrics as metrics
@@ -65,6 +68,7 @@ _SERVED: tuple[tuple[FileDescriptor, Callable[[Any, grpc.Server], None], Callabl
     (passages.DESCRIPTOR, passages_grpc.add_PassageServiceServicer_to_server, PassageServicer),
     (prompts.DESCRIPTOR, prompts_grpc.add_PromptServiceServicer_to_server, lambda _: PromptServicer()),
     (versions.DESCRIPTOR, versions_grpc.add_VersionServiceServicer_to_server, lambda _: VersionServicer()),
+    (releases.DESCRIPTOR, releases_grpc.add_ReleaseServiceServicer_to_server, lambda _: ReleaseServicer()),
     (audit_log.DESCRIPTOR, audit_log_grpc.add_AuditServiceServicer_to_server, lambda _: AuditServicer()),
 )
 """Every file of services: its descriptor, how its service is registered, and how the servicer is made."""

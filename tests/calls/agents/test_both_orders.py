@@ -56,7 +56,7 @@ class Agent:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._host = service.host()
-        _, self.world = filled(self._host, INTERNAL, word=new_canary())
+        _, self.world = filled(self._host, INTERNAL, word=new_canary(), desk=service.host(name="desk"))
         self.limit(max_items=1_000, max_bytes=1_000_000)
         self._session = self._host.session(self._host.open_session(agent_id=self.world.word, taint=INTERNAL))
 
@@ -95,7 +95,7 @@ def test_what_fits_exactly_is_written_and_what_does_not_changes_nothing(service:
         after, shown = first.counted(), agent.shown()
         for key, count in after.items():
             if count > before[key]:
-                quota, exact = key[1], shown[key] + count - before[key]
+                quota, exact = key[1], shown.get(key, 0) + count - before[key]
                 agent.limit(**{f"max_{quota}": exact - 1})
                 assert quota_of(agent.write(rpc, request)) == quota, rpc
                 assert agent.counted() == before, rpc

@@ -29,7 +29,7 @@ import pytest
 
 from muniment.v1 import agent_pb2, agent_service_pb2, memory_pb2, memory_service_pb2
 from muniment_server.agents.servicer import AgentServicer
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Label
 from muniment_server.domain.errors import MemoryNotFound, StaleSession, Unavailable
 from muniment_server.domain.ids import SessionId
 from muniment_server.domain.principals import SessionIdentity
@@ -236,7 +236,15 @@ def forged(stage: Stage, victim: str) -> dict[str, object]:
         row: Any = owner.execute(
             "SELECT agent FROM vault.session WHERE session_id = %s", [caller.session_id]
         ).fetchone()
+        items = [
+            item_id
+            for label in Label
+            for (item_id,) in owner.execute(
+                f"SELECT item_id FROM {label.role}.item WHERE agent = %s AND name = %s".encode(), [row.agent, CANARY]
+            )
+        ]
     return {
+        "item_id": items[-1],
         "tenant": _tenant(caller),
         "session_id": uuid.UUID(caller.session_id),
         "agent": row.agent,
@@ -280,7 +288,8 @@ def test_the_victim_itself_can_read_the_target(stage: Stage, hostile: Hostile, q
     def read(context: CallContext) -> Any:
         with context.session_scope() as scope:
             for kind in range(1, 5):
-                parameters = {**PARAMETERS, **_OTHERS.get(query, {}), "kind": kind}
+                item_id = forged(stage, "neighbor")["item_id"]
+                parameters = {**PARAMETERS, **_OTHERS.get(query, {}), "kind": kind, "item_id": item_id}
                 hostile.tries(partial(scope.look_up, Query(query, Anything, parameters)))
         return ok()
 
@@ -426,8 +435,8 @@ def test_a_servicer_sees_of_its_call_only_what_it_may_use(stage: Stage, hostile:
     stage.reads(look)
 
     assert hostile.found == [
-        "audit_scope", "close_session", "closing_scope", "end", "eraser_scope", "host_scope", "pager", "principal",
-        "session_scope", "undeleting_scope",
+        "audit_scope", "close_session", "closing_scope", "end", "eraser_scope", "host_scope", "own_session_scope",
+        "pager", "principal", "session_scope",
         [
             "end", "expiry_of", "look_up", "look_up_both", "new_uuid", "record_read", "record_refusal", "require_audit",
             "room", "session", "taint", "write", "write_lock",
@@ -488,7 +497,8 @@ def test_a_host_undeletes_at_no_level_above_its_ceiling(stage: Stage, hostile: H
     """Code that does not check the level: the session that it writes as has at most the ceiling of the key."""
 
     def undelete(context: CallContext) -> Any:
-        with context.undeleting_scope(SessionId(uuid.UUID(stage.high.session_id))) as scope:
+        session_id = SessionId(uuid.UUID(stage.high.session_id))
+        with context.own_session_scope(session_id, Label.RESTRICTED, writes=True) as scope:
             hostile.tries(lambda: scope.look_up(Query("get_item", Anything, PARAMETERS)))
         return agent_service_pb2.UndeleteItemResponse()
 
@@ -500,6 +510,26 @@ def test_a_host_undeletes_at_no_level_above_its_ceiling(stage: Stage, hostile: H
             assert [type(found) for found in hostile.found] == [StaleSession]
 
     assert CANARY in repr(hostile.found)
+
+
+def test_a_host_uses_a_session_of_its_own_only_where_the_contract_says_so(stage: Stage, hostile: Hostile):
+    """And with a label that its request names, if it names any."""
+    session_id = SessionId(uuid.UUID(stage.high.session_id))
+
+    def get_agent(context: CallContext) -> Any:
+        hostile.tries(lambda: context.own_session_scope(session_id, Label.RESTRICTED))
+        return agent_service_pb2.GetAgentResponse()
+
+    def undelete(context: CallContext) -> Any:
+        hostile.tries(lambda: context.own_session_scope(session_id, Label.RESTRICTED))
+        return agent_service_pb2.UndeleteItemResponse()
+
+    host = stage.service.host("acme", RESTRICTED)
+    hostile.run(partial(host.observe, "GetAgent", agent_id="alice"), get_agent)
+    assert [type(found) for found in hostile.found] == [PolicyViolation]
+    fields = {"agent_id": "alice", "kind": 1, "name": "plan", "classification": CONFIDENTIAL}
+    hostile.run(partial(host.observe, "UndeleteItem", **fields), undelete)
+    assert [type(found) for found in hostile.found] == [PolicyViolation]
 
 
 def test_what_is_kept_of_a_call_is_of_no_use_in_another(stage: Stage, hostile: Hostile):

@@ -37,7 +37,8 @@ def table():
             declared = policy._declared(method)
             who = "+".join(policy_pb2.Principal.Name(each).removeprefix("PRINCIPAL_") for each in declared.principals)
             flow = policy_pb2.Flow.Name(declared.flow).removeprefix("FLOW_")
-            marks = [name for name in ("may_be_repeated", "runs_long", "stores_text") if getattr(declared, name)]
+            named = ("may_be_repeated", "runs_long", "stores_text", "uses_own_session")
+            marks = [name for name in named if getattr(declared, name)]
             others = " ".join([*marks, declared.memory_operation])
             yield f"{service.name + '/' + method.name:32} {who:13} {flow:8} {others}".rstrip()
 

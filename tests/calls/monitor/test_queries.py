@@ -166,7 +166,7 @@ def test_the_trusted_files_are_these():
     assert {f"{package.removeprefix('muniment_server.')}/{file}" for package, file in TRUSTED} == {
         "monitor/session.sql", "items/writes.sql", "search/index.sql",
         "monitor/host.sql", "agents/queries.sql", "agents/erasing.sql", "sessions/queries.sql",
-        "blocks/sharing.sql",
+        "blocks/sharing.sql", "releases/queries.sql",
     }  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import uuid
 from collections.abc import Callable
 
@@ -338,6 +339,64 @@ def passage_exists(service):
     session = service.session(PUBLIC)
     session.store_passage(content="text", passage_id=ID)
     return failure_of(session.store_passage, content="other", passage_id=ID)
+
+
+def _asked(service, asks, **fields):
+    """The release of a memory, which is new."""
+    service.session(PUBLIC, conversation_id="desk").save_memory(key="plan", content="text")
+    text = {"content_sha256": hashlib.sha256(b"text").hexdigest()}
+    named = {"agent_id": "alice", "kind": 1, "name": "plan", "source_classification": 1, "classification": 1}
+    asked = asks.request_release(**text, **named, integrity=1, **fields).release
+    return {"release_id": asked.release_id, **text}
+
+
+@provokes
+def release_right_missing(service):
+    held, other = _asked(service, service.host()), service.host(name="other")
+    with service.database.as_owner() as owner:
+        owner.execute("UPDATE vault.host_key SET may_endorse = FALSE")
+    refused = failure_of(other.approve_release, **held)
+    with service.database.as_owner() as owner:
+        owner.execute("UPDATE vault.host_key SET may_endorse = TRUE")
+    return refused
+
+
+@provokes
+def release_not_found(service):
+    return failure_of(service.host().get_release, release_id=str(uuid.uuid4()))
+
+
+@provokes
+def release_not_open(service):
+    held = _asked(service, service.host())
+    service.host().reject_release(release_id=held["release_id"])
+    return failure_of(service.host(name="other").approve_release, **held)
+
+
+@provokes
+def release_expired(service):
+    held = _asked(service, service.host())
+    with service.database.as_owner() as owner:
+        owner.execute("UPDATE vault.release SET expire_time = now()")
+    return failure_of(service.host(name="other").approve_release, **held)
+
+
+@provokes
+def release_own_request(service):
+    return failure_of(service.host().approve_release, **_asked(service, service.host()))
+
+
+@provokes
+def release_hash_mismatch(service):
+    held = _asked(service, service.host()) | {"content_sha256": "ab" * 32}
+    return failure_of(service.host(name="other").approve_release, **held)
+
+
+@provokes
+def release_source_changed(service):
+    held = _asked(service, service.host())
+    service.session(PUBLIC, conversation_id="desk").save_memory(key="plan", content="another")
+    return failure_of(service.host(name="other").approve_release, **held)
 
 
 def test_every_reason_of_the_contract_is_provoked():

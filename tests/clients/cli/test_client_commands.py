@@ -126,6 +126,35 @@ def test_a_deleted_item_comes_back_at_its_level(muniment):
     assert "delete it first" in again.stderr
 
 
+def test_two_keys_release_an_item(dev, muniment, agent):
+    """The key of the development server has no right; two that an operator makes have it."""
+
+    def key(*rights):
+        made = ("host-key", "create", "--tenant", "development", "--ceiling", "restricted", "--quiet")
+        return {"MUNIMENT_HOST_KEY": muniment(*made, *rights).stdout.strip(), "MUNIMENT_ADDRESS": dev.address}
+
+    asks, approves = (key("--only", "releases", "--may", "endorse") for _ in range(2))
+    muniment("memory", "save", "fact", "it is blue", "--agent", agent, "--taint", "public")
+    request = ("release", "request", agent, "fact", "it is blue", "--from", "public", "--to", "public", "--trusted")
+
+    refused = muniment(*request)
+    (asked,) = objects(muniment(*request, "--reason", "seen", "--json", **asks))
+    released = asked["release_id"]
+    own = muniment("release", "approve", released, "--hash", asked["content_sha256"], **asks)
+    (shown,) = objects(muniment("release", "show", released, "--json", **approves))
+    listed = objects(muniment("release", "list", "--agent", agent, "--json", **approves))
+    approved = muniment("release", "approve", released, "--hash", shown["content_sha256"], **approves)
+    over = muniment("release", "reject", released, **asks)
+
+    assert (refused.returncode, own.returncode, over.returncode) == (1, 1, 1)
+    assert "host-key create --may endorse" in refused.stderr
+    assert "another host key" in own.stderr
+    assert (shown["name"], shown["content"], shown["target"]) == ("fact", "it is blue", "PUBLIC TRUSTED")
+    assert [one["release_id"] for one in listed] == [released]
+    assert (approved.returncode, approved.stderr) == (0, "Released.\n")
+    assert "RELEASE_NOT_OPEN" in over.stderr
+
+
 def test_a_changed_language_says_what_it_means_for_search(muniment):
     assert muniment("agent", "create", "carl", "--language", "en").stderr == ""
 

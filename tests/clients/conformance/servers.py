@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Set
+from collections.abc import Collection, Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, LiteralString
 
 from muniment_server.admin.connection import Operator, connect_operator
+from muniment_server.admin.host_key import RIGHTS
 from muniment_server.admin.host_keys import create_host_key
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import RandomIds
@@ -27,7 +28,7 @@ from tests.support.commands import WORDS_ALONE, Server, environment_in
 JSON = Any
 
 TRANSPORTS = ("tls", "plaintext", "unix")
-OTHERS_KEYS = ("internal_host", "other_host", "expired_host")
+OTHERS_KEYS = ("internal_host", "desk_host", "other_host", "expired_host")
 """What a scenario calls the key that reaches up to INTERNAL only, that of another tenant, and one that has expired."""
 
 
@@ -100,9 +101,10 @@ class Ours(Target):
         tenant = f"run{next(_tenants)}"
         with databases.operators_database(DatabaseConfig(self._data_dir)) as admin, connect_operator(admin) as operator:
             return Keys(
-                own=_key(operator, tenant, Classification.RESTRICTED),
+                own=_key(operator, tenant, Classification.RESTRICTED, may=RIGHTS),
                 others={
                     "internal_host": _key(operator, tenant, Classification.INTERNAL),
+                    "desk_host": _key(operator, tenant, Classification.RESTRICTED, may=RIGHTS),
                     "other_host": _key(operator, f"{tenant}-neighbor", Classification.RESTRICTED),
                     "expired_host": _key(operator, tenant, Classification.RESTRICTED, lifetime=timedelta()),
                 },
@@ -135,8 +137,15 @@ class Ours(Target):
         return {line["request_id"]: line for line in lines if "request_id" in line}
 
 
-def _key(operator: Operator, tenant: str, ceiling: Classification, *, lifetime: timedelta | None = None) -> str:
-    return create_host_key(operator, tenant=tenant, ceiling=ceiling, lifetime=lifetime, ids=RandomIds())[1]
+def _key(
+    operator: Operator,
+    tenant: str,
+    ceiling: Classification,
+    *,
+    lifetime: timedelta | None = None,
+    may: Collection[str] = (),
+) -> str:
+    return create_host_key(operator, tenant=tenant, ceiling=ceiling, lifetime=lifetime, may=may, ids=RandomIds())[1]
 
 
 @contextmanager

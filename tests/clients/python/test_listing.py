@@ -26,6 +26,7 @@ LISTS: dict[str, Callable[[HostClient, SessionClient], Any]] = {
     "ListAgents": lambda host, _: host.list_agents(),
     "ListSessions": lambda host, _: host.list_sessions("ada"),
     "ListBlockConsumers": lambda host, _: host.list_block_consumers("ada", "personality"),
+    "ListReleases": lambda host, _: host.list_releases(),
     "ListAuditEvents": lambda host, _: host.list_audit_events(session=SESSION_ID),
 }
 """Every list of the contract."""

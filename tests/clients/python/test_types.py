@@ -10,7 +10,17 @@ from typing import Any
 import pytest
 
 import muniment
-from muniment import AddNote, Classification, HostClient, ItemKind, NewMemory, NewPassage, SessionClient, Tier
+from muniment import (
+    AddNote,
+    Classification,
+    HostClient,
+    Integrity,
+    ItemKind,
+    NewMemory,
+    NewPassage,
+    SessionClient,
+    Tier,
+)
 
 VALUES = {
     "Iterable[NewMemory]": [NewMemory("tea", "Assam")],
@@ -18,6 +28,7 @@ VALUES = {
     "Iterable[NoteEdit]": [AddNote("likes tea")],
     "Classification": Classification.PUBLIC,
     "ItemKind": ItemKind.MEMORY,
+    "tuple[Classification, Integrity]": (Classification.PUBLIC, Integrity.UNTRUSTED),
     "Tier": Tier.MEMORY,
     "datetime | None": datetime(2026, 11, 22, tzinfo=UTC),
     "timedelta | None": timedelta(hours=1),

@@ -125,7 +125,7 @@ def test_other_levels_are_unaffected(service: Service, at: At) -> None:
 
 
 def test_an_act_of_a_host_without_its_audit_row_has_no_effect(service: Service, host: Caller) -> None:
-    session, world = filled(host, INTERNAL, word="plan")
+    session, world = filled(host, INTERNAL, word="plan", desk=service.host(name="desk"))
     acts = {rpc: row.request(world) for rpc, row in RPCS.items() if row.changes and POLICIES[rpc].for_hosts}
     declared = {"owner_agent_id": world.word, "label": "personality"}  # a block that there is
     before = _state(service, _HOSTS), _state(service, _EVERYTHING.replace("{level}", untrusted(PUBLIC).role))

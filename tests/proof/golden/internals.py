@@ -105,9 +105,9 @@ class Stand:
         self._ids.begin(operation)
         self._nodes.execute("UPDATE test_clock.now SET time = %s", [time])
 
-    def add_host(self, tenant: str, ceiling: int) -> str:
-        """A new host key of *tenant*, which is the same in every run."""
-        secret = derived(f"host/{tenant}/{ceiling}")
+    def add_host(self, tenant: str, ceiling: int, name: str = "") -> str:
+        """A new host key of *tenant*, which is the same in every run. One with a name may release."""
+        secret = derived(f"host/{tenant}/{ceiling}{name}")
         number = TenantNumber(int.from_bytes(derived(f"tenant/{tenant}")[:3]))
         self._owner.execute(
             "INSERT INTO vault.tenant (tenant, name) OVERRIDING SYSTEM VALUE VALUES (%s, %s) ON CONFLICT DO NOTHING",
@@ -115,8 +115,9 @@ class Stand:
         )
         key = tokens.mint(TokenKind.HOST, tenant=number, secret=secret)
         self._owner.execute(
-            "INSERT INTO vault.host_key (tenant, host_key_id, key_hash, ceiling) VALUES (%s, %s, %s, %s)",
-            [number, uuid.UUID(bytes=secret[:16], version=4), tokens.digest(key), ceiling],
+            "INSERT INTO vault.host_key (tenant, host_key_id, key_hash, ceiling, may_declassify, may_endorse)"
+            " VALUES (%s, %s, %s, %s, %s, %s)",
+            [number, uuid.UUID(bytes=secret[:16], version=4), tokens.digest(key), ceiling, bool(name), bool(name)],
         )
         return key
 

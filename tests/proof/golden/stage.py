@@ -76,7 +76,7 @@ class Stage:
         self.time = BEGINNING
         self._played = 0
         self._lines: list[str] = []
-        self._hosts: dict[tuple[int, str], Actor] = {}
+        self._hosts: dict[tuple[int, str, str], Actor] = {}
         self._names: dict[str, int] = {}
         self._incidents: dict[str, str] = {}
 
@@ -86,12 +86,12 @@ class Stage:
 
     # Who is there.
 
-    def host(self, ceiling: int = RESTRICTED, tenant: str = "acme") -> Actor:
-        """A host: the same one each time it is asked for."""
-        if (ceiling, tenant) not in self._hosts:
-            key = self.stand.add_host(f"{self.scene} {tenant}", ceiling)
-            self._hosts[ceiling, tenant] = self._bearer("host", ceiling, tenant, key)
-        return self._hosts[ceiling, tenant]
+    def host(self, ceiling: int = RESTRICTED, tenant: str = "acme", name: str = "") -> Actor:
+        """A host: the same one each time it is asked for. One with a name may release."""
+        if (ceiling, tenant, name) not in self._hosts:
+            key = self.stand.add_host(f"{self.scene} {tenant}", ceiling, name)
+            self._hosts[ceiling, tenant, name] = self._bearer("host", ceiling, name or tenant, key)
+        return self._hosts[ceiling, tenant, name]
 
     def open(self, level: int, agent: str = "alice", *, host: Actor | None = None, **fields: Any) -> Actor:
         """A new session."""

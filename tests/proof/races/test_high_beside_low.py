@@ -88,8 +88,9 @@ def _calls(arena: Service, high: Classification) -> list[Call]:
 def _below(arena: Service, high: Classification, key: tuple[str, bool, Classification]) -> _Below:
     """A new agent. Who changes agents, or what they share, works elsewhere: with a key below, and no session above."""
     name, is_elsewhere, level = key
-    host = arena.host(ceiling=Classification(high - 1)) if is_elsewhere else arena.host()
-    session, world = filled(host, level, word=f"{name}-{level.name}-{is_elsewhere}", content="low plan")
+    ceiling = Classification(high - 1) if is_elsewhere else RESTRICTED
+    host, desk = arena.host(ceiling=ceiling), arena.host(ceiling=ceiling, name="desk")
+    session, world = filled(host, level, word=f"{name}-{level.name}-{is_elsewhere}", content="low plan", desk=desk)
     return host, session, world, None if is_elsewhere else opened(arena, world.word, high)
 
 

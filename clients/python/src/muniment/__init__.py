@@ -60,6 +60,13 @@ if TYPE_CHECKING:
         PromptTooLarge,
         QuotaExceeded,
         RateLimited,
+        ReleaseExpired,
+        ReleaseHashMismatch,
+        ReleaseNotFound,
+        ReleaseNotOpen,
+        ReleaseOwnRequest,
+        ReleaseRightMissing,
+        ReleaseSourceChanged,
         ResourceExhausted,
         SessionNotFound,
         SessionReadOnly,
@@ -118,6 +125,9 @@ if TYPE_CHECKING:
         Prompt,
         PromptSection,
         PromptSectionKind,
+        Release,
+        ReleasedText,
+        ReleaseState,
         SearchResults,
         Session,
         SkippedAgents,
@@ -125,6 +135,7 @@ if TYPE_CHECKING:
         UpdateNote,
         Usage,
         VersionPage,
+        content_sha256,
     )
 
 __all__ = [
@@ -213,6 +224,16 @@ __all__ = [
     "PromptTooLarge",
     "QuotaExceeded",
     "RateLimited",
+    "Release",
+    "ReleaseExpired",
+    "ReleaseHashMismatch",
+    "ReleaseNotFound",
+    "ReleaseNotOpen",
+    "ReleaseOwnRequest",
+    "ReleaseRightMissing",
+    "ReleaseSourceChanged",
+    "ReleaseState",
+    "ReleasedText",
     "ResourceExhausted",
     "SearchResults",
     "Session",
@@ -239,6 +260,7 @@ __all__ = [
     "connect",
     "connect_host",
     "connect_session",
+    "content_sha256",
 ]
 
 _HOMES = ("values", "errors", "_channel", "_connect", "_conversation", "_listing", "host", "session")

@@ -12,6 +12,8 @@ MunimentError                   the base class, and any status that is none of t
 │   ├── AgentCeilingExceeded    above the agent's ceiling
 │   ├── IntegrityExceeded       the host key is for untrusted sessions only
 │   ├── AgentAboveCeiling       the key knows the agent, but does not reach its ceiling
+│   ├── ReleaseRightMissing     the key may not declassify, or not endorse
+│   ├── ReleaseOwnRequest       the key has asked for the release that it approves
 │   └── ConversationCeilingExceeded   above the conversation's ceiling
 ├── NotFound
 │   ├── AgentNotFound
@@ -20,6 +22,7 @@ MunimentError                   the base class, and any status that is none of t
 │   ├── NoteNotFound            no version of the note is visible in this tier
 │   ├── BlockNotFound           no version of the block is visible
 │   ├── PassageNotFound         not visible
+│   ├── ReleaseNotFound
 │   ├── SharedBlockNotFound     not declared as shared
 │   └── BlockNotAttached        not to this agent
 ├── AlreadyExists
@@ -39,6 +42,10 @@ MunimentError                   the base class, and any status that is none of t
 │   ├── TextNotUnique           the text to replace occurs more than once
 │   ├── LineOutOfRange          the block has fewer lines
 │   ├── BlockTooLarge           over 64 KiB
+│   ├── ReleaseNotOpen          rejected, or written already
+│   ├── ReleaseExpired          not approved in time
+│   ├── ReleaseHashMismatch     another text was reviewed
+│   ├── ReleaseSourceChanged    the item is not, or no longer, what the release names
 │   └── PromptTooLarge          over 2 MiB; only from servers of 0.1.0
 ├── Aborted                     something has changed: read again, and retry
 │   ├── EtagStale
@@ -223,6 +230,14 @@ class AgentCeilingExceeded(PermissionDenied):
     """The level is above the ceiling of the agent."""
 
 
+class ReleaseRightMissing(PermissionDenied):
+    """The key may not declassify, or not endorse. The operator gives these rights to a new key."""
+
+
+class ReleaseOwnRequest(PermissionDenied):
+    """The key has asked for the release, so another key must approve it."""
+
+
 class NotFound(MunimentError):
     """There is none, or none that the caller may know of."""
 
@@ -249,6 +264,10 @@ class BlockNotFound(NotFound):
 
 class PassageNotFound(NotFound):
     """The passage is not visible to the session."""
+
+
+class ReleaseNotFound(NotFound):
+    """There is no such release, or the key does not reach the ceiling of its agent."""
 
 
 class SharedBlockNotFound(NotFound):
@@ -366,6 +385,22 @@ class LineOutOfRange(FailedPrecondition):
 
 class BlockTooLarge(FailedPrecondition):
     """The block would be larger than 64 KiB."""
+
+
+class ReleaseNotOpen(FailedPrecondition):
+    """The release was rejected, or is already written."""
+
+
+class ReleaseExpired(FailedPrecondition):
+    """The release was not approved in time."""
+
+
+class ReleaseHashMismatch(FailedPrecondition):
+    """The hash is not that of the release: another text was reviewed."""
+
+
+class ReleaseSourceChanged(FailedPrecondition):
+    """The item is not, or no longer, what the release names. Read it again, and ask for another release."""
 
 
 class PromptTooLarge(FailedPrecondition):

@@ -1,4 +1,4 @@
-"""The client of a host: agents, sessions, taint, sharing of blocks, audit log."""
+"""The client of a host: agents, sessions, taint, sharing of blocks, releases, audit log."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from muniment._blocks import SharedBlocks
 from muniment._calls import Calls
 from muniment._conversation import Conversation
 from muniment._listing import Listing
+from muniment._releases import Releases
 from muniment.session import SessionClient
 from muniment.v1 import agent_service_pb2, audit_service_pb2, session_service_pb2
 from muniment.v1.agent_service_pb2_grpc import AgentServiceStub
@@ -34,7 +35,7 @@ from muniment.values import (
 AnySession = SessionClient | Session | str
 
 
-class HostClient(SharedBlocks):
+class HostClient(SharedBlocks, Releases):
     """The trusted runtime around a model. Safe to use from several threads.
 
     As a context manager, it closes the connection at the end. Session clients that share the connection stop working;

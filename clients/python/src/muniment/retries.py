@@ -25,6 +25,7 @@ from muniment.v1 import (
     passage_service_pb2,
     policy_pb2,
     prompt_service_pb2,
+    release_service_pb2,
     session_service_pb2,
     version_service_pb2,
 )
@@ -37,6 +38,7 @@ CONTRACT = (
     note_service_pb2,
     passage_service_pb2,
     prompt_service_pb2,
+    release_service_pb2,
     session_service_pb2,
     version_service_pb2,
 )

@@ -400,6 +400,9 @@ pub struct MethodPolicy {
     /// name no operation for methods that read by key or in order, nor for sessions, links of blocks and the audit log.
     #[prost(string, tag = "6")]
     pub memory_operation: ::prost::alloc::string::String,
+    /// Whether the call of a host reads or writes items, in sessions of its own that end with the call.
+    #[prost(bool, tag = "7")]
+    pub uses_own_session: bool,
 }
 impl ::prost::Name for MethodPolicy {
     const NAME: &'static str = "MethodPolicy";
@@ -454,7 +457,7 @@ pub enum Flow {
     Read = 1,
     /// From the session to items at its taint. Refused to sessions that are read-only.
     Write = 2,
-    /// Administration by hosts: agents and their initial blocks, sharing, sessions, taint, and the audit log.
+    /// Administration by hosts: agents and their initial blocks, sharing, sessions, taint, releases, and the audit log.
     Control = 3,
 }
 impl Flow {
@@ -3087,6 +3090,36 @@ pub enum ErrorReason {
     ///
     /// Example, FAILED_PRECONDITION: EraseItems of an agent that is held.
     AgentHeld = 45,
+    /// The host key lacks the right `declassify` or `endorse`, which this release needs. The operator gives it to a new key:
+    /// `muniment host-key create --may`.
+    ///
+    /// Example, PERMISSION_DENIED: RequestRelease to a lower level with a key that may only endorse.
+    ReleaseRightMissing = 50,
+    /// There is no such release, or the key does not reach the ceiling of its agent.
+    ///
+    /// Example, NOT_FOUND: GetRelease of another tenant's release.
+    ReleaseNotFound = 51,
+    /// The release was rejected, or is already written. Ask for another one, if it is still needed.
+    ///
+    /// Example, FAILED_PRECONDITION: ApproveRelease after RejectRelease.
+    ReleaseNotOpen = 52,
+    /// The release was not approved in time. Ask for another one.
+    ///
+    /// Example, FAILED_PRECONDITION: ApproveRelease eight days after RequestRelease.
+    ReleaseExpired = 53,
+    /// The key has asked for the release, so it cannot approve it. Another key must.
+    ///
+    /// Example, PERMISSION_DENIED: RequestRelease and ApproveRelease with one key.
+    ReleaseOwnRequest = 54,
+    /// The hash is not that of the release: the text that was reviewed is another one. Read it again, with GetRelease.
+    ///
+    /// Example, FAILED_PRECONDITION: ApproveRelease with the hash of another release.
+    ReleaseHashMismatch = 55,
+    /// The item was changed, deleted or erased, or has expired, or it never was what the request says. Read it again, and ask
+    /// for another release.
+    ///
+    /// Example, FAILED_PRECONDITION: ApproveRelease after the memory was saved again.
+    ReleaseSourceChanged = 56,
 }
 impl ErrorReason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -3143,6 +3176,13 @@ impl ErrorReason {
             Self::IntegrityExceeded => "ERROR_REASON_INTEGRITY_EXCEEDED",
             Self::SessionReadOnly => "ERROR_REASON_SESSION_READ_ONLY",
             Self::AgentHeld => "ERROR_REASON_AGENT_HELD",
+            Self::ReleaseRightMissing => "ERROR_REASON_RELEASE_RIGHT_MISSING",
+            Self::ReleaseNotFound => "ERROR_REASON_RELEASE_NOT_FOUND",
+            Self::ReleaseNotOpen => "ERROR_REASON_RELEASE_NOT_OPEN",
+            Self::ReleaseExpired => "ERROR_REASON_RELEASE_EXPIRED",
+            Self::ReleaseOwnRequest => "ERROR_REASON_RELEASE_OWN_REQUEST",
+            Self::ReleaseHashMismatch => "ERROR_REASON_RELEASE_HASH_MISMATCH",
+            Self::ReleaseSourceChanged => "ERROR_REASON_RELEASE_SOURCE_CHANGED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -3196,6 +3236,13 @@ impl ErrorReason {
             "ERROR_REASON_INTEGRITY_EXCEEDED" => Some(Self::IntegrityExceeded),
             "ERROR_REASON_SESSION_READ_ONLY" => Some(Self::SessionReadOnly),
             "ERROR_REASON_AGENT_HELD" => Some(Self::AgentHeld),
+            "ERROR_REASON_RELEASE_RIGHT_MISSING" => Some(Self::ReleaseRightMissing),
+            "ERROR_REASON_RELEASE_NOT_FOUND" => Some(Self::ReleaseNotFound),
+            "ERROR_REASON_RELEASE_NOT_OPEN" => Some(Self::ReleaseNotOpen),
+            "ERROR_REASON_RELEASE_EXPIRED" => Some(Self::ReleaseExpired),
+            "ERROR_REASON_RELEASE_OWN_REQUEST" => Some(Self::ReleaseOwnRequest),
+            "ERROR_REASON_RELEASE_HASH_MISMATCH" => Some(Self::ReleaseHashMismatch),
+            "ERROR_REASON_RELEASE_SOURCE_CHANGED" => Some(Self::ReleaseSourceChanged),
             _ => None,
         }
     }
@@ -6532,6 +6579,764 @@ pub mod prompt_service_client {
         }
     }
 }
+/// The release of one revision of an item to a label that it may not flow to by itself: a lower level (declassify), or
+/// TRUSTED (endorse). It holds no text, only the hash of one.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct Release {
+    /// The id, a random UUID. Audit events name it in their reason.
+    #[prost(string, tag = "1")]
+    pub release_id: ::prost::alloc::string::String,
+    /// The agent that owns the item, and for which it is released.
+    #[prost(string, tag = "2")]
+    pub agent_id: ::prost::alloc::string::String,
+    /// The kind of the item.
+    #[prost(enumeration = "ItemKind", tag = "3")]
+    pub kind: i32,
+    /// The item that is released.
+    #[prost(string, tag = "4")]
+    pub item_id: ::prost::alloc::string::String,
+    /// The revision that is released, counted from 1.
+    #[prost(int32, tag = "5")]
+    pub revision: i32,
+    /// The SHA-256 hash of its content in UTF-8, in lower-case hexadecimal.
+    #[prost(string, tag = "6")]
+    pub content_sha256: ::prost::alloc::string::String,
+    /// The level of the item.
+    #[prost(enumeration = "Classification", tag = "7")]
+    pub source_classification: i32,
+    /// The integrity of the item.
+    #[prost(enumeration = "Integrity", tag = "8")]
+    pub source_integrity: i32,
+    /// The level that it is released to.
+    #[prost(enumeration = "Classification", tag = "9")]
+    pub classification: i32,
+    /// The integrity that it is released to.
+    #[prost(enumeration = "Integrity", tag = "10")]
+    pub integrity: i32,
+    /// How far the release is.
+    #[prost(enumeration = "ReleaseState", tag = "11")]
+    pub state: i32,
+    /// Why it was asked for.
+    #[prost(string, tag = "12")]
+    pub reason: ::prost::alloc::string::String,
+    /// The host key that asked for it.
+    #[prost(string, tag = "13")]
+    pub requester_host_key_id: ::prost::alloc::string::String,
+    /// The host keys that approve it. One that is no longer valid, or has lost a right, is not among them.
+    #[prost(string, repeated, tag = "14")]
+    pub approver_host_key_ids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// How many keys beside the requester's must approve it. The operator sets it for the tenant.
+    #[prost(int32, tag = "15")]
+    pub required_approvals: i32,
+    /// When it was asked for.
+    #[prost(message, optional, tag = "16")]
+    pub create_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// Until when it can be approved.
+    #[prost(message, optional, tag = "17")]
+    pub expire_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// Why the last attempt to write the released item failed, as an ErrorReason without its prefix. Empty if none did.
+    #[prost(string, tag = "18")]
+    pub refusal: ::prost::alloc::string::String,
+    /// The item that was written. Empty until then.
+    #[prost(string, tag = "19")]
+    pub released_item_id: ::prost::alloc::string::String,
+    /// Its revision. It replaces whatever had the name at that label.
+    #[prost(int32, tag = "20")]
+    pub released_revision: i32,
+}
+impl ::prost::Name for Release {
+    const NAME: &'static str = "Release";
+    const PACKAGE: &'static str = "muniment.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "muniment.v1.Release".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/muniment.v1.Release".into()
+    }
+}
+/// What a release writes: the text and all that is stored with it.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct ReleasedText {
+    /// The key of a memory, the label of a block, or the id of a note or passage.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// The text, byte for byte.
+    #[prost(string, tag = "2")]
+    pub content: ::prost::alloc::string::String,
+    /// The tags. Notes and blocks have none.
+    #[prost(string, repeated, tag = "3")]
+    pub tags: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The thread of a passage.
+    #[prost(string, tag = "4")]
+    pub thread: ::prost::alloc::string::String,
+    /// The author of a passage.
+    #[prost(string, tag = "5")]
+    pub author: ::prost::alloc::string::String,
+}
+impl ::prost::Name for ReleasedText {
+    const NAME: &'static str = "ReleasedText";
+    const PACKAGE: &'static str = "muniment.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "muniment.v1.ReleasedText".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/muniment.v1.ReleasedText".into()
+    }
+}
+/// How far a release is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ReleaseState {
+    /// Never sent.
+    Unspecified = 0,
+    /// It waits for approvals, or for the write to be tried again: see `refusal`.
+    Open = 1,
+    /// The item is written.
+    Released = 2,
+    /// A host has rejected it.
+    Rejected = 3,
+    /// It was not approved in time.
+    Expired = 4,
+}
+impl ReleaseState {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "RELEASE_STATE_UNSPECIFIED",
+            Self::Open => "RELEASE_STATE_OPEN",
+            Self::Released => "RELEASE_STATE_RELEASED",
+            Self::Rejected => "RELEASE_STATE_REJECTED",
+            Self::Expired => "RELEASE_STATE_EXPIRED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "RELEASE_STATE_UNSPECIFIED" => Some(Self::Unspecified),
+            "RELEASE_STATE_OPEN" => Some(Self::Open),
+            "RELEASE_STATE_RELEASED" => Some(Self::Released),
+            "RELEASE_STATE_REJECTED" => Some(Self::Rejected),
+            "RELEASE_STATE_EXPIRED" => Some(Self::Expired),
+            _ => None,
+        }
+    }
+}
+/// The request of RequestRelease.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct RequestReleaseRequest {
+    /// The agent id.
+    #[prost(string, tag = "1")]
+    pub agent_id: ::prost::alloc::string::String,
+    /// The kind of the item.
+    #[prost(enumeration = "ItemKind", tag = "2")]
+    pub kind: i32,
+    /// The name of the item: the key of a memory, the id of a note or passage, the label of a block. Exactly one of `name`
+    /// and `item_id` is set.
+    #[prost(string, tag = "3")]
+    pub name: ::prost::alloc::string::String,
+    /// The id of the item, as audit events name it.
+    #[prost(string, tag = "4")]
+    pub item_id: ::prost::alloc::string::String,
+    /// Which revision, counted from 1. It must be the newest.
+    ///
+    /// The default is the newest.
+    #[prost(int32, tag = "5")]
+    pub revision: i32,
+    /// The SHA-256 hash of the content in UTF-8, in lower-case hexadecimal.
+    #[prost(string, tag = "6")]
+    pub content_sha256: ::prost::alloc::string::String,
+    /// The level of the item.
+    #[prost(enumeration = "Classification", tag = "7")]
+    pub source_classification: i32,
+    /// The integrity of the item.
+    ///
+    /// The default is UNTRUSTED.
+    #[prost(enumeration = "Integrity", tag = "8")]
+    pub source_integrity: i32,
+    /// The level to release it to.
+    #[prost(enumeration = "Classification", tag = "9")]
+    pub classification: i32,
+    /// The integrity to release it to.
+    ///
+    /// The default is UNTRUSTED.
+    #[prost(enumeration = "Integrity", tag = "10")]
+    pub integrity: i32,
+    /// Why, for those who approve it and for the audit log: up to 200 code points, never content.
+    #[prost(string, tag = "11")]
+    pub reason: ::prost::alloc::string::String,
+    /// How long it can be approved, from 1 second to 30 days.
+    ///
+    /// The default is 7 days.
+    #[prost(message, optional, tag = "12")]
+    pub ttl: ::core::option::Option<::prost_types::Duration>,
+}
+impl ::prost::Name for RequestReleaseRequest {
+    const NAME: &'static str = "RequestReleaseRequest";
+    const PACKAGE: &'static str = "muniment.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "muniment.v1.RequestReleaseRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/muniment.v1.RequestReleaseRequest".into()
+    }
+}
+/// The response of RequestRelease.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RequestReleaseResponse {
+    /// The release.
+    #[prost(message, optional, tag = "1")]
+    pub release: ::core::option::Option<Release>,
+}
+impl ::prost::Name for RequestReleaseResponse {
+    const NAME: &'static str = "RequestReleaseResponse";
+    const PACKAGE: &'static str = "muniment.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "muniment.v1.RequestReleaseResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/muniment.v1.RequestReleaseResponse".into()
+    }
+}
+/// The request of ApproveRelease.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ApproveReleaseRequest {
+    /// The id of the release.
+    #[prost(string, tag = "1")]
+    pub release_id: ::prost::alloc::string::String,
+    /// The hash of the text that was reviewed, as in the release.
+    #[prost(string, tag = "2")]
+    pub content_sha256: ::prost::alloc::string::String,
+}
+impl ::prost::Name for ApproveReleaseRequest {
+    const NAME: &'static str = "ApproveReleaseRequest";
+    const PACKAGE: &'static str = "muniment.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "muniment.v1.ApproveReleaseRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/muniment.v1.ApproveReleaseRequest".into()
+    }
+}
+/// The response of ApproveRelease.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ApproveReleaseResponse {
+    /// The release as it is now.
+    #[prost(message, optional, tag = "1")]
+    pub release: ::core::option::Option<Release>,
+}
+impl ::prost::Name for ApproveReleaseResponse {
+    const NAME: &'static str = "ApproveReleaseResponse";
+    const PACKAGE: &'static str = "muniment.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "muniment.v1.ApproveReleaseResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/muniment.v1.ApproveReleaseResponse".into()
+    }
+}
+/// The request of RejectRelease.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RejectReleaseRequest {
+    /// The id of the release.
+    #[prost(string, tag = "1")]
+    pub release_id: ::prost::alloc::string::String,
+    /// Why, for the audit log: up to 200 code points, never content.
+    #[prost(string, tag = "2")]
+    pub reason: ::prost::alloc::string::String,
+}
+impl ::prost::Name for RejectReleaseRequest {
+    const NAME: &'static str = "RejectReleaseRequest";
+    const PACKAGE: &'static str = "muniment.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "muniment.v1.RejectReleaseRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/muniment.v1.RejectReleaseRequest".into()
+    }
+}
+/// The response of RejectRelease.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RejectReleaseResponse {
+    /// The release as it is now.
+    #[prost(message, optional, tag = "1")]
+    pub release: ::core::option::Option<Release>,
+}
+impl ::prost::Name for RejectReleaseResponse {
+    const NAME: &'static str = "RejectReleaseResponse";
+    const PACKAGE: &'static str = "muniment.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "muniment.v1.RejectReleaseResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/muniment.v1.RejectReleaseResponse".into()
+    }
+}
+/// The request of GetRelease.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetReleaseRequest {
+    /// The id of the release.
+    #[prost(string, tag = "1")]
+    pub release_id: ::prost::alloc::string::String,
+}
+impl ::prost::Name for GetReleaseRequest {
+    const NAME: &'static str = "GetReleaseRequest";
+    const PACKAGE: &'static str = "muniment.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "muniment.v1.GetReleaseRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/muniment.v1.GetReleaseRequest".into()
+    }
+}
+/// The response of GetRelease.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct GetReleaseResponse {
+    /// The release.
+    #[prost(message, optional, tag = "1")]
+    pub release: ::core::option::Option<Release>,
+    /// What it would write. Absent if it is not open, or the item is no longer what the release names.
+    #[prost(message, optional, tag = "2")]
+    pub text: ::core::option::Option<ReleasedText>,
+}
+impl ::prost::Name for GetReleaseResponse {
+    const NAME: &'static str = "GetReleaseResponse";
+    const PACKAGE: &'static str = "muniment.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "muniment.v1.GetReleaseResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/muniment.v1.GetReleaseResponse".into()
+    }
+}
+/// The request of ListReleases.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListReleasesRequest {
+    /// Lists only those of one agent.
+    #[prost(string, tag = "1")]
+    pub agent_id: ::prost::alloc::string::String,
+    /// Whether to list those that are no longer open, too.
+    #[prost(bool, tag = "2")]
+    pub include_closed: bool,
+    /// The maximum number of entries to return in one page. A page may hold fewer.
+    ///
+    /// The default is 50. The maximum is 250; larger values are reduced to 250.
+    #[prost(int32, tag = "3")]
+    pub page_size: i32,
+    /// The `next_page_token` of the previous page. All other fields must have the same values as in the previous request.
+    ///
+    /// The default is the first page.
+    #[prost(string, tag = "4")]
+    pub page_token: ::prost::alloc::string::String,
+}
+impl ::prost::Name for ListReleasesRequest {
+    const NAME: &'static str = "ListReleasesRequest";
+    const PACKAGE: &'static str = "muniment.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "muniment.v1.ListReleasesRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/muniment.v1.ListReleasesRequest".into()
+    }
+}
+/// The response of ListReleases.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListReleasesResponse {
+    /// One page of releases.
+    #[prost(message, repeated, tag = "1")]
+    pub releases: ::prost::alloc::vec::Vec<Release>,
+    /// The token of the next page. Empty on the last page.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+}
+impl ::prost::Name for ListReleasesResponse {
+    const NAME: &'static str = "ListReleasesResponse";
+    const PACKAGE: &'static str = "muniment.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "muniment.v1.ListReleasesResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/muniment.v1.ListReleasesResponse".into()
+    }
+}
+/// [ReleaseService](release_service_client::ReleaseServiceClient), with the credential, deadline and retries of this client.
+impl crate::Client {
+    /// Ask for the release of one revision of an item.
+    ///
+    /// Fails with FAILED_PRECONDITION `RELEASE_SOURCE_CHANGED` if the item is not there, has another revision or another
+    /// hash; PERMISSION_DENIED `CEILING_EXCEEDED` or `AGENT_CEILING_EXCEEDED` if one of the labels is above the ceiling of
+    /// the key or the agent; INVALID_ARGUMENT `FIELD_INVALID` if the item may flow to the label by itself.
+    pub async fn request_release(
+        &self,
+        request: RequestReleaseRequest,
+    ) -> Result<RequestReleaseResponse, crate::Error> {
+        let response = self
+            .unary(
+                request,
+                |channel, request| async move {
+                    release_service_client::ReleaseServiceClient::new(channel)
+                        .request_release(request)
+                        .await
+                },
+            )
+            .await?;
+        Ok(response)
+    }
+    /// Approve a release. The last approval that is needed writes the item at its new label.
+    ///
+    /// The item is read again first, and what it replaces stays in the ledger. The agent's limits, and the budget of a note,
+    /// apply as for a save. If the write is refused, the release stays open, with the reason in `refusal`. The call may be
+    /// repeated, also by the same key, which counts once: it writes what was not written, and never twice.
+    ///
+    /// Fails with NOT_FOUND `RELEASE_NOT_FOUND`; PERMISSION_DENIED `RELEASE_OWN_REQUEST` for the key that asked for it;
+    /// FAILED_PRECONDITION `RELEASE_HASH_MISMATCH` if the hash is not that of the release, `RELEASE_NOT_OPEN` if it was
+    /// rejected, or written without this key, `RELEASE_EXPIRED`, or `RELEASE_SOURCE_CHANGED` if the item is no longer what
+    /// the release names; RESOURCE_EXHAUSTED `QUOTA_EXCEEDED`, FAILED_PRECONDITION `TIER_DISABLED` or `BUDGET_EXCEEDED`,
+    /// ALREADY_EXISTS `PASSAGE_EXISTS` or `NOTE_EXISTS` as a save does.
+    pub async fn approve_release(
+        &self,
+        request: ApproveReleaseRequest,
+    ) -> Result<ApproveReleaseResponse, crate::Error> {
+        let response = self
+            .unary(
+                request,
+                |channel, request| async move {
+                    release_service_client::ReleaseServiceClient::new(channel)
+                        .approve_release(request)
+                        .await
+                },
+            )
+            .await?;
+        Ok(response)
+    }
+    /// Reject a release, or withdraw one's own. It cannot be approved any more.
+    ///
+    /// Fails with NOT_FOUND `RELEASE_NOT_FOUND`, or FAILED_PRECONDITION `RELEASE_NOT_OPEN` or `RELEASE_EXPIRED`.
+    pub async fn reject_release(
+        &self,
+        request: RejectReleaseRequest,
+    ) -> Result<RejectReleaseResponse, crate::Error> {
+        let response = self
+            .unary(
+                request,
+                |channel, request| async move {
+                    release_service_client::ReleaseServiceClient::new(channel)
+                        .reject_release(request)
+                        .await
+                },
+            )
+            .await?;
+        Ok(response)
+    }
+    /// Get a release, and while it is open, the text that it would write. That is audited as a read.
+    ///
+    /// Fails with NOT_FOUND `RELEASE_NOT_FOUND`.
+    pub async fn get_release(
+        &self,
+        request: GetReleaseRequest,
+    ) -> Result<GetReleaseResponse, crate::Error> {
+        let response = self
+            .unary(
+                request,
+                |channel, request| async move {
+                    release_service_client::ReleaseServiceClient::new(channel)
+                        .get_release(request)
+                        .await
+                },
+            )
+            .await?;
+        Ok(response)
+    }
+    /// List releases, newest first.
+    pub async fn list_releases(
+        &self,
+        request: ListReleasesRequest,
+    ) -> Result<ListReleasesResponse, crate::Error> {
+        let response = self
+            .unary(
+                request,
+                |channel, request| async move {
+                    release_service_client::ReleaseServiceClient::new(channel)
+                        .list_releases(request)
+                        .await
+                },
+            )
+            .await?;
+        Ok(response)
+    }
+    /// Whatever [`Client::list_releases`](crate::Client::list_releases) returns, from its first page to its last.
+    pub fn all_releases(&self, request: ListReleasesRequest) -> crate::List<Release> {
+        let client = self.clone();
+        crate::List::new(
+            request.page_token.clone(),
+            move |page_token| {
+                let (client, request) = (
+                    client.clone(),
+                    ListReleasesRequest {
+                        page_token,
+                        ..request.clone()
+                    },
+                );
+                async move {
+                    let page = client.list_releases(request).await?;
+                    Ok((page.releases, page.next_page_token))
+                }
+            },
+        )
+    }
+}
+impl crate::retries::UnaryRequest for RequestReleaseRequest {
+    const MAY_BE_REPEATED: bool = false;
+}
+impl crate::retries::UnaryRequest for ApproveReleaseRequest {
+    const MAY_BE_REPEATED: bool = true;
+}
+impl crate::retries::UnaryRequest for RejectReleaseRequest {
+    const MAY_BE_REPEATED: bool = false;
+}
+impl crate::retries::UnaryRequest for GetReleaseRequest {
+    const MAY_BE_REPEATED: bool = true;
+}
+impl crate::retries::UnaryRequest for ListReleasesRequest {
+    const MAY_BE_REPEATED: bool = true;
+}
+/// Generated client implementations.
+pub mod release_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// The release desk, for hosts: the only way of a text to a lower level, or to TRUSTED. No session sees it.
+    ///
+    /// One key asks for a release, and others approve it. Each needs a right that the operator gives: `declassify` if the level
+    /// is lower than the item's, `endorse` if the item is UNTRUSTED and the target TRUSTED, or both; otherwise calls fail with
+    /// PERMISSION_DENIED `RELEASE_RIGHT_MISSING`. Keys that do not reach the ceiling of the agent cannot use its releases. Each
+    /// refusal leaves an audit event.
+    #[derive(Debug, Clone)]
+    pub struct ReleaseServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> ReleaseServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> ReleaseServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            ReleaseServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Ask for the release of one revision of an item.
+        ///
+        /// Fails with FAILED_PRECONDITION `RELEASE_SOURCE_CHANGED` if the item is not there, has another revision or another
+        /// hash; PERMISSION_DENIED `CEILING_EXCEEDED` or `AGENT_CEILING_EXCEEDED` if one of the labels is above the ceiling of
+        /// the key or the agent; INVALID_ARGUMENT `FIELD_INVALID` if the item may flow to the label by itself.
+        pub async fn request_release(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RequestReleaseRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RequestReleaseResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/muniment.v1.ReleaseService/RequestRelease",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("muniment.v1.ReleaseService", "RequestRelease"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Approve a release. The last approval that is needed writes the item at its new label.
+        ///
+        /// The item is read again first, and what it replaces stays in the ledger. The agent's limits, and the budget of a note,
+        /// apply as for a save. If the write is refused, the release stays open, with the reason in `refusal`. The call may be
+        /// repeated, also by the same key, which counts once: it writes what was not written, and never twice.
+        ///
+        /// Fails with NOT_FOUND `RELEASE_NOT_FOUND`; PERMISSION_DENIED `RELEASE_OWN_REQUEST` for the key that asked for it;
+        /// FAILED_PRECONDITION `RELEASE_HASH_MISMATCH` if the hash is not that of the release, `RELEASE_NOT_OPEN` if it was
+        /// rejected, or written without this key, `RELEASE_EXPIRED`, or `RELEASE_SOURCE_CHANGED` if the item is no longer what
+        /// the release names; RESOURCE_EXHAUSTED `QUOTA_EXCEEDED`, FAILED_PRECONDITION `TIER_DISABLED` or `BUDGET_EXCEEDED`,
+        /// ALREADY_EXISTS `PASSAGE_EXISTS` or `NOTE_EXISTS` as a save does.
+        pub async fn approve_release(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ApproveReleaseRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ApproveReleaseResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/muniment.v1.ReleaseService/ApproveRelease",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("muniment.v1.ReleaseService", "ApproveRelease"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Reject a release, or withdraw one's own. It cannot be approved any more.
+        ///
+        /// Fails with NOT_FOUND `RELEASE_NOT_FOUND`, or FAILED_PRECONDITION `RELEASE_NOT_OPEN` or `RELEASE_EXPIRED`.
+        pub async fn reject_release(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RejectReleaseRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RejectReleaseResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/muniment.v1.ReleaseService/RejectRelease",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("muniment.v1.ReleaseService", "RejectRelease"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Get a release, and while it is open, the text that it would write. That is audited as a read.
+        ///
+        /// Fails with NOT_FOUND `RELEASE_NOT_FOUND`.
+        pub async fn get_release(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetReleaseRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetReleaseResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/muniment.v1.ReleaseService/GetRelease",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("muniment.v1.ReleaseService", "GetRelease"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// List releases, newest first.
+        pub async fn list_releases(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListReleasesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListReleasesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/muniment.v1.ReleaseService/ListReleases",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("muniment.v1.ReleaseService", "ListReleases"));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
 /// A credential for one conversation of an agent.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Session {
@@ -7580,7 +8385,12 @@ macro_rules! for_each_method {
         "PassageService.SearchPassages" search_passages SearchPassagesResponse; unary
         "PassageService.DeletePassage" delete_passage DeletePassageResponse; unary
         "PassageService.DeletePassages" delete_passages DeletePassagesResponse; unary
-        "PromptService.RenderPrompt" render_prompt RenderPromptResponse; session
+        "PromptService.RenderPrompt" render_prompt RenderPromptResponse; unary
+        "ReleaseService.RequestRelease" request_release RequestReleaseResponse; unary
+        "ReleaseService.ApproveRelease" approve_release ApproveReleaseResponse; unary
+        "ReleaseService.RejectRelease" reject_release RejectReleaseResponse; unary
+        "ReleaseService.GetRelease" get_release GetReleaseResponse; unary
+        "ReleaseService.ListReleases" list_releases ListReleasesResponse; session
         "SessionService.OpenSession" open_session OpenSessionResponse; unary
         "SessionService.GetSession" get_session GetSessionResponse; unary
         "SessionService.ListSessions" list_sessions ListSessionsResponse; unary
@@ -7951,6 +8761,60 @@ impl ::core::fmt::Debug for RenderPromptResponse {
             .field("not_modified", &self.not_modified)
             .field("left_out", &self.left_out)
             .field("integrity", &self.integrity())
+            .finish_non_exhaustive()
+    }
+}
+impl ::core::fmt::Debug for Release {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("Release")
+            .field("release_id", &self.release_id)
+            .field("agent_id", &self.agent_id)
+            .field("kind", &self.kind())
+            .field("item_id", &self.item_id)
+            .field("revision", &self.revision)
+            .field("content_sha256", &self.content_sha256)
+            .field("source_classification", &self.source_classification())
+            .field("source_integrity", &self.source_integrity())
+            .field("classification", &self.classification())
+            .field("integrity", &self.integrity())
+            .field("state", &self.state())
+            .field("requester_host_key_id", &self.requester_host_key_id)
+            .field("approver_host_key_ids", &self.approver_host_key_ids)
+            .field("required_approvals", &self.required_approvals)
+            .field("create_time", &self.create_time)
+            .field("expire_time", &self.expire_time)
+            .field("refusal", &self.refusal)
+            .field("released_item_id", &self.released_item_id)
+            .field("released_revision", &self.released_revision)
+            .finish_non_exhaustive()
+    }
+}
+impl ::core::fmt::Debug for ReleasedText {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("ReleasedText").finish_non_exhaustive()
+    }
+}
+impl ::core::fmt::Debug for RequestReleaseRequest {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("RequestReleaseRequest")
+            .field("agent_id", &self.agent_id)
+            .field("kind", &self.kind())
+            .field("item_id", &self.item_id)
+            .field("revision", &self.revision)
+            .field("content_sha256", &self.content_sha256)
+            .field("source_classification", &self.source_classification())
+            .field("source_integrity", &self.source_integrity())
+            .field("classification", &self.classification())
+            .field("integrity", &self.integrity())
+            .field("reason", &self.reason)
+            .field("ttl", &self.ttl)
+            .finish_non_exhaustive()
+    }
+}
+impl ::core::fmt::Debug for GetReleaseResponse {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("GetReleaseResponse")
+            .field("release", &self.release)
             .finish_non_exhaustive()
     }
 }

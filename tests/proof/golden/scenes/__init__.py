@@ -15,6 +15,7 @@ from tests.proof.golden.scenes.memories import memories
 from tests.proof.golden.scenes.notes import notes
 from tests.proof.golden.scenes.passages import passages
 from tests.proof.golden.scenes.prompts import prompts
+from tests.proof.golden.scenes.releases import releases
 from tests.proof.golden.scenes.searches import searches
 from tests.proof.golden.scenes.sessions import sessions
 from tests.proof.golden.scenes.sharing import sharing
@@ -36,6 +37,7 @@ SCENES: dict[str, Callable[[Stage], None]] = {
     "imports": imports,
     "prompts": prompts,
     "versions": versions,
+    "releases": releases,
     "audit": audit,
     "doors": doors,
     "faults": faults,

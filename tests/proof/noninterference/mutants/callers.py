@@ -423,13 +423,13 @@ OTHER = (
     Mutant(
         "the level of an undelete is not held to the ceiling of the agent",
         "fault",
-        (edit(HOSTS, "begin_undeletion", "WHERE owner.ceiling >= %(level)s", ""),),
+        (edit(HOSTS, "open_own_session", "WHERE owner.ceiling >= %(level)s", ""),),
         about="undeleting",
     ),
     Mutant(
         "a host undeletes items of agents above its ceiling",
         "model",
-        (edit(HOSTS, "begin_undeletion", _REACHED, ""),),
+        (edit(HOSTS, "open_own_session", _REACHED, ""),),
         about="undeleting",
     ),
     Mutant(

@@ -1025,7 +1025,7 @@ const file_muniment_v1_agent_service_proto_rawDesc = "" +
 	"\x04name\x18\x03 \x01(\tB\x03\x80\x01\x01R\x04name\x12C\n" +
 	"\x0eclassification\x18\x04 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\x124\n" +
 	"\tintegrity\x18\x05 \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity\"\x16\n" +
-	"\x14UndeleteItemResponse2\xf6\x05\n" +
+	"\x14UndeleteItemResponse2\xf8\x05\n" +
 	"\fAgentService\x12u\n" +
 	"\vCreateAgent\x12\x1f.muniment.v1.CreateAgentRequest\x1a .muniment.v1.CreateAgentResponse\"#\xc2\xc1\x18\x1c\n" +
 	"\x01\x01\x10\x03(\x012\x13create_memory_store\x90\x02\x00\x12W\n" +
@@ -1040,9 +1040,9 @@ const file_muniment_v1_agent_service_proto_rawDesc = "" +
 	"\x01\x01\x10\x032\x13delete_memory_store\x90\x02\x02\x12l\n" +
 	"\n" +
 	"EraseItems\x12\x1e.muniment.v1.EraseItemsRequest\x1a\x1f.muniment.v1.EraseItemsResponse\"\x1d\xc2\xc1\x18\x16\n" +
-	"\x01\x01\x10\x03\x18\x012\rdelete_memory\x90\x02\x02\x12r\n" +
-	"\fUndeleteItem\x12 .muniment.v1.UndeleteItemRequest\x1a!.muniment.v1.UndeleteItemResponse\"\x1d\xc2\xc1\x18\x16\n" +
-	"\x01\x01\x10\x03(\x012\rupdate_memory\x90\x02\x00BG\n" +
+	"\x01\x01\x10\x03\x18\x012\rdelete_memory\x90\x02\x02\x12t\n" +
+	"\fUndeleteItem\x12 .muniment.v1.UndeleteItemRequest\x1a!.muniment.v1.UndeleteItemResponse\"\x1f\xc2\xc1\x18\x18\n" +
+	"\x01\x01\x10\x03(\x012\rupdate_memory8\x01\x90\x02\x00BG\n" +
 	"\vmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (

@@ -216,6 +216,36 @@ const (
 	//
 	// Example, FAILED_PRECONDITION: EraseItems of an agent that is held.
 	ErrorReason_ERROR_REASON_AGENT_HELD ErrorReason = 45
+	// The host key lacks the right `declassify` or `endorse`, which this release needs. The operator gives it to a new key:
+	// `muniment host-key create --may`.
+	//
+	// Example, PERMISSION_DENIED: RequestRelease to a lower level with a key that may only endorse.
+	ErrorReason_ERROR_REASON_RELEASE_RIGHT_MISSING ErrorReason = 50
+	// There is no such release, or the key does not reach the ceiling of its agent.
+	//
+	// Example, NOT_FOUND: GetRelease of another tenant's release.
+	ErrorReason_ERROR_REASON_RELEASE_NOT_FOUND ErrorReason = 51
+	// The release was rejected, or is already written. Ask for another one, if it is still needed.
+	//
+	// Example, FAILED_PRECONDITION: ApproveRelease after RejectRelease.
+	ErrorReason_ERROR_REASON_RELEASE_NOT_OPEN ErrorReason = 52
+	// The release was not approved in time. Ask for another one.
+	//
+	// Example, FAILED_PRECONDITION: ApproveRelease eight days after RequestRelease.
+	ErrorReason_ERROR_REASON_RELEASE_EXPIRED ErrorReason = 53
+	// The key has asked for the release, so it cannot approve it. Another key must.
+	//
+	// Example, PERMISSION_DENIED: RequestRelease and ApproveRelease with one key.
+	ErrorReason_ERROR_REASON_RELEASE_OWN_REQUEST ErrorReason = 54
+	// The hash is not that of the release: the text that was reviewed is another one. Read it again, with GetRelease.
+	//
+	// Example, FAILED_PRECONDITION: ApproveRelease with the hash of another release.
+	ErrorReason_ERROR_REASON_RELEASE_HASH_MISMATCH ErrorReason = 55
+	// The item was changed, deleted or erased, or has expired, or it never was what the request says. Read it again, and ask
+	// for another release.
+	//
+	// Example, FAILED_PRECONDITION: ApproveRelease after the memory was saved again.
+	ErrorReason_ERROR_REASON_RELEASE_SOURCE_CHANGED ErrorReason = 56
 )
 
 // Enum value maps for ErrorReason.
@@ -267,6 +297,13 @@ var (
 		43: "ERROR_REASON_INTEGRITY_EXCEEDED",
 		44: "ERROR_REASON_SESSION_READ_ONLY",
 		45: "ERROR_REASON_AGENT_HELD",
+		50: "ERROR_REASON_RELEASE_RIGHT_MISSING",
+		51: "ERROR_REASON_RELEASE_NOT_FOUND",
+		52: "ERROR_REASON_RELEASE_NOT_OPEN",
+		53: "ERROR_REASON_RELEASE_EXPIRED",
+		54: "ERROR_REASON_RELEASE_OWN_REQUEST",
+		55: "ERROR_REASON_RELEASE_HASH_MISMATCH",
+		56: "ERROR_REASON_RELEASE_SOURCE_CHANGED",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":                   0,
@@ -315,6 +352,13 @@ var (
 		"ERROR_REASON_INTEGRITY_EXCEEDED":            43,
 		"ERROR_REASON_SESSION_READ_ONLY":             44,
 		"ERROR_REASON_AGENT_HELD":                    45,
+		"ERROR_REASON_RELEASE_RIGHT_MISSING":         50,
+		"ERROR_REASON_RELEASE_NOT_FOUND":             51,
+		"ERROR_REASON_RELEASE_NOT_OPEN":              52,
+		"ERROR_REASON_RELEASE_EXPIRED":               53,
+		"ERROR_REASON_RELEASE_OWN_REQUEST":           54,
+		"ERROR_REASON_RELEASE_HASH_MISMATCH":         55,
+		"ERROR_REASON_RELEASE_SOURCE_CHANGED":        56,
 	}
 )
 
@@ -349,7 +393,7 @@ var File_muniment_v1_error_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_error_proto_rawDesc = "" +
 	"\n" +
-	"\x17muniment/v1/error.proto\x12\vmuniment.v1*\xb6\f\n" +
+	"\x17muniment/v1/error.proto\x12\vmuniment.v1*\xbe\x0e\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aERROR_REASON_FIELD_INVALID\x10\x01\x12#\n" +
@@ -397,7 +441,14 @@ const file_muniment_v1_error_proto_rawDesc = "" +
 	"\x1fERROR_REASON_CREDENTIAL_EXPIRED\x10*\x12#\n" +
 	"\x1fERROR_REASON_INTEGRITY_EXCEEDED\x10+\x12\"\n" +
 	"\x1eERROR_REASON_SESSION_READ_ONLY\x10,\x12\x1b\n" +
-	"\x17ERROR_REASON_AGENT_HELD\x10-BG\n" +
+	"\x17ERROR_REASON_AGENT_HELD\x10-\x12&\n" +
+	"\"ERROR_REASON_RELEASE_RIGHT_MISSING\x102\x12\"\n" +
+	"\x1eERROR_REASON_RELEASE_NOT_FOUND\x103\x12!\n" +
+	"\x1dERROR_REASON_RELEASE_NOT_OPEN\x104\x12 \n" +
+	"\x1cERROR_REASON_RELEASE_EXPIRED\x105\x12$\n" +
+	" ERROR_REASON_RELEASE_OWN_REQUEST\x106\x12&\n" +
+	"\"ERROR_REASON_RELEASE_HASH_MISMATCH\x107\x12'\n" +
+	"#ERROR_REASON_RELEASE_SOURCE_CHANGED\x108BG\n" +
 	"\vmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3"
 
 var (

@@ -85,7 +85,7 @@ const (
 	Flow_FLOW_READ Flow = 1
 	// From the session to items at its taint. Refused to sessions that are read-only.
 	Flow_FLOW_WRITE Flow = 2
-	// Administration by hosts: agents and their initial blocks, sharing, sessions, taint, and the audit log.
+	// Administration by hosts: agents and their initial blocks, sharing, sessions, taint, releases, and the audit log.
 	Flow_FLOW_CONTROL Flow = 3
 )
 
@@ -153,8 +153,10 @@ type MethodPolicy struct {
 	// An item of any kind is a memory record there, and an agent a memory store. The default is none: the conventions
 	// name no operation for methods that read by key or in order, nor for sessions, links of blocks and the audit log.
 	MemoryOperation string `protobuf:"bytes,6,opt,name=memory_operation,json=memoryOperation,proto3" json:"memory_operation,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Whether the call of a host reads or writes items, in sessions of its own that end with the call.
+	UsesOwnSession bool `protobuf:"varint,7,opt,name=uses_own_session,json=usesOwnSession,proto3" json:"uses_own_session,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *MethodPolicy) Reset() {
@@ -229,6 +231,13 @@ func (x *MethodPolicy) GetMemoryOperation() string {
 	return ""
 }
 
+func (x *MethodPolicy) GetUsesOwnSession() bool {
+	if x != nil {
+		return x.UsesOwnSession
+	}
+	return false
+}
+
 var file_muniment_v1_policy_proto_extTypes = []protoimpl.ExtensionInfo{
 	{
 		ExtendedType:  (*descriptorpb.MethodOptions)(nil),
@@ -254,7 +263,7 @@ var File_muniment_v1_policy_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_policy_proto_rawDesc = "" +
 	"\n" +
-	"\x18muniment/v1/policy.proto\x12\vmuniment.v1\x1a google/protobuf/descriptor.proto\"\xfe\x01\n" +
+	"\x18muniment/v1/policy.proto\x12\vmuniment.v1\x1a google/protobuf/descriptor.proto\"\xa8\x02\n" +
 	"\fMethodPolicy\x126\n" +
 	"\n" +
 	"principals\x18\x01 \x03(\x0e2\x16.muniment.v1.PrincipalR\n" +
@@ -264,7 +273,8 @@ const file_muniment_v1_policy_proto_rawDesc = "" +
 	"\truns_long\x18\x04 \x01(\bR\brunsLong\x12\x1f\n" +
 	"\vstores_text\x18\x05 \x01(\bR\n" +
 	"storesText\x12)\n" +
-	"\x10memory_operation\x18\x06 \x01(\tR\x0fmemoryOperation*Q\n" +
+	"\x10memory_operation\x18\x06 \x01(\tR\x0fmemoryOperation\x12(\n" +
+	"\x10uses_own_session\x18\a \x01(\bR\x0eusesOwnSession*Q\n" +
 	"\tPrincipal\x12\x19\n" +
 	"\x15PRINCIPAL_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0ePRINCIPAL_HOST\x10\x01\x12\x15\n" +

@@ -1,5 +1,5 @@
 # Generated from ../host.py: make aio.
-"""The client of a host: agents, sessions, taint, sharing of blocks, audit log."""
+"""The client of a host: agents, sessions, taint, sharing of blocks, releases, audit log."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from muniment.aio._blocks import SharedBlocks
 from muniment.aio._calls import Calls
 from muniment.aio._conversation import Conversation
 from muniment.aio._listing import Listing
+from muniment.aio._releases import Releases
 from muniment.aio.session import SessionClient
 from muniment.v1 import agent_service_pb2, audit_service_pb2, session_service_pb2
 from muniment.v1.agent_service_pb2_grpc import AgentServiceStub
@@ -35,7 +36,7 @@ from muniment.values import (
 AnySession = SessionClient | Session | str
 
 
-class HostClient(SharedBlocks):
+class HostClient(SharedBlocks, Releases):
     """The trusted runtime around a model. It belongs to one event loop.
 
     In `async with`, it closes the connection at the end. Session clients that share the connection stop working;

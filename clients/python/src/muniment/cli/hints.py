@@ -65,6 +65,15 @@ _HINTS: dict[type[muniment.MunimentError], str] = {
     muniment.BlockExists: "list its readers: muniment block consumers OWNER LABEL; if it has text, omit CONTENT",
     muniment.PassageExists: "omit --id, or give the content of the existing passage",
     muniment.ItemExists: "keep the one that was saved there since, or delete it first",
+    muniment.ReleaseRightMissing: "ask the operator for a key with the right: muniment host-key create --may endorse, "
+    "--may declassify",
+    muniment.ReleaseNotFound: "list them: muniment release list --all, with a key that reaches the agent's ceiling",
+    muniment.ReleaseNotOpen: "show its state: muniment release show ID",
+    muniment.ReleaseExpired: "ask for another: muniment release request, with a longer --ttl",
+    muniment.ReleaseOwnRequest: "approve it with another host key that has the right",
+    muniment.ReleaseHashMismatch: "review the text again: muniment release show ID",
+    muniment.ReleaseSourceChanged: "read the item again at the level and integrity that --from names, and ask for "
+    "another: muniment release request",
     muniment.TierDisabled: "a host can enable it: muniment agent update NAME --notes, or --profile",
     muniment.BudgetExceeded: "shorten or delete a note first: muniment note list",
     muniment.TextNotFound: "show the block: muniment block get LABEL",

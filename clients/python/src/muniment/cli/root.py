@@ -22,6 +22,7 @@ _COMMANDS = {
     "note": Lazy("muniment.cli.note:note", "Notes in two budgeted tiers, as one session sees them."),
     "block": Lazy("muniment.cli.block:block", "Core blocks, for sessions; and sharing them, for hosts."),
     "passage": Lazy("muniment.cli.passage:passage", "Archival passages, as one session sees them."),
+    "release": Lazy("muniment.cli.release:release", "Releases to a lower level or to what is trusted, for hosts."),
     "search": Lazy("muniment.cli.search:search", "Memories, notes and passages in one search."),
     "prompt": Lazy("muniment.cli.prompt:prompt", "The prompt of a session."),
     "mcp": Lazy("muniment.cli.mcp:mcp", "The memory of one session, for a model: an MCP server."),

@@ -254,6 +254,43 @@ class _ErrorReasonEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_ErrorReaso
 
     Example, FAILED_PRECONDITION: EraseItems of an agent that is held.
     """
+    ERROR_REASON_RELEASE_RIGHT_MISSING: _ErrorReason.ValueType  # 50
+    """The host key lacks the right `declassify` or `endorse`, which this release needs. The operator gives it to a new key:
+    `muniment host-key create --may`.
+
+    Example, PERMISSION_DENIED: RequestRelease to a lower level with a key that may only endorse.
+    """
+    ERROR_REASON_RELEASE_NOT_FOUND: _ErrorReason.ValueType  # 51
+    """There is no such release, or the key does not reach the ceiling of its agent.
+
+    Example, NOT_FOUND: GetRelease of another tenant's release.
+    """
+    ERROR_REASON_RELEASE_NOT_OPEN: _ErrorReason.ValueType  # 52
+    """The release was rejected, or is already written. Ask for another one, if it is still needed.
+
+    Example, FAILED_PRECONDITION: ApproveRelease after RejectRelease.
+    """
+    ERROR_REASON_RELEASE_EXPIRED: _ErrorReason.ValueType  # 53
+    """The release was not approved in time. Ask for another one.
+
+    Example, FAILED_PRECONDITION: ApproveRelease eight days after RequestRelease.
+    """
+    ERROR_REASON_RELEASE_OWN_REQUEST: _ErrorReason.ValueType  # 54
+    """The key has asked for the release, so it cannot approve it. Another key must.
+
+    Example, PERMISSION_DENIED: RequestRelease and ApproveRelease with one key.
+    """
+    ERROR_REASON_RELEASE_HASH_MISMATCH: _ErrorReason.ValueType  # 55
+    """The hash is not that of the release: the text that was reviewed is another one. Read it again, with GetRelease.
+
+    Example, FAILED_PRECONDITION: ApproveRelease with the hash of another release.
+    """
+    ERROR_REASON_RELEASE_SOURCE_CHANGED: _ErrorReason.ValueType  # 56
+    """The item was changed, deleted or erased, or has expired, or it never was what the request says. Read it again, and ask
+    for another release.
+
+    Example, FAILED_PRECONDITION: ApproveRelease after the memory was saved again.
+    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed.
@@ -493,4 +530,41 @@ ERROR_REASON_AGENT_HELD: ErrorReason.ValueType  # 45
 """An operator keeps all that the agent has. The call was not executed. `muniment hold remove` ends it.
 
 Example, FAILED_PRECONDITION: EraseItems of an agent that is held.
+"""
+ERROR_REASON_RELEASE_RIGHT_MISSING: ErrorReason.ValueType  # 50
+"""The host key lacks the right `declassify` or `endorse`, which this release needs. The operator gives it to a new key:
+`muniment host-key create --may`.
+
+Example, PERMISSION_DENIED: RequestRelease to a lower level with a key that may only endorse.
+"""
+ERROR_REASON_RELEASE_NOT_FOUND: ErrorReason.ValueType  # 51
+"""There is no such release, or the key does not reach the ceiling of its agent.
+
+Example, NOT_FOUND: GetRelease of another tenant's release.
+"""
+ERROR_REASON_RELEASE_NOT_OPEN: ErrorReason.ValueType  # 52
+"""The release was rejected, or is already written. Ask for another one, if it is still needed.
+
+Example, FAILED_PRECONDITION: ApproveRelease after RejectRelease.
+"""
+ERROR_REASON_RELEASE_EXPIRED: ErrorReason.ValueType  # 53
+"""The release was not approved in time. Ask for another one.
+
+Example, FAILED_PRECONDITION: ApproveRelease eight days after RequestRelease.
+"""
+ERROR_REASON_RELEASE_OWN_REQUEST: ErrorReason.ValueType  # 54
+"""The key has asked for the release, so it cannot approve it. Another key must.
+
+Example, PERMISSION_DENIED: RequestRelease and ApproveRelease with one key.
+"""
+ERROR_REASON_RELEASE_HASH_MISMATCH: ErrorReason.ValueType  # 55
+"""The hash is not that of the release: the text that was reviewed is another one. Read it again, with GetRelease.
+
+Example, FAILED_PRECONDITION: ApproveRelease with the hash of another release.
+"""
+ERROR_REASON_RELEASE_SOURCE_CHANGED: ErrorReason.ValueType  # 56
+"""The item was changed, deleted or erased, or has expired, or it never was what the request says. Read it again, and ask
+for another release.
+
+Example, FAILED_PRECONDITION: ApproveRelease after the memory was saved again.
 """

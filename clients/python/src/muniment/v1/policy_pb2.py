@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import descriptor_pb2 as google_dot_protobuf_dot_descriptor__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18muniment/v1/policy.proto\x12\x0bmuniment.v1\x1a google/protobuf/descriptor.proto\"\xfe\x01\n\x0cMethodPolicy\x12\x36\n\nprincipals\x18\x01 \x03(\x0e\x32\x16.muniment.v1.PrincipalR\nprincipals\x12%\n\x04\x66low\x18\x02 \x01(\x0e\x32\x11.muniment.v1.FlowR\x04\x66low\x12&\n\x0fmay_be_repeated\x18\x03 \x01(\x08R\rmayBeRepeated\x12\x1b\n\truns_long\x18\x04 \x01(\x08R\x08runsLong\x12\x1f\n\x0bstores_text\x18\x05 \x01(\x08R\nstoresText\x12)\n\x10memory_operation\x18\x06 \x01(\tR\x0fmemoryOperation*Q\n\tPrincipal\x12\x19\n\x15PRINCIPAL_UNSPECIFIED\x10\x00\x12\x12\n\x0ePRINCIPAL_HOST\x10\x01\x12\x15\n\x11PRINCIPAL_SESSION\x10\x02*M\n\x04\x46low\x12\x14\n\x10\x46LOW_UNSPECIFIED\x10\x00\x12\r\n\tFLOW_READ\x10\x01\x12\x0e\n\nFLOW_WRITE\x10\x02\x12\x10\n\x0c\x46LOW_CONTROL\x10\x03:S\n\x06policy\x12\x1e.google.protobuf.MethodOptions\x18\x98\x88\x03 \x01(\x0b\x32\x19.muniment.v1.MethodPolicyR\x06policyBG\n\x0bmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18muniment/v1/policy.proto\x12\x0bmuniment.v1\x1a google/protobuf/descriptor.proto\"\xa8\x02\n\x0cMethodPolicy\x12\x36\n\nprincipals\x18\x01 \x03(\x0e\x32\x16.muniment.v1.PrincipalR\nprincipals\x12%\n\x04\x66low\x18\x02 \x01(\x0e\x32\x11.muniment.v1.FlowR\x04\x66low\x12&\n\x0fmay_be_repeated\x18\x03 \x01(\x08R\rmayBeRepeated\x12\x1b\n\truns_long\x18\x04 \x01(\x08R\x08runsLong\x12\x1f\n\x0bstores_text\x18\x05 \x01(\x08R\nstoresText\x12)\n\x10memory_operation\x18\x06 \x01(\tR\x0fmemoryOperation\x12(\n\x10uses_own_session\x18\x07 \x01(\x08R\x0eusesOwnSession*Q\n\tPrincipal\x12\x19\n\x15PRINCIPAL_UNSPECIFIED\x10\x00\x12\x12\n\x0ePRINCIPAL_HOST\x10\x01\x12\x15\n\x11PRINCIPAL_SESSION\x10\x02*M\n\x04\x46low\x12\x14\n\x10\x46LOW_UNSPECIFIED\x10\x00\x12\r\n\tFLOW_READ\x10\x01\x12\x0e\n\nFLOW_WRITE\x10\x02\x12\x10\n\x0c\x46LOW_CONTROL\x10\x03:S\n\x06policy\x12\x1e.google.protobuf.MethodOptions\x18\x98\x88\x03 \x01(\x0b\x32\x19.muniment.v1.MethodPolicyR\x06policyBG\n\x0bmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,10 +33,10 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'muniment.v1.policy_pb2', _g
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\013muniment.v1P\001Z6muniment.example/clients/go/gen/muniment/v1;munimentv1'
-  _globals['_PRINCIPAL']._serialized_start=332
-  _globals['_PRINCIPAL']._serialized_end=413
-  _globals['_FLOW']._serialized_start=415
-  _globals['_FLOW']._serialized_end=492
+  _globals['_PRINCIPAL']._serialized_start=374
+  _globals['_PRINCIPAL']._serialized_end=455
+  _globals['_FLOW']._serialized_start=457
+  _globals['_FLOW']._serialized_end=534
   _globals['_METHODPOLICY']._serialized_start=76
-  _globals['_METHODPOLICY']._serialized_end=330
+  _globals['_METHODPOLICY']._serialized_end=372
 # @@protoc_insertion_point(module_scope)

@@ -57,7 +57,7 @@ class _FlowEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_Flow.ValueType], 
     FLOW_WRITE: _Flow.ValueType  # 2
     """From the session to items at its taint. Refused to sessions that are read-only."""
     FLOW_CONTROL: _Flow.ValueType  # 3
-    """Administration by hosts: agents and their initial blocks, sharing, sessions, taint, and the audit log."""
+    """Administration by hosts: agents and their initial blocks, sharing, sessions, taint, releases, and the audit log."""
 
 class Flow(_Flow, metaclass=_FlowEnumTypeWrapper):
     """The direction in which a method lets information flow."""
@@ -69,7 +69,7 @@ FLOW_READ: Flow.ValueType  # 1
 FLOW_WRITE: Flow.ValueType  # 2
 """From the session to items at its taint. Refused to sessions that are read-only."""
 FLOW_CONTROL: Flow.ValueType  # 3
-"""Administration by hosts: agents and their initial blocks, sharing, sessions, taint, and the audit log."""
+"""Administration by hosts: agents and their initial blocks, sharing, sessions, taint, releases, and the audit log."""
 
 @typing.final
 class MethodPolicy(message.Message):
@@ -83,6 +83,7 @@ class MethodPolicy(message.Message):
     RUNS_LONG_FIELD_NUMBER: builtins.int
     STORES_TEXT_FIELD_NUMBER: builtins.int
     MEMORY_OPERATION_FIELD_NUMBER: builtins.int
+    USES_OWN_SESSION_FIELD_NUMBER: builtins.int
     flow: Flow.ValueType
     """The direction in which the method lets information flow."""
     may_be_repeated: builtins.bool
@@ -101,6 +102,8 @@ class MethodPolicy(message.Message):
     An item of any kind is a memory record there, and an agent a memory store. The default is none: the conventions
     name no operation for methods that read by key or in order, nor for sessions, links of blocks and the audit log.
     """
+    uses_own_session: builtins.bool
+    """Whether the call of a host reads or writes items, in sessions of its own that end with the call."""
     @builtins.property
     def principals(self) -> containers.RepeatedScalarFieldContainer[Principal.ValueType]:
         """The kinds of caller that may call the method. All others get PERMISSION_DENIED."""
@@ -114,10 +117,11 @@ class MethodPolicy(message.Message):
         runs_long: builtins.bool = ...,
         stores_text: builtins.bool = ...,
         memory_operation: builtins.str = ...,
+        uses_own_session: builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["flow", b"flow", "may_be_repeated", b"may_be_repeated", "memory_operation", b"memory_operation", "principals", b"principals", "runs_long", b"runs_long", "stores_text", b"stores_text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["flow", b"flow", "may_be_repeated", b"may_be_repeated", "memory_operation", b"memory_operation", "principals", b"principals", "runs_long", b"runs_long", "stores_text", b"stores_text", "uses_own_session", b"uses_own_session"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -50,6 +50,7 @@ from muniment.values.passages import (
     PassageSearchResults,
 )
 from muniment.values.prompts import Prompt, PromptSection, PromptSectionKind
+from muniment.values.releases import Release, ReleasedText, ReleaseState, content_sha256
 from muniment.values.versions import ItemVersion, NewerBelow, VersionPage
 
 __all__ = [
@@ -92,6 +93,9 @@ __all__ = [
     "Prompt",
     "PromptSection",
     "PromptSectionKind",
+    "Release",
+    "ReleaseState",
+    "ReleasedText",
     "SearchResults",
     "Session",
     "SkippedAgents",
@@ -99,4 +103,5 @@ __all__ = [
     "UpdateNote",
     "Usage",
     "VersionPage",
+    "content_sha256",
 ]

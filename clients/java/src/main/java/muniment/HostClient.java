@@ -6,6 +6,8 @@ import io.grpc.Channel;
 import java.time.Duration;
 import java.util.function.Consumer;
 import muniment.v1.AgentServiceGrpc;
+import muniment.v1.ApproveReleaseRequest;
+import muniment.v1.ApproveReleaseResponse;
 import muniment.v1.AttachBlockRequest;
 import muniment.v1.AttachBlockResponse;
 import muniment.v1.AuditCheckpoint;
@@ -29,6 +31,8 @@ import muniment.v1.EraseItemsResponse;
 import muniment.v1.GetAgentRequest;
 import muniment.v1.GetAgentResponse;
 import muniment.v1.GetAuditCheckpointRequest;
+import muniment.v1.GetReleaseRequest;
+import muniment.v1.GetReleaseResponse;
 import muniment.v1.GetSessionRequest;
 import muniment.v1.GetSessionResponse;
 import muniment.v1.ListAgentsRequest;
@@ -37,12 +41,19 @@ import muniment.v1.ListAuditEventsRequest;
 import muniment.v1.ListAuditEventsResponse;
 import muniment.v1.ListBlockConsumersRequest;
 import muniment.v1.ListBlockConsumersResponse;
+import muniment.v1.ListReleasesRequest;
+import muniment.v1.ListReleasesResponse;
 import muniment.v1.ListSessionsRequest;
 import muniment.v1.ListSessionsResponse;
 import muniment.v1.OpenSessionRequest;
 import muniment.v1.OpenSessionResponse;
 import muniment.v1.RaiseTaintRequest;
 import muniment.v1.RaiseTaintResponse;
+import muniment.v1.RejectReleaseRequest;
+import muniment.v1.RejectReleaseResponse;
+import muniment.v1.ReleaseServiceGrpc;
+import muniment.v1.RequestReleaseRequest;
+import muniment.v1.RequestReleaseResponse;
 import muniment.v1.ResetSessionRequest;
 import muniment.v1.ResetSessionResponse;
 import muniment.v1.SessionServiceGrpc;
@@ -53,7 +64,7 @@ import muniment.v1.UpdateAgentResponse;
 
 /**
  * What a host, the trusted runtime around a model, may do: agents, sessions, taint, sharing of
- * blocks, audit. Safe to use from several threads.
+ * blocks, releases, audit. Safe to use from several threads.
  *
  * <p>Every call fills in a request, and throws {@link MunimentException} if it fails.
  */
@@ -282,6 +293,41 @@ public final class HostClient implements AutoCloseable {
     return calls.call(
         BlockServiceGrpc.getListBlockConsumersMethod(),
         filled(ListBlockConsumersRequest.newBuilder(), request).build());
+  }
+
+  /** Asks for the release of an item to a lower level, or to TRUSTED; another key must approve it. */
+  public RequestReleaseResponse requestRelease(Consumer<RequestReleaseRequest.Builder> request) {
+    return calls.call(
+        ReleaseServiceGrpc.getRequestReleaseMethod(),
+        filled(RequestReleaseRequest.newBuilder(), request).build());
+  }
+
+  /** Approves a release; the last approval that is needed writes the item at its new label. */
+  public ApproveReleaseResponse approveRelease(Consumer<ApproveReleaseRequest.Builder> request) {
+    return calls.call(
+        ReleaseServiceGrpc.getApproveReleaseMethod(),
+        filled(ApproveReleaseRequest.newBuilder(), request).build());
+  }
+
+  /** Rejects a release, or withdraws one's own. */
+  public RejectReleaseResponse rejectRelease(Consumer<RejectReleaseRequest.Builder> request) {
+    return calls.call(
+        ReleaseServiceGrpc.getRejectReleaseMethod(),
+        filled(RejectReleaseRequest.newBuilder(), request).build());
+  }
+
+  /** A release and, while it is open, the text that it would write. */
+  public GetReleaseResponse getRelease(Consumer<GetReleaseRequest.Builder> request) {
+    return calls.call(
+        ReleaseServiceGrpc.getGetReleaseMethod(),
+        filled(GetReleaseRequest.newBuilder(), request).build());
+  }
+
+  /** Lists one page of releases, newest first. */
+  public ListReleasesResponse listReleases(Consumer<ListReleasesRequest.Builder> request) {
+    return calls.call(
+        ReleaseServiceGrpc.getListReleasesMethod(),
+        filled(ListReleasesRequest.newBuilder(), request).build());
   }
 
   /** Lists one page of what was done, newest first, up to the key's ceiling. */

@@ -15,6 +15,7 @@ import muniment.v1.MemoryServiceGrpc;
 import muniment.v1.NoteServiceGrpc;
 import muniment.v1.PassageServiceGrpc;
 import muniment.v1.PromptServiceGrpc;
+import muniment.v1.ReleaseServiceGrpc;
 import muniment.v1.SessionServiceGrpc;
 import muniment.v1.VersionServiceGrpc;
 
@@ -29,6 +30,7 @@ final class Contract {
               NoteServiceGrpc.getServiceDescriptor(),
               PassageServiceGrpc.getServiceDescriptor(),
               PromptServiceGrpc.getServiceDescriptor(),
+              ReleaseServiceGrpc.getServiceDescriptor(),
               SessionServiceGrpc.getServiceDescriptor(),
               VersionServiceGrpc.getServiceDescriptor())
           .map(ServiceDescriptor::getMethods)

@@ -121,6 +121,7 @@ class PagesTest {
             Pages.all(t -> host.listSessions(r -> r.setPageToken(t)), p -> p.getNextPageToken()),
             Pages.all(
                 t -> host.listBlockConsumers(r -> r.setPageToken(t)), p -> p.getNextPageToken()),
+            Pages.all(t -> host.listReleases(r -> r.setPageToken(t)), p -> p.getNextPageToken()),
             Pages.all(t -> host.listAuditEvents(r -> r.setPageToken(t)), p -> p.getNextPageToken()),
             Pages.all(t -> session.listMemories(r -> r.setPageToken(t)), p -> p.getNextPageToken()),
             Pages.all(t -> session.listNotes(r -> r.setPageToken(t)), p -> p.getNextPageToken()),

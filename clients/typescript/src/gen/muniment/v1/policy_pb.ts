@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file muniment/v1/policy.proto.
  */
 export const file_muniment_v1_policy: GenFile = /*@__PURE__*/
-  fileDesc("ChhtdW5pbWVudC92MS9wb2xpY3kucHJvdG8SC211bmltZW50LnYxIrYBCgxNZXRob2RQb2xpY3kSKgoKcHJpbmNpcGFscxgBIAMoDjIWLm11bmltZW50LnYxLlByaW5jaXBhbBIfCgRmbG93GAIgASgOMhEubXVuaW1lbnQudjEuRmxvdxIXCg9tYXlfYmVfcmVwZWF0ZWQYAyABKAgSEQoJcnVuc19sb25nGAQgASgIEhMKC3N0b3Jlc190ZXh0GAUgASgIEhgKEG1lbW9yeV9vcGVyYXRpb24YBiABKAkqUQoJUHJpbmNpcGFsEhkKFVBSSU5DSVBBTF9VTlNQRUNJRklFRBAAEhIKDlBSSU5DSVBBTF9IT1NUEAESFQoRUFJJTkNJUEFMX1NFU1NJT04QAipNCgRGbG93EhQKEEZMT1dfVU5TUEVDSUZJRUQQABINCglGTE9XX1JFQUQQARIOCgpGTE9XX1dSSVRFEAISEAoMRkxPV19DT05UUk9MEAM6UwoGcG9saWN5Eh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYmIgDIAEoCzIZLm11bmltZW50LnYxLk1ldGhvZFBvbGljeVIGcG9saWN5QkcKC211bmltZW50LnYxUAFaNm11bmltZW50LmV4YW1wbGUvY2xpZW50cy9nby9nZW4vbXVuaW1lbnQvdjE7bXVuaW1lbnR2MWIGcHJvdG8z", [file_google_protobuf_descriptor]);
+  fileDesc("ChhtdW5pbWVudC92MS9wb2xpY3kucHJvdG8SC211bmltZW50LnYxItABCgxNZXRob2RQb2xpY3kSKgoKcHJpbmNpcGFscxgBIAMoDjIWLm11bmltZW50LnYxLlByaW5jaXBhbBIfCgRmbG93GAIgASgOMhEubXVuaW1lbnQudjEuRmxvdxIXCg9tYXlfYmVfcmVwZWF0ZWQYAyABKAgSEQoJcnVuc19sb25nGAQgASgIEhMKC3N0b3Jlc190ZXh0GAUgASgIEhgKEG1lbW9yeV9vcGVyYXRpb24YBiABKAkSGAoQdXNlc19vd25fc2Vzc2lvbhgHIAEoCCpRCglQcmluY2lwYWwSGQoVUFJJTkNJUEFMX1VOU1BFQ0lGSUVEEAASEgoOUFJJTkNJUEFMX0hPU1QQARIVChFQUklOQ0lQQUxfU0VTU0lPThACKk0KBEZsb3cSFAoQRkxPV19VTlNQRUNJRklFRBAAEg0KCUZMT1dfUkVBRBABEg4KCkZMT1dfV1JJVEUQAhIQCgxGTE9XX0NPTlRST0wQAzpTCgZwb2xpY3kSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxiYiAMgASgLMhkubXVuaW1lbnQudjEuTWV0aG9kUG9saWN5UgZwb2xpY3lCRwoLbXVuaW1lbnQudjFQAVo2bXVuaW1lbnQuZXhhbXBsZS9jbGllbnRzL2dvL2dlbi9tdW5pbWVudC92MTttdW5pbWVudHYxYgZwcm90bzM", [file_google_protobuf_descriptor]);
 
 /**
  * What is known of one method. The server enforces `principals` and `flow` on every call.
@@ -67,6 +67,13 @@ export type MethodPolicy = Message<"muniment.v1.MethodPolicy"> & {
    * @generated from field: string memory_operation = 6;
    */
   memoryOperation: string;
+
+  /**
+   * Whether the call of a host reads or writes items, in sessions of its own that end with the call.
+   *
+   * @generated from field: bool uses_own_session = 7;
+   */
+  usesOwnSession: boolean;
 };
 
 /**
@@ -138,7 +145,7 @@ export enum Flow {
   WRITE = 2,
 
   /**
-   * Administration by hosts: agents and their initial blocks, sharing, sessions, taint, and the audit log.
+   * Administration by hosts: agents and their initial blocks, sharing, sessions, taint, releases, and the audit log.
    *
    * @generated from enum value: FLOW_CONTROL = 3;
    */

@@ -1,0 +1,1 @@
+"""The release desk, for hosts."""
