@@ -19,6 +19,7 @@ from muniment.v1 import agent_pb2
 from muniment_server.monitor.policy import Flow
 from tests.proof.noninterference.model.agents import Agents
 from tests.proof.noninterference.model.blocks import Sharing
+from tests.proof.noninterference.model.desk import Desk
 from tests.proof.noninterference.model.ground import Learned as Learned
 from tests.proof.noninterference.model.memories import Memories
 from tests.proof.noninterference.model.notes import hold_against
@@ -53,7 +54,7 @@ from tests.support.services import Outcome, reason_of
 from tests.support.statuses import CODES
 
 
-class Model(Memories, Passages, Prompts, Versions, Sharing, Sessions, Agents):
+class Model(Memories, Passages, Prompts, Versions, Sharing, Sessions, Agents, Desk):
     """One world as it must be. Both worlds may share *learned*."""
 
     def __init__(self, learned: Learned) -> None:

@@ -383,7 +383,7 @@ OTHER = (
     Mutant(
         "hosts erase above their ceilings",
         "",
-        (edit(HOSTS, "begin_erasure", "%(kind)s, agent.ceiling, vault.clock()", "%(kind)s, 4, vault.clock()"),),
+        (edit(HOSTS, "begin_erasure", "%(kind)s, owner.ceiling, vault.clock()", "%(kind)s, 4, vault.clock()"),),
         covered_by="an agent above the ceiling is not found",
         about="erasing",
     ),
@@ -391,7 +391,7 @@ OTHER = (
         "hosts erase above their ceilings, of agents above them",
         "model",
         (
-            edit(HOSTS, "begin_erasure", "%(kind)s, agent.ceiling, vault.clock()", "%(kind)s, 4, vault.clock()"),
+            edit(HOSTS, "begin_erasure", "%(kind)s, owner.ceiling, vault.clock()", "%(kind)s, 4, vault.clock()"),
             edit(HOSTS, "begin_erasure", _REACHED, ""),
         ),
         about="erasing",
