@@ -285,6 +285,7 @@ def test_deleting_an_agent_erases_it_in_every_table_but_the_audit(service):
         "vault.block_link",
         "vault.shared_block",
         "vault.erasure",
+        "vault.release",  # releases/test_releases.py has some
         *(f"{label.role}.embedding_list" for label in Label),  # search/test_embedding_lists.py has some
     }
 

@@ -9,6 +9,8 @@ from collections.abc import Callable
 import pytest
 from google.rpc import error_details_pb2
 
+from muniment_server.admin.connection import connect_operator
+from muniment_server.admin.holds import hold_agent
 from muniment_server.domain.classification import Integrity
 from muniment_server.transport.admission.pools import Limits
 from tests.support.answers import INTERNAL, PUBLIC, RESTRICTED, detail, packed_status
@@ -34,6 +36,14 @@ def provokes(function):
 @provokes
 def field_invalid(service):
     return failure_of(service.session(PUBLIC).save_memory, key="", content="text")
+
+
+@provokes
+def agent_held(service):
+    service.agent()
+    with connect_operator(service.database.admin) as operator:
+        hold_agent(operator, "acme", "alice", "case 12")
+    return failure_of(service.host().erase_items, agent_id="alice", kind=MEMORY, name="plan")
 
 
 @provokes

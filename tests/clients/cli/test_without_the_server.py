@@ -19,7 +19,20 @@ SERVER = (
     "psycopg_binary",
     "psycopg_pool",
 )
-CLIENTS = ["agent", "session", "memory", "note", "block", "passage", "search", "prompt", "mcp", "export", "import"]
+CLIENTS = [
+    "agent",
+    "session",
+    "memory",
+    "note",
+    "block",
+    "passage",
+    "release",
+    "search",
+    "prompt",
+    "mcp",
+    "export",
+    "import",
+]
 LAUNCHER = """
 import sys
 from importlib import metadata

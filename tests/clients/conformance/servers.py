@@ -19,7 +19,7 @@ from typing import Any, LiteralString
 from muniment_server.admin.connection import Operator, connect_operator
 from muniment_server.admin.host_key import RIGHTS
 from muniment_server.admin.host_keys import create_host_key
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Integrity
 from muniment_server.domain.ids import RandomIds
 from muniment_server.runtime import databases
 from muniment_server.runtime.configuration import DatabaseConfig
@@ -28,7 +28,7 @@ from tests.support.commands import WORDS_ALONE, Server, environment_in
 JSON = Any
 
 TRANSPORTS = ("tls", "plaintext", "unix")
-OTHERS_KEYS = ("internal_host", "desk_host", "other_host", "expired_host")
+OTHERS_KEYS = ("internal_host", "desk_host", "bound_host", "other_host", "expired_host")
 """What a scenario calls the key that reaches up to INTERNAL only, that of another tenant, and one that has expired."""
 
 
@@ -105,6 +105,7 @@ class Ours(Target):
                 others={
                     "internal_host": _key(operator, tenant, Classification.INTERNAL),
                     "desk_host": _key(operator, tenant, Classification.RESTRICTED, may=RIGHTS),
+                    "bound_host": _key(operator, tenant, Classification.RESTRICTED, integrity=Integrity.UNTRUSTED),
                     "other_host": _key(operator, f"{tenant}-neighbor", Classification.RESTRICTED),
                     "expired_host": _key(operator, tenant, Classification.RESTRICTED, lifetime=timedelta()),
                 },
@@ -144,8 +145,18 @@ def _key(
     *,
     lifetime: timedelta | None = None,
     may: Collection[str] = (),
+    integrity: Integrity = Integrity.TRUSTED,
 ) -> str:
-    return create_host_key(operator, tenant=tenant, ceiling=ceiling, lifetime=lifetime, may=may, ids=RandomIds())[1]
+    return create_host_key(
+        operator,
+        tenant=tenant,
+        ceiling=ceiling,
+        lifetime=lifetime,
+        may=may,
+        integrity=integrity,
+        only_service="SessionService" if integrity is Integrity.UNTRUSTED else None,
+        ids=RandomIds(),
+    )[1]
 
 
 @contextmanager

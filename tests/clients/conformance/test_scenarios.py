@@ -21,6 +21,7 @@ NOT_PROVOKED = {
     "UNAVAILABLE": "takes a database that is away: tests/proof/faults/test_database_away.py",
     "DEADLINE_EXCEEDED": "a client stops listening at its own deadline: the status is in deadlines.yaml",
     "METHOD_UNKNOWN": "stubs have the methods of the contract only: tests/calls/transport/test_reasons.py",
+    "AGENT_HELD": "takes an operator: tests/calls/agents/test_retention.py",
     "RELEASE_EXPIRED": "takes a release that is seconds old: tests/calls/releases",
     "PROMPT_TOO_LARGE": "no longer sent",
     "INTERNAL": "takes a fault of the server: tests/calls/transport/test_faults.py",

@@ -482,7 +482,7 @@ def test_purge_removes_closed_sessions_and_leaves_open_ones(operate, acme):
     assert "Open sessions, conversations and audit rows stay" in removed.stderr
     assert acme("memory", "list", **still_open).returncode == 0
     assert closed not in acme("session", "list", "pat", "--all").stdout
-    assert "--sessions excludes --kind and --name" in operate("purge", *now, "--kind", "memory").stderr
+    assert "--sessions excludes --kind, --name and --level" in operate("purge", *now, "--kind", "memory").stderr
     assert "sessions are kept for at least 30 days" in operate("purge", "--sessions", "--older-than", "29d").stderr
     assert "no such tenant or agent" in operate("purge", *now, "--agent", "nobody").stderr
 

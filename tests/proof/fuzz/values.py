@@ -30,6 +30,7 @@ EXAMPLES = {
     r"^([^\x00- ~\x7F][^\x00- \x7F]{0,255}|~[0-9]{1,19})$": [
         b"a" * 256, b"~0", b"~1", b"~9223372036854775807", b"~9223372036854775808", b"~9999999999999999999"
     ],
+    "^[0-9a-f]{64}$": [b"0" * 64, b"f" * 64, b"0123456789abcdef" * 4],
 }  # fmt: skip
 """Of each pattern in the contract, texts that match it: the shortest, the longest, and odd ones."""
 NUMBERS = [

@@ -106,7 +106,12 @@ class Stand:
         self._nodes.execute("UPDATE test_clock.now SET time = %s", [time])
 
     def add_host(self, tenant: str, ceiling: int, name: str = "") -> str:
-        """A new host key of *tenant*, which is the same in every run. One with a name may release."""
+        """A new host key of *tenant*, which is the same in every run.
+
+        One with a name may release; `bound` is for untrusted sessions only.
+        """
+        bound = name == "bound"
+        releases = bool(name) and not bound
         secret = derived(f"host/{tenant}/{ceiling}{name}")
         number = TenantNumber(int.from_bytes(derived(f"tenant/{tenant}")[:3]))
         self._owner.execute(
@@ -115,9 +120,13 @@ class Stand:
         )
         key = tokens.mint(TokenKind.HOST, tenant=number, secret=secret)
         self._owner.execute(
-            "INSERT INTO vault.host_key (tenant, host_key_id, key_hash, ceiling, may_declassify, may_endorse)"
-            " VALUES (%s, %s, %s, %s, %s, %s)",
-            [number, uuid.UUID(bytes=secret[:16], version=4), tokens.digest(key), ceiling, bool(name), bool(name)],
+            "INSERT INTO vault.host_key"
+            " (tenant, host_key_id, key_hash, ceiling, trusted, only_service, may_declassify, may_endorse)"
+            " VALUES (%s, %s, %s, %s, %s, %s, %s, %s)",
+            [
+                *(number, uuid.UUID(bytes=secret[:16], version=4), tokens.digest(key), ceiling),
+                *(not bound, "SessionService" if bound else None, releases, releases),
+            ],
         )
         return key
 

@@ -87,7 +87,7 @@ class Stage:
     # Who is there.
 
     def host(self, ceiling: int = RESTRICTED, tenant: str = "acme", name: str = "") -> Actor:
-        """A host: the same one each time it is asked for. One with a name may release."""
+        """A host: the same one each time it is asked for. One with a name may release; see `add_host`."""
         if (ceiling, tenant, name) not in self._hosts:
             key = self.stand.add_host(f"{self.scene} {tenant}", ceiling, name)
             self._hosts[ceiling, tenant, name] = self._bearer("host", ceiling, name or tenant, key)

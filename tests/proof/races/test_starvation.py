@@ -148,7 +148,14 @@ def _raise(arena: Service, session: Caller, timeout: str) -> None:
         connection.execute("SET lock_timeout = 0")
         connection.execute(f"SET statement_timeout = '{timeout}'".encode())
         key: Any = connection.execute("SELECT host_key_id FROM vault.host_key LIMIT 1").fetchone()
-        given = {"taint": 2, "trusted": False, "reason": None, "ceiling": 4, "host_key_id": key.host_key_id}
+        given = {
+            "taint": 2,
+            "trusted": False,
+            "reason": None,
+            "ceiling": 4,
+            "host_key_id": key.host_key_id,
+            "key_trusted": True,
+        }
         raised = connection.execute(HOST_QUERIES["raise_taint"].encode(), {**_who(arena, session), **given})
         assert raised.rowcount == 1
 

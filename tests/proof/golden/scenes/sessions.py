@@ -20,6 +20,7 @@ def sessions(stage: Stage) -> None:
     _themselves(stage)
     _listed(stage)
     _reset_and_closed(stage)
+    _bound(stage)
     _expired(stage)
     _known_to_lower_keys(stage)
 
@@ -115,6 +116,15 @@ def _listed(stage: Stage) -> None:
     host.list_agents(page_token=first.next_page_token)
     host.list_sessions(agent_id="alice", page_size=-1, page_token="?")
     host.list_sessions()
+
+
+def _bound(stage: Stage) -> None:
+    stage.say("Sessions that may only read, and a key for untrusted ones")
+    stage.open(PUBLIC, read_only=True).save_memory(key="plan", content="ship")
+    bound = stage.host(name="bound")
+    bound.open_session(agent_id="alice", taint=PUBLIC)
+    bound.open_session(agent_id="alice", taint=PUBLIC, integrity=1)
+    bound.list_agents()
 
 
 def _reset_and_closed(stage: Stage) -> None:

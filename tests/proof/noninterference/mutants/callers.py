@@ -315,7 +315,7 @@ _STATE = (
         (setting(Credentials, "principal", _remember_hosts),),
         probe=probes.revoked_is_revoked,
     ),
-    Mutant("M69 the view does not ask for the taint", "egress", damage=NO_TAINT),
+    Mutant("M69 the view does not ask for the taint", "model", damage=NO_TAINT),
     Mutant(
         "M69 the view does not ask for the taint, no egress filter",
         "worlds",
@@ -338,7 +338,7 @@ _STATE = (
         "model",
         (replacing(scopes._LOOKUPS, TokenKind.SESSION, (_WITH_CLOSED, scopes._FoundSession)),),
     ),
-    Mutant("M96 a session is in any conversation of its name", "fault", damage=ANY_CONVERSATION),
+    Mutant("M96 a session is in any conversation of its name", "fault", damage=ANY_CONVERSATION, about="hosts"),
     Mutant("M70 the view shows expired sessions", "model", damage=NO_EXPIRY),
 )
 OTHER = (
