@@ -95,6 +95,17 @@ class Called(Caller):
         return GetMessageClass(METHODS[rpc].output_type).FromString(outcome.response)
 
 
+def a_session_is_in_one_conversation(world: World) -> None:
+    """Keys of two ceilings may begin two conversations of one name. A session of one is in no other."""
+    probed = Probed(world)
+    low = world.add_host(probed.name, 1)
+    probed.call(probed.host, "CreateAgent", agent_id="bob", known_from=1)
+    for host in (probed.host, low):  # the higher one first: the lower key does not see it
+        answer = probed.call(host, "OpenSession", agent_id="bob", conversation_id="c", taint=1).response
+        opened: Any = GetMessageClass(METHODS["OpenSession"].output_type).FromString(answer)
+        assert probed.call(opened.token, "SaveMemory", key="plan", content="x").code.name == "OK"
+
+
 def a_raise_waits_for_the_writer(world: World) -> None:
     """While a save is not committed, RaiseTaint of its conversation waits."""
     probed = Probed(world)
@@ -500,6 +511,7 @@ def ids_are_random(_: World) -> None:
 
 
 PROBES = (
+    a_session_is_in_one_conversation,
     a_raise_waits_for_the_writer,
     a_raise_waits_for_the_deleter,
     a_raise_waits_for_the_renamer,

@@ -338,7 +338,12 @@ _STATE = (
         "model",
         (replacing(scopes._LOOKUPS, TokenKind.SESSION, (_WITH_CLOSED, scopes._FoundSession)),),
     ),
-    Mutant("M96 a session is in any conversation of its name", "fault", damage=ANY_CONVERSATION, about="hosts"),
+    Mutant(
+        "M96 a session is in any conversation of its name",
+        "a session is in one conversation",
+        damage=ANY_CONVERSATION,
+        probe=probes.a_session_is_in_one_conversation,
+    ),
     Mutant("M70 the view shows expired sessions", "model", damage=NO_EXPIRY),
 )
 OTHER = (
