@@ -18,6 +18,7 @@ test("of what changes something, this is repeated as it stands", () => {
   const repeated = writes.filter((method) => mayRepeat(method, create(method.input))).map((method) => method.name);
 
   assert.deepEqual(repeated.sort(), [
+    "ApproveRelease",
     "AttachBlock",
     "EditNotes",
     "EraseItems",

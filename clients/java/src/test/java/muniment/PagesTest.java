@@ -132,7 +132,7 @@ class PagesTest {
 
     var lists = Contract.METHODS.values().stream().map(Contract::request);
     assertEquals(
-        9,
+        10,
         lists
             .filter(each -> each.getDescriptorForType().findFieldByName("page_token") != null)
             .count());
