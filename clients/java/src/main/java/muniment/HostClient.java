@@ -295,7 +295,9 @@ public final class HostClient implements AutoCloseable {
         filled(ListBlockConsumersRequest.newBuilder(), request).build());
   }
 
-  /** Asks for the release of an item to a lower level, or to TRUSTED; another key must approve it. */
+  /**
+   * Asks for the release of an item to a lower level, or to TRUSTED; another key must approve it.
+   */
   public RequestReleaseResponse requestRelease(Consumer<RequestReleaseRequest.Builder> request) {
     return calls.call(
         ReleaseServiceGrpc.getRequestReleaseMethod(),
