@@ -326,16 +326,16 @@ func TestOnlyTheSessionOfAConversationIsRenewedAndOnlyIfItHasExpired(t *testing.
 	h.expect(t, "SaveMemory t1", "SaveMemory "+token)
 }
 
-func TestARaiseBetweenTwoStepsOfARenewalIsFollowedAtMostThreeTimes(t *testing.T) {
+func TestARaiseBetweenTwoStepsOfARenewalIsFollowedAtMostFourTimes(t *testing.T) {
 	t.Parallel()
 	h := serveSessions(t)
 	conversation := h.conversation(t)
 	h.fails("SaveMemory", expired, expired)
-	h.fails("OpenSession", tainted(internal), tainted(confidential), tainted(restricted), tainted(restricted))
+	h.fails("OpenSession", tainted(internal), tainted(confidential), tainted(restricted), tainted(restricted), tainted(restricted))
 
 	equal(t, save(t, conversation), "CONVERSATION_TAINTED")
 	opened := []string{"OpenSession PUBLIC", "OpenSession INTERNAL", "OpenSession CONFIDENTIAL", "OpenSession RESTRICTED"}
-	h.expect(t, append([]string{"SaveMemory t1", "GetSession s1"}, opened...)...)
+	h.expect(t, append(append([]string{"SaveMemory t1", "GetSession s1"}, opened...), "OpenSession RESTRICTED")...)
 
 	h.fails("OpenSession", refusal(codes.FailedPrecondition, "CONVERSATION_TAINTED"))
 	equal(t, save(t, conversation), "CONVERSATION_TAINTED")

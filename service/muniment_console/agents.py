@@ -35,8 +35,7 @@ def agents_page(host: HostClient, after: str) -> tuple[Classification, dict[str,
     """The agents whose ids follow *after*, with what they store."""
     agents, more = _agents(host, after)
     level = level_of([*_known(agents), *(each.classification for agent in agents for each in agent.storage)])
-    storage = {agent.agent_id: {each.classification: each for each in agent.storage} for agent in agents}
-    return level, {"agents": agents, "storage": storage, "more": more}
+    return level, {"agents": agents, "more": more}
 
 
 def agent_page(host: HostClient, agent_id: str) -> tuple[Classification, dict[str, object]]:

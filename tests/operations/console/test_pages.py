@@ -7,7 +7,7 @@ import re
 import pytest
 
 import muniment
-from muniment import AgentLimits, Classification
+from muniment import AgentLimits, Classification, Integrity
 from muniment_console import status
 from muniment_console.status import Watch
 from tests.clients.cli.page.looking import Look
@@ -36,6 +36,20 @@ def test_agents_are_listed_with_levels_and_budgets(host, ada, console):
     assert "2,000 calls/s · 4 items · 4.3 GB · notes 2,200 + 1,375" in text
     assert [each.attributes["width"] for each in page.find("fill", within=row)] == ["25", "25", "0"]
     assert f"/agent?id={ada.agent_id}" in links(page)
+
+
+def test_what_is_stored_trusted_is_told_from_the_rest(host, ada, console, show):
+    for key, integrity in {"plan": Integrity.TRUSTED, "one": Integrity.UNTRUSTED, "two": Integrity.UNTRUSTED}.items():
+        with host.open_session(ada.agent_id, INTERNAL, integrity=integrity) as session:
+            session.save_memory(key, "by bus")
+
+    (row,) = [each for each in console.look("/").find("agent-row") if ada.agent_id in each.text]
+    gauges = [text for text in show(ada.agent_id).texts("gauge") if text.startswith("Items stored")]
+
+    stored = " ".join(row.text.split())
+    assert "INTERNAL trusted1 " in stored
+    assert "INTERNAL2 " in stored
+    assert {gauge.partition(" of")[0] for gauge in gauges} >= {"Items stored, trusted1", "Items stored2"}
 
 
 def test_more_agents_than_a_page_has_are_a_link_away(host, console):

@@ -252,7 +252,7 @@ class ConversationTest {
   }
 
   @Test
-  void aRaiseBetweenTwoStepsOfARenewalIsFollowedAtMostThreeTimes() {
+  void aRaiseBetweenTwoStepsOfARenewalIsFollowedAtMostFourTimes() {
     server.script("OpenSession", opened(1, HOUR));
     Conversation conversation = host.conversation("ada", "chat-42");
     Status[] raises =
@@ -266,6 +266,7 @@ class ConversationTest {
     for (int call = 0; call < 2; call++) {
       found(session(1, HOUR, Classification.CLASSIFICATION_PUBLIC));
       server.script("OpenSession", raises);
+      server.script("OpenSession", raises[2]);
       server.script("OpenSession", call == 0 ? raises[2] : opened(2, HOUR));
     }
 
@@ -277,9 +278,10 @@ class ConversationTest {
             Classification.CLASSIFICATION_PUBLIC,
             Classification.CLASSIFICATION_INTERNAL,
             Classification.CLASSIFICATION_CONFIDENTIAL,
+            Classification.CLASSIFICATION_RESTRICTED,
             Classification.CLASSIFICATION_RESTRICTED);
-    assertEquals(renewal, taints().subList(1, 5));
-    assertEquals(renewal, taints().subList(5, 9));
+    assertEquals(renewal, taints().subList(1, 6));
+    assertEquals(renewal, taints().subList(6, 11));
   }
 
   @Test

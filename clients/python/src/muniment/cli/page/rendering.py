@@ -57,7 +57,6 @@ def variables_of(page: AgentPage) -> dict[str, object]:
     return {
         "page": page,
         "levels": [level for level in Classification if level <= page.ceiling],
-        "storage": {stored.classification: stored for stored in page.agent.storage},
         "conversations": conversations,
         "axis": axis_of(conversations),
         "events": page.events[:MAX_EVENTS],
