@@ -229,7 +229,7 @@ class Model(Memories, Passages, Prompts, Versions, Sharing, Sessions, Agents, De
         scores = [score for _, score in scored]
         agree(rpc, scores == sorted(scores, reverse=True), "not in order")
         agree(rpc, all(score > 0 for _, score in scored), "a match that is none")
-        agree(rpc, all(0 <= one.relevance <= 1 for one in answer.results), "a relevance below 0 or above 1")
+        agree(rpc, all(expected.least <= one.relevance <= 1 for one in answer.results), "a relevance out of range")
         for name, item in zip(names, items, strict=True):
             known = type(item).FromString(expected.items[name].SerializeToString())
             self._bind(rpc, known, item)
