@@ -121,7 +121,8 @@ def test_the_observer_reads_in_every_way_at_last(toys):
     for seed in range(20):
         *_, before, last = generate(toys[0].description.operations, str(seed))
         assert [line.in_a and line.in_a.operation for line in (before, last)] == ["get", "search"]
-        assert before.observed and last.observed
+        assert before.observed
+        assert last.observed
 
 
 def test_values_that_the_system_made_are_named_by_their_first_appearance():
