@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from itertools import islice
 
 from muniment import Agent, Classification, HostClient
-from muniment.cli.page.conversations import Conversation, conversations_of, shown_of
+from muniment.cli.page.conversations import OF_CONSOLE, Conversation, conversations_of, shown_of
 from muniment.cli.page.reading import READ_EVENTS, READ_SESSIONS, read_agent, read_history
 from muniment.cli.page.rendering import axis_of, variables_of
 from muniment.cli.transfer.sessions import reached_level
@@ -40,7 +40,7 @@ def agents_page(host: HostClient, after: str) -> tuple[Classification, dict[str,
 
 def agent_page(host: HostClient, agent_id: str) -> tuple[Classification, dict[str, object]]:
     """One agent as `muniment agent show` has it. Opens a session for each level, as that does."""
-    page = read_agent(host, agent_id, lambda _: None, conversation_prefix="console-")
+    page = read_agent(host, agent_id, lambda _: None, conversation_prefix=OF_CONSOLE)
     return page.classification, variables_of(page)
 
 

@@ -170,7 +170,7 @@ def get(host: HostClient, output: Output, agent_id: str) -> None:
       muniment agent get alice
     """
     found = host.get_agent(agent_id)
-    output.record(flat(found), (*_COLUMNS, *SETTINGS, *LIMITS))
+    output.record(flat(found), (*_COLUMNS, "held", *SETTINGS, *LIMITS))
     for stored in found.storage:
         items = _of_limit(stored.items, found.limits.max_items, "item")
         size = _of_limit(stored.bytes, found.limits.max_bytes, "byte")
@@ -234,7 +234,7 @@ def update(
         memory_settings=settings,
         limits=limits,
     )
-    output.record(flat(changed), (*_COLUMNS, *SETTINGS, *LIMITS))
+    output.record(flat(changed), (*_COLUMNS, "held", *SETTINGS, *LIMITS))
     if language is not None:
         print_note("Existing items keep their index until it is rebuilt: see muniment reindex --help")
 

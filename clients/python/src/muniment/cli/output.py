@@ -10,7 +10,7 @@ import json
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from itertools import chain
 from typing import Any
@@ -21,6 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from muniment.cli.highlight import highlight
+from muniment.cli.parameters import in_words
 
 Row = Mapping[str, Any]
 
@@ -191,6 +192,8 @@ def _cell(value: object, kept: str = "") -> str:
             return value.name
         case datetime():
             return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+        case timedelta():
+            return in_words(value)
         case tuple():
             return ", ".join(harmless(str(each)).replace(",", r"\,") for each in value)
         case float():
@@ -204,6 +207,8 @@ def _jsonable(value: Any) -> Any:
             return value.name
         case datetime():
             return value.isoformat()
+        case timedelta():
+            return in_words(value)
         case Mapping():
             return {name: _jsonable(each) for name, each in value.items()}
         case tuple() | list():

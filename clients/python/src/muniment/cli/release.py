@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict
 from datetime import timedelta
 
@@ -20,6 +21,15 @@ _COLUMNS = ("release_id", "agent_id", "kind", "source", "target", "state", "appr
 _RECORD = (*_COLUMNS, "refusal", "item_id", "revision", "requester_host_key_id", "content_sha256")
 _SHOWN = (*_RECORD, "name", "tags", "thread", "author", "content")
 _RELEASE = click.argument("release_id", metavar="RELEASE", type=TEXT)
+
+
+class _HashType(click.ParamType[str]):
+    name = "hash"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if re.fullmatch("[0-9a-f]{64}", str(value)) is None:
+            self.fail("is not a hash: give the 64 digits that `muniment release show` prints", param, ctx)
+        return str(value)
 
 
 @click.group(cls=Group)
@@ -120,11 +130,13 @@ def show(host: HostClient, output: Output, release_id: str) -> None:
     """
     found = host.get_release(release_id)
     output.record(_row(found), _SHOWN if found.text else _RECORD)
+    if output.on_terminal and found.text:
+        print_note(f"To approve it: muniment release approve {found.release_id} --hash {found.content_sha256}")
 
 
 @release.command
 @_RELEASE
-@click.option("--hash", "sha256", required=True, type=TEXT, help="The hash of the text that you have seen.")
+@click.option("--hash", "sha256", required=True, type=_HashType(), help="The hash of the text that you have seen.")
 @with_output
 @with_host
 def approve(host: HostClient, output: Output, release_id: str, sha256: str) -> None:

@@ -44,6 +44,8 @@ class Version:
     expire_time: datetime | None = None
     newer: Classification | None = None
     """The level of a newer version below."""
+    etag: str = field(default="", repr=False)
+    """Empty for passages, and for blocks of other agents, whose audit log is another."""
 
 
 @dataclass(slots=True)
@@ -122,7 +124,7 @@ def read_items(sessions: Sessions, agent_id: str, advance: Advance) -> Items:
 def _read_level(items: Items, session: SessionClient, level: Classification, agent_id: str, advance: Advance) -> None:
     for block in own(level, session.list_blocks(page_size=_PAGE_SIZE)):
         if block.owner_agent_id == agent_id:
-            items.blocks.add(_block(block, block.label))
+            items.blocks.add(replace(_block(block, block.label), etag=block.etag))
         else:
             items.shared.add(_block(block, f"{block.owner_agent_id}/{block.label}"))
         advance(1)
@@ -150,14 +152,15 @@ def _block(block: Block, name: str) -> Version:
 
 def _note(note: Note) -> Version:
     place = (note.create_time.timestamp(), note.note_id)
-    return _version(note.note_id, note.classification, note.content, note.update_time, place, note.newer_below)
+    version = _version(note.note_id, note.classification, note.content, note.update_time, place, note.newer_below)
+    return replace(version, etag=note.etag)
 
 
 def _memory(memory: Memory) -> Version:
     version = _version(
         memory.key, memory.classification, memory.content, memory.update_time, (0, memory.key), memory.newer_below
     )
-    return replace(version, tags=memory.tags, expire_time=memory.expire_time)
+    return replace(version, tags=memory.tags, expire_time=memory.expire_time, etag=memory.etag)
 
 
 def _passage(passage: Passage) -> Version:

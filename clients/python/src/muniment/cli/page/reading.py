@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from itertools import islice
 
 from muniment import Agent, AuditEvent, Classification, HostClient, Session
-from muniment.cli.page.conversations import Conversation, conversations_of
+from muniment.cli.page.conversations import OF_SHOW, Conversation, conversations_of
 from muniment.cli.page.items import Items, read_items
 from muniment.cli.transfer.progress import Advance
 from muniment.cli.transfer.sessions import reached_level, sessions_at
@@ -90,7 +90,7 @@ def read_history(
 
 
 def read_agent(
-    host: HostClient, agent_id: str, advance: Advance, *, conversation_prefix: str = "agent-show-"
+    host: HostClient, agent_id: str, advance: Advance, *, conversation_prefix: str = OF_SHOW
 ) -> AgentPage:
     """Read an agent. Raises AgentNotFound if the key's tenant has none of that id that the key knows.
 
