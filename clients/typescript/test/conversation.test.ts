@@ -9,6 +9,7 @@ import {
   Code,
   ConversationTaintedSchema,
   connect,
+  Integrity,
   MemoryService,
   PassageService,
   pages,
@@ -34,6 +35,7 @@ class Server implements AsyncDisposable {
   /** What the next calls of a method do before they are answered. */
   readonly script: Record<string, (() => unknown)[]> = {};
   taint = PUBLIC;
+  integrity = Integrity.UNTRUSTED;
   #fake!: Fake;
 
   static async start(): Promise<Server> {
@@ -121,7 +123,7 @@ class Server implements AsyncDisposable {
     if (!found) {
       throw status(Code.NotFound, "SESSION_NOT_FOUND");
     }
-    return { ...found, taint: this.taint };
+    return { ...found, taint: this.taint, integrity: this.integrity };
   }
 
   [Symbol.asyncDispose]() {
@@ -277,12 +279,14 @@ test("a server that is set back to before a raise is noticed", async () => {
   await using server = await Server.start();
   const conversation = await server.conversation();
   await conversation.raiseTaint(CONFIDENTIAL, "read the payroll");
-  server.taint = PUBLIC;
   server.expired.add("t1");
   server.heard();
 
-  assert.match(String(await failureOf(conversation.memories.saveMemory({ key: "k" }))), /CREDENTIAL_EXPIRED/);
-  assert.deepEqual(server.heard(), ["save t1", "get s1 h"]);
+  for (const [taint, integrity] of [[PUBLIC, Integrity.UNTRUSTED] as const, [CONFIDENTIAL, Integrity.TRUSTED] as const]) {
+    Object.assign(server, { taint, integrity });
+    assert.match(String(await failureOf(conversation.memories.saveMemory({ key: "k" }))), /CREDENTIAL_EXPIRED/);
+    assert.deepEqual(server.heard(), ["save t1", "get s1 h"]);
+  }
 });
 
 test("a token that is refused for any other reason is not renewed, and the session of another client never", async () => {

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 TAG_MATCHES = {"all": tag_match_pb2.TAG_MATCH_ALL, "any": tag_match_pb2.TAG_MATCH_ANY}
 KINDS = {int(kind): kind for kind in values.ItemKind}
+TIERS = {int(tier): tier for tier in values.Tier}
 
 
 Fields = ParamSpec("Fields")

@@ -14,7 +14,7 @@ use muniment::{
     v1::{
         Classification, CloseSessionRequest, CloseSessionResponse, ConversationTainted, DeleteMemoryRequest,
         DeleteMemoryResponse, GetSessionResponse, ImportPassagesRequest, ImportPassagesResponse,
-        ListMemoriesRequest, ListMemoriesResponse, OpenSessionRequest, OpenSessionResponse,
+        Integrity, ListMemoriesRequest, ListMemoriesResponse, OpenSessionRequest, OpenSessionResponse,
         RaiseTaintRequest, RaiseTaintResponse, ResetSessionRequest, ResetSessionResponse, SaveMemoryRequest,
         SaveMemoryResponse, Session,
     },
@@ -244,11 +244,14 @@ async fn a_server_that_is_set_back_to_before_a_raise_is_noticed() {
     let hosted = Hosted::start(&[]).await;
     let conversation = hosted.conversation().await;
     conversation.raise(Classification::Confidential, "read the payroll").await.unwrap();
-    hosted.script("GetSession", [message(GetSessionResponse { session: Some(session(1, HOUR)) })]);
-    hosted.script("SaveMemory", [expired()]);
+    let (taint, integrity) = (Classification::Confidential.into(), Integrity::Trusted.into());
+    for found in [session(1, HOUR), Session { taint, integrity, ..session(1, HOUR) }] {
+        hosted.script("GetSession", [message(GetSessionResponse { session: Some(found) })]);
+        hosted.script("SaveMemory", [expired()]);
 
-    assert_eq!(save(&conversation).await, "CREDENTIAL_EXPIRED");
-    assert_eq!(hosted.calls("OpenSession").len(), 1);
+        assert_eq!(save(&conversation).await, "CREDENTIAL_EXPIRED");
+        assert_eq!(hosted.calls("OpenSession").len(), 1);
+    }
 }
 
 #[tokio::test]

@@ -43,7 +43,7 @@ class AgentLimits:
 
 @dataclass(frozen=True, slots=True)
 class AgentStorage:
-    """What an agent stores at one level and integrity."""
+    """What an agent stores with one label."""
 
     classification: Classification
     items: int

@@ -22,6 +22,7 @@ import muniment.v1.CloseSessionRequest;
 import muniment.v1.ConversationTainted;
 import muniment.v1.GetSessionRequest;
 import muniment.v1.GetSessionResponse;
+import muniment.v1.Integrity;
 import muniment.v1.OpenSessionRequest;
 import muniment.v1.OpenSessionResponse;
 import muniment.v1.RaiseTaintRequest;
@@ -200,10 +201,12 @@ class ConversationTest {
     server.script("RaiseTaint", RaiseTaintResponse.newBuilder().setSession(raised).build());
     conversation.raiseTaint(Classification.CLASSIFICATION_CONFIDENTIAL, "read the payroll");
     found(session(1, HOUR, Classification.CLASSIFICATION_PUBLIC));
-    server.script("SaveMemory", EXPIRED);
+    server.script("SaveMemory", EXPIRED, EXPIRED);
 
     assertEquals("CREDENTIAL_EXPIRED", failureOf(conversation));
-    assertEquals(List.of("ms_1"), credentials("SaveMemory"));
+    found(raised.toBuilder().setIntegrity(Integrity.INTEGRITY_TRUSTED).build());
+    assertEquals("CREDENTIAL_EXPIRED", failureOf(conversation));
+    assertEquals(List.of("ms_1", "ms_1"), credentials("SaveMemory"));
   }
 
   @Test
