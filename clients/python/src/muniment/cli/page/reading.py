@@ -90,9 +90,7 @@ def read_history(
     )
 
 
-def read_agent(
-    host: HostClient, agent_id: str, advance: Advance, *, conversation_prefix: str = OF_SHOW
-) -> AgentPage:
+def read_agent(host: HostClient, agent_id: str, advance: Advance, *, conversation_prefix: str = OF_SHOW) -> AgentPage:
     """Read an agent. Raises AgentNotFound if the key's tenant has none of that id that the key knows.
 
     Opens two sessions for each level, of either integrity, in conversations whose ids begin with *conversation_prefix*,
