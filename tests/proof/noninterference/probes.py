@@ -300,7 +300,7 @@ def an_untrusted_key_reaches_nothing_trusted(world: World) -> None:
     before = [host.get_session(**each).session for each in (plan, theirs, own, reset)]
     is_bound(True)
     named = {"agent_id": "alice", "conversation_id": "reset"}
-    for rpc, fields in (
+    refused: tuple[tuple[str, dict[str, Any]], ...] = (
         ("OpenSession", {"agent_id": "alice", "integrity": 1}),
         ("OpenSession", {**named, "integrity": 1}),
         ("OpenSession", named),
@@ -316,7 +316,8 @@ def an_untrusted_key_reaches_nothing_trusted(world: World) -> None:
                 ("CloseSession", {}),
             )
         ),
-    ):
+    )
+    for rpc, fields in refused:
         assert reason_of(probed.call(probed.host, rpc, **fields)) in {"INTEGRITY_EXCEEDED", "SESSION_NOT_FOUND"}, rpc
     assert [each.session_id for each in host.list_sessions(agent_id="alice").sessions] == [own["session_id"]]
     is_bound(False)
