@@ -282,7 +282,10 @@ test("a server that is set back to before a raise is noticed", async () => {
   server.expired.add("t1");
   server.heard();
 
-  for (const [taint, integrity] of [[PUBLIC, Integrity.UNTRUSTED] as const, [CONFIDENTIAL, Integrity.TRUSTED] as const]) {
+  for (const [taint, integrity] of [
+    [PUBLIC, Integrity.UNTRUSTED] as const,
+    [CONFIDENTIAL, Integrity.TRUSTED] as const,
+  ]) {
     Object.assign(server, { taint, integrity });
     assert.match(String(await failureOf(conversation.memories.saveMemory({ key: "k" }))), /CREDENTIAL_EXPIRED/);
     assert.deepEqual(server.heard(), ["save t1", "get s1 h"]);

@@ -1,6 +1,7 @@
 -- Conversations and sessions, as the control role. For a host, agents that its key does not know, conversations above the ceiling
--- of its key, and the sessions of both, do not exist; nor do trusted conversations, if its key is not trusted. Statements that open,
--- raise or reset a session read the key again, and compare the ceiling of the conversation, which never changes.
+-- of its key, and the sessions of both, do not exist; nor do, for a key that is not trusted, conversations that are, and those that
+-- others have begun: the names of its own begin with ~. Statements that open, raise or reset a session read the key again, and
+-- compare the ceiling of the conversation, which never changes.
 -- Locks are taken in this order: agent, conversation, session.
 
 -- name: open_session
@@ -99,7 +100,7 @@ SELECT session.session_id, agent.agent_id, session.conversation_id, (2 * convers
  WHERE session.tenant = %(tenant)s
    AND session.session_id = %(session_id)s
    AND session.ceiling <= %(ceiling)s
-   AND conversation.trusted <= %(key_trusted)s
+   AND (%(key_trusted)s OR NOT conversation.trusted AND left(session.conversation_id, 1) = '~')
    AND session.conversation_id <> session.session_id::text;
 
 -- name: list_sessions
@@ -118,7 +119,7 @@ SELECT found.session_id, agent.agent_id, found.conversation_id, found.taint, fou
             WHERE session.tenant = %(tenant)s
               AND session.agent = agent.agent
               AND session.ceiling <= %(ceiling)s
-              AND conversation.trusted <= %(key_trusted)s
+              AND (%(key_trusted)s OR NOT conversation.trusted AND left(session.conversation_id, 1) = '~')
               AND session.conversation_id <> session.session_id::text
               AND (%(include_closed)s OR session.close_time IS NULL AND session.expire_time > vault.clock())
               AND (session.create_time, session.session_id) < (%(before_time)s::timestamptz, %(before_id)s::uuid)
@@ -140,7 +141,7 @@ WITH found AS MATERIALIZED ( -- locks the session too, so that the session that 
      WHERE session.tenant = %(tenant)s
        AND session.session_id = %(session_id)s
        AND session.ceiling <= %(ceiling)s
-       AND session.trusted <= %(key_trusted)s
+       AND (%(key_trusted)s OR NOT session.trusted AND left(session.conversation_id, 1) = '~')
        AND EXISTS (
                SELECT
                  FROM host_key
@@ -196,7 +197,7 @@ WITH found AS MATERIALIZED (
      WHERE session.tenant = %(tenant)s
        AND session.session_id = %(session_id)s
        AND session.ceiling <= %(ceiling)s
-       AND session.trusted <= %(key_trusted)s
+       AND (%(key_trusted)s OR NOT session.trusted AND left(session.conversation_id, 1) = '~')
        AND EXISTS (
                SELECT
                  FROM vault.agent
@@ -228,7 +229,7 @@ SELECT session.session_id
  WHERE session.tenant = %(tenant)s
    AND session.session_id = %(session_id)s
    AND session.ceiling <= %(ceiling)s
-   AND session.trusted <= %(key_trusted)s
+   AND (%(key_trusted)s OR NOT session.trusted AND left(session.conversation_id, 1) = '~')
    AND EXISTS (
            SELECT
              FROM vault.agent
@@ -246,7 +247,7 @@ WITH found AS MATERIALIZED (
      WHERE session.tenant = %(tenant)s
        AND session.session_id = %(session_id)s
        AND session.ceiling <= %(ceiling)s
-       AND session.trusted <= %(key_trusted)s
+       AND (%(key_trusted)s OR NOT session.trusted AND left(session.conversation_id, 1) = '~')
        AND EXISTS (
                SELECT
                  FROM host_key

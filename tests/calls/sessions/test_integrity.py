@@ -220,7 +220,7 @@ def test_an_untrusted_key_makes_nothing_trusted(host, bound, alice):
     assert rows == [(method, "alice", session) for method, session in methods]
 
 
-def test_an_untrusted_key_neither_taints_nor_ends_what_others_have_opened_trusted(host, bound, alice):
+def test_an_untrusted_key_neither_sees_nor_taints_nor_ends_what_others_have_opened(host, bound, alice):
     """A tainted planner would go on with what untrusted contexts wrote."""
     plan = open_session(host, integrity=TRUSTED)
     named = {"session_id": plan.session.session_id}
@@ -233,7 +233,8 @@ def test_an_untrusted_key_neither_taints_nor_ends_what_others_have_opened_truste
     assert now(host, plan) is saved(host, plan) is Label.PUBLIC_TRUSTED
 
     host.raise_taint(**named, taint=PUBLIC)
-    assert bound.raise_taint(**named, taint=INTERNAL).session.taint == INTERNAL
+    assert refusal(bound.get_session, **named) == "NOT_FOUND SESSION_NOT_FOUND"
+    assert list(bound.list_sessions(agent_id="alice", include_closed=True).sessions) == []
 
 
 def test_an_untrusted_key_neither_learns_of_conversations_nor_takes_their_names(host, bound, alice):

@@ -13,8 +13,8 @@ use muniment::{
     Client, ClientBuilder, Code, Conversation,
     v1::{
         Classification, CloseSessionRequest, CloseSessionResponse, ConversationTainted, DeleteMemoryRequest,
-        DeleteMemoryResponse, GetSessionResponse, ImportPassagesRequest, ImportPassagesResponse,
-        Integrity, ListMemoriesRequest, ListMemoriesResponse, OpenSessionRequest, OpenSessionResponse,
+        DeleteMemoryResponse, GetSessionResponse, ImportPassagesRequest, ImportPassagesResponse, Integrity,
+        ListMemoriesRequest, ListMemoriesResponse, OpenSessionRequest, OpenSessionResponse,
         RaiseTaintRequest, RaiseTaintResponse, ResetSessionRequest, ResetSessionResponse, SaveMemoryRequest,
         SaveMemoryResponse, Session,
     },

@@ -50,8 +50,8 @@ class SessionServiceStub:
     of the conversation.
 
     Fails with PERMISSION_DENIED `INTEGRITY_EXCEEDED` if the key is for untrusted sessions only, and TRUSTED is asked for,
-    or another key has reset the conversation to TRUSTED. For such a key, trusted conversations do not exist otherwise:
-    what it begins are conversations of such keys, whose ids begin with `~` for other keys.
+    or another key has reset the conversation to TRUSTED. For such a key, only conversations exist that such keys have
+    begun. Others see a `~` before their ids.
 
     For a key, conversations above its ceiling do not exist: a name that one of them has is free for another.
     """
@@ -104,8 +104,8 @@ class SessionServiceAsyncStub(SessionServiceStub):
     of the conversation.
 
     Fails with PERMISSION_DENIED `INTEGRITY_EXCEEDED` if the key is for untrusted sessions only, and TRUSTED is asked for,
-    or another key has reset the conversation to TRUSTED. For such a key, trusted conversations do not exist otherwise:
-    what it begins are conversations of such keys, whose ids begin with `~` for other keys.
+    or another key has reset the conversation to TRUSTED. For such a key, only conversations exist that such keys have
+    begun. Others see a `~` before their ids.
 
     For a key, conversations above its ceiling do not exist: a name that one of them has is free for another.
     """
@@ -161,8 +161,8 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
         of the conversation.
 
         Fails with PERMISSION_DENIED `INTEGRITY_EXCEEDED` if the key is for untrusted sessions only, and TRUSTED is asked for,
-        or another key has reset the conversation to TRUSTED. For such a key, trusted conversations do not exist otherwise:
-        what it begins are conversations of such keys, whose ids begin with `~` for other keys.
+        or another key has reset the conversation to TRUSTED. For such a key, only conversations exist that such keys have
+        begun. Others see a `~` before their ids.
 
         For a key, conversations above its ceiling do not exist: a name that one of them has is free for another.
         """
