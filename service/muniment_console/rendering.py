@@ -13,7 +13,14 @@ from muniment import Classification
 from muniment.cli.page.rendering import style_of, templates_of
 from muniment_console.guards import policy
 
-TABS = {"/": "Agents", "/conversations": "Conversations", "/audit": "Audit", "/seals": "Seals", "/status": "Status"}
+TABS = {
+    "/": "Agents",
+    "/conversations": "Conversations",
+    "/releases": "Releases",
+    "/audit": "Audit",
+    "/seals": "Seals",
+    "/status": "Status",
+}
 """The pages that each page links to."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -46,7 +47,7 @@ def seen(host: HostClient, agent: str, level: Classification) -> set[str]:
     """The texts that a trusted session sees."""
     with host.open_session(agent, level, integrity=TRUSTED) as session:
         notes = (note for tier in Tier for note in session.list_notes(tier))
-        items = (*session.list_memories(), *notes, *session.list_blocks(), *session.list_passages())
+        items: tuple[Any, ...] = (*session.list_memories(), *notes, *session.list_blocks(), *session.list_passages())
         return {each.content for each in items if each.content}
 
 
