@@ -14,7 +14,14 @@ from muniment.cli.page.rendering import style_of, templates_of
 from muniment_console.guards import policy
 from muniment_server.items.paging import version_of
 
-TABS = {"/": "Agents", "/conversations": "Conversations", "/audit": "Audit", "/seals": "Seals", "/status": "Status"}
+TABS = {
+    "/": "Agents",
+    "/conversations": "Conversations",
+    "/releases": "Releases",
+    "/audit": "Audit",
+    "/seals": "Seals",
+    "/status": "Status",
+}
 """The pages that each page links to."""
 
 
