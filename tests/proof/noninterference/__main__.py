@@ -23,7 +23,8 @@ def main() -> None:
 
     def progress(report: Report) -> None:
         took = time.monotonic() - begun
-        line = f"{report.programs}/{arguments.programs} programs, {report.pairs:,} pairs equal, {took:.0f} s"
+        done = f"{report.programs}/{arguments.programs} programs, {report.pairs:,} pairs equal"
+        line = f"{done}, {report.releases} releases, {took:.0f} s"
         print(f"\r{line}", end="" if sys.stderr.isatty() else "\n", file=sys.stderr, flush=True)
 
     with running_postgres() as postgres, two_worlds(postgres) as worlds:

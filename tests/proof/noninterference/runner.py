@@ -393,7 +393,6 @@ class Program:
             source = release.source
         if flows(source, self._observer):
             return operation
-        self._untrue_audits.add(self._models[0].hosts[operation.token][0])
         if operation.rpc != "ApproveRelease" or release is None or not flows(release.target, self._observer):
             return None
         if self._models[0].may_write(operation.token, request.release_id, request.content_sha256) is None:

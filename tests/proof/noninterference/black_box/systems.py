@@ -25,7 +25,7 @@ class Arrangement:
     name: str
     boundary: Literal["above", "another user", "untrusted"]
     """Whether `high` is the same user at a higher level, another user, or the same user in a context that has read what
-    nobody vouches for, while `low` is trusted."""
+    no one vouches for, while `low` is trusted."""
 
 
 @dataclass(frozen=True, slots=True)

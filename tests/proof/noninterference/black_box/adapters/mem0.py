@@ -20,7 +20,7 @@ from mem0 import Memory
 from ..adapter import Adapter, Boundary, operation, serve
 
 _DIMENSIONS = 64
-_DIGITS = 9
+_DIGITS = 6
 _USERS = "a user_id for each user"
 _LEVELS = "a user_id and an agent_id for each level"
 _STORES = "a vector store for each user"
