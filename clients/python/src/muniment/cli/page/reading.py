@@ -89,9 +89,7 @@ def read_history(
     )
 
 
-def read_agent(
-    host: HostClient, agent_id: str, advance: Advance, *, conversation_prefix: str = OF_SHOW
-) -> AgentPage:
+def read_agent(host: HostClient, agent_id: str, advance: Advance, *, conversation_prefix: str = OF_SHOW) -> AgentPage:
     """Read an agent. Raises AgentNotFound if the key's tenant has none of that id that the key knows.
 
     Opens a session for each level, in a conversation whose id begins with *conversation_prefix*, and closes them
