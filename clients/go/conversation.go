@@ -226,7 +226,7 @@ func (r *renewals) reopened(ctx context.Context, old *held) (*held, error) {
 	if isGone(err) || err == nil && hasEnded(found.GetSession()) {
 		return nil, nil
 	}
-	if err == nil && found.GetSession().GetTaint() < r.session().GetTaint() {
+	if err == nil && isLower(found.GetSession(), r.session()) {
 		return nil, nil // the server was set back to before a raise
 	}
 	if err != nil {
@@ -251,6 +251,11 @@ func (r *renewals) reopened(ctx context.Context, old *held) (*held, error) {
 		request.Integrity = min(request.GetIntegrity(), tainted.GetIntegrity())
 	}
 	return openHeld(ctx, r.host, request)
+}
+
+// isLower says whether either half of a label is one from which a raise had led away.
+func isLower(found, known *munimentv1.Session) bool {
+	return found.GetTaint() < known.GetTaint() || found.GetIntegrity() > known.GetIntegrity()
 }
 
 func (r *renewals) isOver() bool {

@@ -51,6 +51,7 @@ type hosted struct {
 	lengths  []time.Duration // of the next sessions; then they are an hour
 	sessions []*munimentv1.Session
 	taint    munimentv1.Classification
+	trusted  munimentv1.Integrity
 }
 
 func serveSessions(t *testing.T, lengths ...time.Duration) *hosted {
@@ -105,7 +106,7 @@ func (h *hosted) found(id string) *munimentv1.Session {
 	defer h.mu.Unlock()
 	index := slices.IndexFunc(h.sessions, func(each *munimentv1.Session) bool { return each.GetSessionId() == id })
 	session := proto.CloneOf(h.sessions[index])
-	session.Taint = h.taint
+	session.Taint, session.Integrity = h.taint, h.trusted
 	return session
 }
 
@@ -308,10 +309,14 @@ func TestAServerThatIsSetBackToBeforeARaiseIsNoticed(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.raised(public)
-	h.fails("SaveMemory", expired)
+	h.fails("SaveMemory", expired, expired)
 
 	equal(t, save(t, conversation), "CREDENTIAL_EXPIRED")
 	h.expect(t, "RaiseTaint s1", "SaveMemory t1", "GetSession s1")
+	h.raised(confidential)
+	h.trusted = munimentv1.Integrity_INTEGRITY_TRUSTED
+	equal(t, save(t, conversation), "CREDENTIAL_EXPIRED")
+	h.expect(t, "SaveMemory t1", "GetSession s1")
 }
 
 func TestOnlyTheSessionOfAConversationIsRenewedAndOnlyIfItHasExpired(t *testing.T) {
@@ -326,16 +331,16 @@ func TestOnlyTheSessionOfAConversationIsRenewedAndOnlyIfItHasExpired(t *testing.
 	h.expect(t, "SaveMemory t1", "SaveMemory "+token)
 }
 
-func TestARaiseBetweenTwoStepsOfARenewalIsFollowedAtMostThreeTimes(t *testing.T) {
+func TestARaiseBetweenTwoStepsOfARenewalIsFollowedAtMostFourTimes(t *testing.T) {
 	t.Parallel()
 	h := serveSessions(t)
 	conversation := h.conversation(t)
 	h.fails("SaveMemory", expired, expired)
-	h.fails("OpenSession", tainted(internal), tainted(confidential), tainted(restricted), tainted(restricted))
+	h.fails("OpenSession", tainted(internal), tainted(confidential), tainted(restricted), tainted(restricted), tainted(restricted))
 
 	equal(t, save(t, conversation), "CONVERSATION_TAINTED")
 	opened := []string{"OpenSession PUBLIC", "OpenSession INTERNAL", "OpenSession CONFIDENTIAL", "OpenSession RESTRICTED"}
-	h.expect(t, append([]string{"SaveMemory t1", "GetSession s1"}, opened...)...)
+	h.expect(t, append(append([]string{"SaveMemory t1", "GetSession s1"}, opened...), "OpenSession RESTRICTED")...)
 
 	h.fails("OpenSession", refusal(codes.FailedPrecondition, "CONVERSATION_TAINTED"))
 	equal(t, save(t, conversation), "CONVERSATION_TAINTED")

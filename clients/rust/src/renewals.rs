@@ -161,16 +161,19 @@ impl Renewals {
 
     /// The session as it is now. None: somebody has ended it, and it is for the host to clear the model's context.
     async fn renewable(&self) -> Result<Option<v1::Session>, Error> {
-        let (over, session_id, taint) = {
+        let (over, known) = {
             let state = self.state();
-            (state.over, state.shown.session_id.clone(), state.shown.taint)
+            (state.over, state.shown.clone())
         };
         if over {
             return Ok(None);
         }
-        match self.host.get_session(GetSessionRequest { session_id }).await {
-            // A lower taint than that which is known: the server was set back to before a raise.
-            Ok(found) => Ok(found.session.filter(goes_on).filter(|session| session.taint >= taint)),
+        match self.host.get_session(GetSessionRequest { session_id: known.session_id }).await {
+            // A label from which a raise had led away: the server was set back to before it.
+            Ok(found) => Ok(found
+                .session
+                .filter(goes_on)
+                .filter(|session| session.taint >= known.taint && session.integrity <= known.integrity)),
             Err(error) if is_gone(&error) => Ok(None),
             Err(error) => Err(error),
         }

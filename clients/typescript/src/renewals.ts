@@ -145,8 +145,9 @@ export class Renewals implements Credential {
   async #renewable(): Promise<Session | undefined> {
     const found = await unlessGone(this.#host.getSession({ sessionId: this.info.sessionId }));
     const session = found?.session;
-    const { taint } = this.info; // known to be lower now only if the server was set back to before a raise
-    return session && (hasEnded(session) || session.taint < taint) ? undefined : session;
+    const { taint, integrity } = this.info; // lower now only if the server was set back to before a raise
+    const isLower = session && (session.taint < taint || session.integrity > integrity);
+    return session && (hasEnded(session) || isLower) ? undefined : session;
   }
 
   /** Never without a taint: the conversation may have been reset meanwhile. */

@@ -9,6 +9,7 @@ import {
   Code,
   ConversationTaintedSchema,
   connect,
+  Integrity,
   MemoryService,
   PassageService,
   pages,
@@ -34,6 +35,7 @@ class Server implements AsyncDisposable {
   /** What the next calls of a method do before they are answered. */
   readonly script: Record<string, (() => unknown)[]> = {};
   taint = PUBLIC;
+  integrity = Integrity.UNTRUSTED;
   #fake!: Fake;
 
   static async start(): Promise<Server> {
@@ -121,7 +123,7 @@ class Server implements AsyncDisposable {
     if (!found) {
       throw status(Code.NotFound, "SESSION_NOT_FOUND");
     }
-    return { ...found, taint: this.taint };
+    return { ...found, taint: this.taint, integrity: this.integrity };
   }
 
   [Symbol.asyncDispose]() {
@@ -277,12 +279,14 @@ test("a server that is set back to before a raise is noticed", async () => {
   await using server = await Server.start();
   const conversation = await server.conversation();
   await conversation.raiseTaint(CONFIDENTIAL, "read the payroll");
-  server.taint = PUBLIC;
   server.expired.add("t1");
   server.heard();
 
-  assert.match(String(await failureOf(conversation.memories.saveMemory({ key: "k" }))), /CREDENTIAL_EXPIRED/);
-  assert.deepEqual(server.heard(), ["save t1", "get s1 h"]);
+  for (const [taint, integrity] of [[PUBLIC, Integrity.UNTRUSTED] as const, [CONFIDENTIAL, Integrity.TRUSTED] as const]) {
+    Object.assign(server, { taint, integrity });
+    assert.match(String(await failureOf(conversation.memories.saveMemory({ key: "k" }))), /CREDENTIAL_EXPIRED/);
+    assert.deepEqual(server.heard(), ["save t1", "get s1 h"]);
+  }
 });
 
 test("a token that is refused for any other reason is not renewed, and the session of another client never", async () => {
@@ -298,17 +302,18 @@ test("a token that is refused for any other reason is not renewed, and the sessi
   assert.deepEqual(server.heard(), ["save t1", "save t1"]);
 });
 
-test("a raise between two steps of a renewal is followed, at most three times, and never without a level", async () => {
+test("a raise between two steps of a renewal is followed, at most four times, and never without a level", async () => {
   await using server = await Server.start();
   const conversation = await server.conversation();
   server.expired.add("t1");
   server.heard();
   const raises = [INTERNAL, CONFIDENTIAL, RESTRICTED].map((taint) => throwing(TAINTED(taint)));
 
-  server.script.open = [...raises, throwing(TAINTED(RESTRICTED))];
+  const again = throwing(TAINTED(RESTRICTED));
+  server.script.open = [...raises, again, again];
   assert.match(String(await failureOf(conversation.memories.saveMemory({ key: "k" }))), /CONVERSATION_TAINTED/);
   const opened = ["open PUBLIC h", "open INTERNAL h", "open CONFIDENTIAL h", "open RESTRICTED h"];
-  assert.deepEqual(server.heard(), ["save t1", "get s1 h", ...opened]);
+  assert.deepEqual(server.heard(), ["save t1", "get s1 h", ...opened, "open RESTRICTED h"]);
 
   server.script.open = [throwing(status(Code.FailedPrecondition, "CONVERSATION_TAINTED"))];
   assert.match(String(await failureOf(conversation.memories.saveMemory({ key: "k" }))), /CONVERSATION_TAINTED/);

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from mcp import Client
 
-from muniment import Classification, SessionClient
+from muniment import Classification, Integrity, SessionClient
 from muniment.mcp.server import build
 from tests.clients.mcp.conftest import COMMAND
 from tests.clients.mcp.over_http import serving
@@ -121,6 +121,27 @@ async def test_it_reads_them_over_http_too(service, opened):
             (label,) = await labels_of(proxy, "memory_save", key="tea", content="Assam")
 
     assert (label.integrity, label.confidentiality) == (IntegrityLabel.UNTRUSTED, ConfidentialityLabel.PRIVATE)
+
+
+@pytest.mark.parametrize("integrity", Integrity)
+async def test_what_a_trusted_session_recalls_may_drive_a_tool_that_refuses_untrusted_input(owner, integrity):
+    """What an untrusted one recalls may not. With a proxy that takes the server's labels, as the documents say."""
+    session, paid = owner.open_session("alice", PUBLIC, integrity=integrity), []
+    session.save_memory("plan", "pay on Friday")
+
+    def pay() -> str:
+        paid.append("paid")
+        return "Paid."
+
+    trusting = {"source_integrity": "trusted", "accepts_untrusted": False}
+    tool = FunctionTool(name="pay", description="Pays.", func=pay, additional_properties=trusting)
+    security = SecureAgentConfig(auto_hide_untrusted=False, allow_untrusted_tools=set(TOOLS))
+    async with connected(session, trust_server_ifc=True) as proxy:
+        model = ScriptedModel([RECALL, ("pay", {})])
+        await Agent(client=model, tools=[*proxy.tools, tool], context_providers=[security]).run("Go on.")
+
+    assert "pay on Friday" in model.answers[0]
+    assert bool(paid) == (integrity is Integrity.TRUSTED)
 
 
 RECALL = ("memory_get", {"key": "plan"})

@@ -218,6 +218,18 @@ def test_a_server_that_is_set_back_to_before_a_raise_is_noticed(service, host, o
         opened.save_memory("salary", "52,000")
 
 
+def test_a_server_that_is_set_back_to_before_a_raise_of_the_integrity_is_noticed(service, host, passes):
+    """The context has seen what is untrusted: what it writes must not be trusted."""
+    plans = host.conversation("alice", integrity=muniment.Integrity.TRUSTED, ttl=TTL)
+    host.raise_taint(plans, PUBLIC)
+    with service.database.as_owner() as owner:
+        owner.execute("UPDATE vault.conversation SET trusted = TRUE")
+    passes(ALL_OF_IT)
+
+    with pytest.raises(muniment.CredentialExpired):
+        plans.save_memory("plan", "from a web page")
+
+
 def test_a_restore_ends_expired_sessions_too(service, opened, passes, other):
     """Their host need not know of the raise that is lost."""
     other.raise_taint(session_id=opened.session_id, taint=CONFIDENTIAL)

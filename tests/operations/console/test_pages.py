@@ -7,7 +7,7 @@ import re
 import pytest
 
 import muniment
-from muniment import AgentLimits, Classification
+from muniment import AgentLimits, Classification, Integrity
 from muniment_console import status
 from muniment_console.status import Watch
 from tests.clients.cli.page.looking import Look
@@ -38,6 +38,20 @@ def test_agents_are_listed_with_levels_and_budgets(host, ada, console):
     assert f"/agent?id={ada.agent_id}" in links(page)
 
 
+def test_what_is_stored_trusted_is_told_from_the_rest(host, ada, console, show):
+    for key, integrity in {"plan": Integrity.TRUSTED, "one": Integrity.UNTRUSTED, "two": Integrity.UNTRUSTED}.items():
+        with host.open_session(ada.agent_id, INTERNAL, integrity=integrity) as session:
+            session.save_memory(key, "by bus")
+
+    (row,) = [each for each in console.look("/").find("agent-row") if ada.agent_id in each.text]
+    gauges = [text for text in show(ada.agent_id).texts("gauge") if text.startswith("Items stored")]
+
+    stored = " ".join(row.text.split())
+    assert "INTERNAL trusted1 " in stored
+    assert "INTERNAL2 " in stored
+    assert {gauge.partition(" of")[0] for gauge in gauges} >= {"Items stored, trusted1", "Items stored2"}
+
+
 def test_more_agents_than_a_page_has_are_a_link_away(host, console):
     made = {host.create_agent(ceiling=PUBLIC, initial_blocks={"rules": ""}).agent_id for _ in range(30)}
 
@@ -62,10 +76,10 @@ def test_an_agent_is_drawn_as_agent_show_draws_it_and_the_look_is_audited(host, 
     sessions = [
         each for each in host.list_sessions(ada.agent_id, include_closed=True) if "console-" in each.conversation_id
     ]
-    assert sorted(each.taint for each in sessions) == [PUBLIC, INTERNAL, CONFIDENTIAL]
+    assert sorted(each.taint for each in sessions) == [PUBLIC, PUBLIC, INTERNAL, INTERNAL, CONFIDENTIAL, CONFIDENTIAL]
     assert all(each.close_time for each in sessions)
-    (highest,) = [each for each in sessions if each.taint == CONFIDENTIAL]
-    assert "ListMemories" in {event.method for event in host.list_audit_events(session=highest.session_id)}
+    for highest in (each for each in sessions if each.taint == CONFIDENTIAL):
+        assert "ListMemories" in {event.method for event in host.list_audit_events(session=highest.session_id)}
 
 
 def test_conversations_are_on_a_time_line(host, ada, console):

@@ -33,6 +33,7 @@ def main() -> None:
         f"{report.hidden:,} operations above the observer; {report.not_compared} hosts' reads not covered by the law"
     )
     print(f"{report.semantic:,} of {report.searches:,} searches compared embeddings in both worlds")
+    print(f"{report.releases:,} releases of what is above the observer to what it sees")
     for rpc, caller, status in missing(set(report.coverage)):
         print(f"   never  {rpc:16} {caller:13} {status}")
     for (rpc, caller, status), count in sorted(report.coverage.items()):

@@ -279,7 +279,7 @@ def a_key_is_read_again(world: World) -> None:
 
 
 def an_untrusted_key_reaches_nothing_trusted(world: World) -> None:
-    """It opens nothing that is trusted, and neither taints nor ends what another key has opened."""
+    """It opens nothing that is trusted, and neither taints nor ends what another key has opened or reset."""
     probed = Probed(world)
     host = Called(probed, probed.host)
     opened = {}
@@ -289,9 +289,14 @@ def an_untrusted_key_reaches_nothing_trusted(world: World) -> None:
         ).session
     tenant = int(probed.host.split("_")[2])
     bound = "UPDATE vault.host_key SET trusted = FALSE, only_service = 'SessionService' WHERE tenant = %s"
+    unbound = "UPDATE vault.host_key SET trusted = TRUE, only_service = NULL WHERE tenant = %s"
+    world.owner.execute(bound, [tenant])
+    named = {"agent_id": "alice", "conversation_id": "reset"}
+    begun = host.open_session(**named).session
+    world.owner.execute(unbound, [tenant])
+    opened["reset"] = host.reset_session(session_id=begun.session_id, integrity=1).session
     world.owner.execute(bound, [tenant])
     own, plan = ({"session_id": opened[name].session_id} for name in ("own", "plan"))
-    named = {"agent_id": "alice", "conversation_id": "plan"}
     for rpc, fields in (
         ("OpenSession", {"agent_id": "alice", "integrity": 1}),
         ("OpenSession", {**named, "integrity": 1}),
@@ -305,7 +310,7 @@ def an_untrusted_key_reaches_nothing_trusted(world: World) -> None:
     ):
         assert reason_of(probed.call(probed.host, rpc, **fields)) in {"INTEGRITY_EXCEEDED", "SESSION_NOT_FOUND"}, rpc
     assert [each.session_id for each in host.list_sessions(agent_id="alice").sessions] == [own["session_id"]]
-    world.owner.execute("UPDATE vault.host_key SET trusted = TRUE, only_service = NULL WHERE tenant = %s", [tenant])
+    world.owner.execute(unbound, [tenant])
     assert {name: host.get_session(session_id=each.session_id).session for name, each in opened.items()} == opened
 
 

@@ -101,7 +101,7 @@ class Conversation(SessionClient):
             before = self._host.get_session(self.session_id, timeout=left(deadline))
         except SessionNotFound:
             return False
-        if _was_ended(before) or before.taint < self.session.taint:
+        if _was_ended(before) or _is_lower(before, self.session):
             return False  # or the server was set back to a time before a raise
         since = time.monotonic()
         opened = self._open_at(before.taint, before.integrity, before, deadline)
@@ -140,6 +140,11 @@ class Conversation(SessionClient):
 def _was_ended(session: Session) -> bool:
     """Whether a session was closed or reset. One that only expired has no close_time, or its expire_time."""
     return session.close_time not in (None, session.expire_time)
+
+
+def _is_lower(session: Session, known: Session) -> bool:
+    """Whether either half of a label is one from which a raise had led away."""
+    return session.taint < known.taint or session.integrity > known.integrity
 
 
 class ConversationCalls(Calls):

@@ -14,7 +14,7 @@ use muniment::{
     v1::{
         Classification, CloseSessionRequest, CloseSessionResponse, ConversationTainted, DeleteMemoryRequest,
         DeleteMemoryResponse, GetSessionResponse, ImportPassagesRequest, ImportPassagesResponse,
-        ListMemoriesRequest, ListMemoriesResponse, OpenSessionRequest, OpenSessionResponse,
+        Integrity, ListMemoriesRequest, ListMemoriesResponse, OpenSessionRequest, OpenSessionResponse,
         RaiseTaintRequest, RaiseTaintResponse, ResetSessionRequest, ResetSessionResponse, SaveMemoryRequest,
         SaveMemoryResponse, Session,
     },
@@ -244,11 +244,14 @@ async fn a_server_that_is_set_back_to_before_a_raise_is_noticed() {
     let hosted = Hosted::start(&[]).await;
     let conversation = hosted.conversation().await;
     conversation.raise(Classification::Confidential, "read the payroll").await.unwrap();
-    hosted.script("GetSession", [message(GetSessionResponse { session: Some(session(1, HOUR)) })]);
-    hosted.script("SaveMemory", [expired()]);
+    let (taint, integrity) = (Classification::Confidential.into(), Integrity::Trusted.into());
+    for found in [session(1, HOUR), Session { taint, integrity, ..session(1, HOUR) }] {
+        hosted.script("GetSession", [message(GetSessionResponse { session: Some(found) })]);
+        hosted.script("SaveMemory", [expired()]);
 
-    assert_eq!(save(&conversation).await, "CREDENTIAL_EXPIRED");
-    assert_eq!(hosted.calls("OpenSession").len(), 1);
+        assert_eq!(save(&conversation).await, "CREDENTIAL_EXPIRED");
+        assert_eq!(hosted.calls("OpenSession").len(), 1);
+    }
 }
 
 #[tokio::test]
@@ -263,14 +266,14 @@ async fn only_the_session_of_a_conversation_is_renewed_and_only_if_it_has_expire
 }
 
 #[tokio::test]
-async fn a_raise_between_two_steps_of_a_renewal_is_followed_at_most_three_times() {
+async fn a_raise_between_two_steps_of_a_renewal_is_followed_at_most_four_times() {
     let hosted = Hosted::start(&[]).await;
     let conversation = hosted.conversation().await;
     let levels = [Classification::Public, Classification::Confidential, Classification::Restricted];
     hosted.script("SaveMemory", [expired(), expired(), expired()]);
 
     hosted.script("OpenSession", levels.map(tainted));
-    hosted.script("OpenSession", [tainted(Classification::Restricted)]);
+    hosted.script("OpenSession", [Classification::Restricted; 2].map(tainted));
     assert_eq!(save(&conversation).await, "CONVERSATION_TAINTED");
     hosted.script("OpenSession", [refusal(Code::FailedPrecondition, "CONVERSATION_TAINTED")]);
     assert_eq!(save(&conversation).await, "CONVERSATION_TAINTED");
@@ -278,7 +281,8 @@ async fn a_raise_between_two_steps_of_a_renewal_is_followed_at_most_three_times(
     assert_eq!(save(&conversation).await, "");
 
     let renewal = [&[Classification::Internal], &levels[..]].concat();
-    assert_eq!(hosted.taints()[1..], [&renewal[..], &[Classification::Internal], &renewal].concat());
+    let refused = [Classification::Restricted, Classification::Internal];
+    assert_eq!(hosted.taints()[1..], [&renewal[..], &refused, &renewal].concat());
 }
 
 #[tokio::test]

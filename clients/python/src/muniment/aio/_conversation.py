@@ -29,7 +29,7 @@ from collections.abc import AsyncIterable
 
 from grpc import aio
 
-from muniment._conversation import _EARLY, _was_ended, left
+from muniment._conversation import _EARLY, _is_lower, _was_ended, left
 from muniment.aio._calls import Unary
 
 "A session is opened again once less than this part of its time is left."
@@ -103,7 +103,7 @@ class Conversation(SessionClient):
             before = await self._host.get_session(self.session_id, timeout=left(deadline))
         except SessionNotFound:
             return False
-        if _was_ended(before) or before.taint < self.session.taint:
+        if _was_ended(before) or _is_lower(before, self.session):
             return False
         since = time.monotonic()
         opened = await self._open_at(before.taint, before.integrity, before, deadline)

@@ -174,7 +174,8 @@ def get(host: HostClient, output: Output, agent_id: str) -> None:
     for stored in found.storage:
         items = _of_limit(stored.items, found.limits.max_items, "item")
         size = _of_limit(stored.bytes, found.limits.max_bytes, "byte")
-        print_note(f"{stored.classification.name}: {items}, {size}{_NEARLY_FULL * stored.nearly_full}")
+        label = f"{stored.classification.name}{' TRUSTED' * stored.integrity}"
+        print_note(f"{label}: {items}, {size}{_NEARLY_FULL * stored.nearly_full}")
 
 
 def _of_limit(number: int, most: int | None, unit: str) -> str:

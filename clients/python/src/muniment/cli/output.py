@@ -34,6 +34,12 @@ _LEAST = {"text": 24, "id": 36, "other": 64}
 """The longest value of each kind of column that a table never folds. An id is a UUID, or a longer name."""
 _GAP = 2
 _STEERING = {"Cc", "Cf", "Zl", "Zp"}
+_INVISIBLE = {
+    *"\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0",
+    *map(chr, (*range(0x180B, 0x1810), *range(0xFE00, 0xFE0E), *range(0xE0100, 0xE01F0))),
+}
+"""Letters and marks that show nothing, in which a text could hide another one from whoever reviews it. Not the two with
+which emoji are chosen."""
 
 
 class Output:
@@ -219,12 +225,14 @@ def _jsonable(value: Any) -> Any:
 
 
 def harmless(text: str, *, kept: str = "") -> str:
-    """*text* with control and format characters, line ends and backslashes escaped, except those in *kept*."""
+    """*text* with what is invisible, line ends and backslashes escaped, except what is in *kept*."""
     return "".join(letter if letter in kept or not _steers(letter) else _escaped(letter) for letter in text)
 
 
 def _steers(letter: str) -> bool:
-    return letter == "\\" or (unicodedata.category(letter) in _STEERING and letter not in "\u200c\u200d")
+    if letter in _INVISIBLE or letter == "\\":
+        return True
+    return unicodedata.category(letter) in _STEERING and letter not in "\u200c\u200d"
 
 
 def _escaped(letter: str) -> str:

@@ -19,7 +19,7 @@ from muniment.cli.parameters import DURATION, LEVEL, TEXT
 _KINDS = {kind.name.lower(): kind for kind in ItemKind}
 _COLUMNS = ("release_id", "agent_id", "kind", "source", "target", "state", "approvals", "expire_time", "reason")
 _RECORD = (*_COLUMNS, "refusal", "item_id", "revision", "requester_host_key_id", "content_sha256")
-_SHOWN = (*_RECORD, "name", "tags", "thread", "author", "content")
+_SHOWN = (*_RECORD, "name", "tags", "thread", "author", "tier", "event_time", "item_expire_time", "content")
 _RELEASE = click.argument("release_id", metavar="RELEASE", type=TEXT)
 
 
@@ -174,9 +174,10 @@ def reject(host: HostClient, output: Output, release_id: str, reason: str) -> No
 def _row(release: Release) -> Row:
     """A release, with its labels and approvals as people read them."""
     row = asdict(release)
+    text = row.pop("text")
     return {
+        **({**text, "item_expire_time": text["expire_time"]} if text else {}),
         **row,
-        **(row.pop("text") or {}),
         "source": _label(release.source_classification, release.source_integrity),
         "target": _label(release.classification, release.integrity),
         "approvals": f"{len(release.approver_host_key_ids)} of {release.required_approvals}",

@@ -210,7 +210,8 @@ final class Renewals implements Credential {
       return Optional.of(host.call(SessionServiceGrpc.getGetSessionMethod(), request, deadline))
           .map(found -> found.getSession())
           .filter(Renewals::goesOn)
-          .filter(found -> found.getTaintValue() >= shown.getTaintValue()); // or a raise was lost
+          .filter(found -> found.getTaintValue() >= shown.getTaintValue()) // or a raise was lost
+          .filter(found -> found.getIntegrityValue() <= shown.getIntegrityValue());
     } catch (MunimentException error) {
       if (!isGone(error)) {
         throw error;

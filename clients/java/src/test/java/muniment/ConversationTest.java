@@ -22,6 +22,7 @@ import muniment.v1.CloseSessionRequest;
 import muniment.v1.ConversationTainted;
 import muniment.v1.GetSessionRequest;
 import muniment.v1.GetSessionResponse;
+import muniment.v1.Integrity;
 import muniment.v1.OpenSessionRequest;
 import muniment.v1.OpenSessionResponse;
 import muniment.v1.RaiseTaintRequest;
@@ -200,10 +201,12 @@ class ConversationTest {
     server.script("RaiseTaint", RaiseTaintResponse.newBuilder().setSession(raised).build());
     conversation.raiseTaint(Classification.CLASSIFICATION_CONFIDENTIAL, "read the payroll");
     found(session(1, HOUR, Classification.CLASSIFICATION_PUBLIC));
-    server.script("SaveMemory", EXPIRED);
+    server.script("SaveMemory", EXPIRED, EXPIRED);
 
     assertEquals("CREDENTIAL_EXPIRED", failureOf(conversation));
-    assertEquals(List.of("ms_1"), credentials("SaveMemory"));
+    found(raised.toBuilder().setIntegrity(Integrity.INTEGRITY_TRUSTED).build());
+    assertEquals("CREDENTIAL_EXPIRED", failureOf(conversation));
+    assertEquals(List.of("ms_1", "ms_1"), credentials("SaveMemory"));
   }
 
   @Test
@@ -252,7 +255,7 @@ class ConversationTest {
   }
 
   @Test
-  void aRaiseBetweenTwoStepsOfARenewalIsFollowedAtMostThreeTimes() {
+  void aRaiseBetweenTwoStepsOfARenewalIsFollowedAtMostFourTimes() {
     server.script("OpenSession", opened(1, HOUR));
     Conversation conversation = host.conversation("ada", "chat-42");
     Status[] raises =
@@ -266,6 +269,7 @@ class ConversationTest {
     for (int call = 0; call < 2; call++) {
       found(session(1, HOUR, Classification.CLASSIFICATION_PUBLIC));
       server.script("OpenSession", raises);
+      server.script("OpenSession", raises[2]);
       server.script("OpenSession", call == 0 ? raises[2] : opened(2, HOUR));
     }
 
@@ -277,9 +281,10 @@ class ConversationTest {
             Classification.CLASSIFICATION_PUBLIC,
             Classification.CLASSIFICATION_INTERNAL,
             Classification.CLASSIFICATION_CONFIDENTIAL,
+            Classification.CLASSIFICATION_RESTRICTED,
             Classification.CLASSIFICATION_RESTRICTED);
-    assertEquals(renewal, taints().subList(1, 5));
-    assertEquals(renewal, taints().subList(5, 9));
+    assertEquals(renewal, taints().subList(1, 6));
+    assertEquals(renewal, taints().subList(6, 11));
   }
 
   @Test
