@@ -147,7 +147,8 @@ def approve(host: HostClient, output: Output, release_id: str, sha256: str) -> N
 
     \b
     Examples:
-      muniment release approve 5f0c1fb2-9c2e-4a53-9d3b-0f6c2f3d1a77 --hash "$HASH"
+      muniment release approve 5f0c1fb2-9c2e-4a53-9d3b-0f6c2f3d1a77 \\
+          --hash 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
     """
     approved = host.approve_release(release_id, sha256)
     output.record(_row(approved), _RECORD)
