@@ -38,7 +38,7 @@ def test_agents_are_listed_with_levels_and_budgets(host, ada, console):
     assert f"/agent?id={ada.agent_id}" in links(page)
 
 
-def test_what_is_stored_trusted_is_told_from_the_rest(host, ada, console, show):
+def test_what_is_stored_trusted_is_distinguished(host, ada, console, show):
     for key, integrity in {"plan": Integrity.TRUSTED, "one": Integrity.UNTRUSTED, "two": Integrity.UNTRUSTED}.items():
         with host.open_session(ada.agent_id, INTERNAL, integrity=integrity) as session:
             session.save_memory(key, "by bus")

@@ -24,8 +24,8 @@ class Arrangement:
 
     name: str
     boundary: Literal["above", "another user", "untrusted"]
-    """Whether `high` is the same user at a higher level, another user, or the same user in a context that has read what
-    nobody vouches for, while `low` is trusted."""
+    """Whether `high` is the same user at a higher level, another user, or the same user in an untrusted context,
+    while `low` is trusted."""
 
 
 @dataclass(frozen=True, slots=True)
