@@ -53,11 +53,11 @@ def endorse(
     tags: Sequence[str],
     is_all: bool,
 ) -> None:
-    """Make items of an agent trusted that are known to be good, at the level that they have.
+    """Make what an agent has trusted, at its level.
 
-    It is for what was stored before there was integrity. An operator stands for all who would ask and approve: the
-    command makes keys for that, calls the server at MUNIMENT_ADDRESS or in --data-dir, and revokes the keys. What is
-    trusted already is left out, so it may be repeated.
+    It is for items known to be good that were stored before there was integrity. An operator stands for all who would
+    ask and approve: the command makes keys for that, calls the server at MUNIMENT_ADDRESS or in --data-dir, and revokes
+    the keys. What is trusted already is left out, so it may be repeated.
 
     \b
     Examples:

@@ -36,7 +36,7 @@ class Root(Group):
         return [Section("Commands", _COMMANDS), *added_sections()]
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [name for section in self.sections for name in section.commands]
+        return [name for section in self.sections for name in section.commands if " " not in name]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         return _COMMANDS[cmd_name].load() if cmd_name in _COMMANDS else find_added(cmd_name)
