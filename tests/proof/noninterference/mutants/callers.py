@@ -112,6 +112,7 @@ def _undelete_at_public(context: Any, agent_id: str, kind: Any, name: str, _: An
 _BELOW = "AND agent.known_from <= %(ceiling)s"
 _REACHED = "AND agent.ceiling <= %(ceiling)s"
 _OF_CONVERSATION = "AND session.ceiling <= %(ceiling)s"
+_UNCLOSED = "AND unclosed.ceiling <= %(ceiling)s"
 _WITH_CLOSED = HOSTS["find_sessions"].replace(
     "AND (session.close_time IS NULL OR session.close_time >= session.expire_time)", ""
 )
@@ -191,7 +192,7 @@ _STATE = (
     Mutant(
         "a host closes sessions of agents above its ceiling",
         "model",
-        (edit(HOSTS, "close_session", _BELOW, ""), edit(HOSTS, "close_session", _OF_CONVERSATION, "")),
+        (edit(HOSTS, "close_session", _BELOW, ""), edit(HOSTS, "close_session", _UNCLOSED, "")),
         about="hosts",
     ),
     Mutant(
@@ -218,6 +219,12 @@ _STATE = (
             probe=probes.a_key_is_read_again,
         )
         for query in ("open_session", "raise_taint", "reset_session")
+    ),
+    Mutant(
+        "M51 renew_session goes by the key that was looked up",
+        "a key is read again",
+        (cut(HOSTS, "renew_session", r"AND EXISTS \( SELECT FROM host_key WHERE .*?unclosed\.trusted \)"),),
+        probe=probes.a_key_is_read_again,
     ),
     Mutant("a host lists sessions of agents above its ceiling", "model", (edit(HOSTS, "list_sessions", _BELOW, ""),)),
     Mutant("a host opens sessions of agents above its ceiling", "model", (edit(HOSTS, "open_session", _BELOW, ""),)),
@@ -259,8 +266,12 @@ _STATE = (
         about="hosts",
     ),
     *(
-        Mutant(f"M90 {query} goes above its key", killer, (edit(HOSTS, query, _OF_CONVERSATION, ""),), about="hosts")
-        for query, killer in (("raise_taint", "egress"), ("close_session", "model"))
+        Mutant(f"M90 {query} goes above its key", killer, (edit(HOSTS, query, ceiling, ""),), about="hosts")
+        for query, killer, ceiling in (
+            ("raise_taint", "egress", _OF_CONVERSATION),
+            ("close_session", "model", _UNCLOSED),
+            ("renew_session", "egress", _UNCLOSED),
+        )
     ),
     Mutant(
         "M91 the name of a conversation above a key is taken",

@@ -69,7 +69,10 @@ _UNTRUSTED_KEYS = (
         "taints by opening", edit(HOSTS, "open_session", " WHERE marked.trusted <= %(key_trusted)s", "")
     ),
     _of_an_untrusted_key("taints by raising", edit(HOSTS, "raise_taint", _OF_ANOTHER_KEY, "")),
-    _of_an_untrusted_key("closes what is trusted", edit(HOSTS, "close_session", _OF_ANOTHER_KEY, "")),
+    *(
+        _of_an_untrusted_key(name, edit(HOSTS, query, "AND unclosed.trusted <= %(key_trusted)s", ""))
+        for name, query in (("closes what is trusted", "close_session"), ("renews what is trusted", "renew_session"))
+    ),
     _of_an_untrusted_key(
         "resets what is trusted",
         *(edit(HOSTS, query, _OF_ANOTHER_KEY, "") for query in ("lock_session", "reset_session")),
