@@ -261,15 +261,14 @@ def _control() -> Iterator[Fact]:
         yield Fact(role, f"schema {schema}", "USAGE")
     for table in (*(f"vault.{name}" for name in (*_HOST_TABLES, "tenant", "migration")), *_CONTROL_VIEWS):
         yield Fact(role, table, "SELECT")
-    yield Fact(role, "vault.tenant", "UPDATE (fence)")
-    yield from (Fact(role, view, "UPDATE (fence)") for view in _CONTROL_VIEWS[:2])
+    yield from (Fact(role, name, "UPDATE (fence)") for name in ("vault.tenant", *_CONTROL_VIEWS[:2]))
     for name in (name for name in _HOST_TABLES if name != "host_key"):
         yield Fact(role, f"vault.{name}", "INSERT")
     for name in ("shared_block", "block_link", "erasure"):
         yield Fact(role, f"vault.{name}", "DELETE")
     yield from (Fact(role, "vault.agent", right) for right in _on("UPDATE", *_AGENT_COLUMNS))
     yield from (Fact(role, "vault.conversation", right) for right in _on("UPDATE", "taint", "trusted"))
-    yield from (Fact(role, "vault.session", right) for right in _on("UPDATE", "close_time", "expire_time", "renew_time"))
+    yield from (Fact(role, "vault.session", f"UPDATE ({name}_time)") for name in ("close", "expire", "renew"))
     yield from (Fact(role, "vault.release", right) for right in _on("UPDATE", *_RELEASE_COLUMNS))
     for label in roles.LABELS:
         yield from (Fact(role, f"{label}.{name}", "SELECT") for name in ("storage", "storage_size"))

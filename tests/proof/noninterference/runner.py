@@ -359,7 +359,7 @@ class Program:
         return label_from(request.classification, request.integrity)
 
     def _renewed_in_b(self, operation: Operation) -> Operation | None:
-        """World B does not know of sessions above the observer. Of one that it knows at a lower label, both renew none."""
+        """World B knows no sessions above the observer. One that it knows at a lower label is renewed in neither."""
         session_id = operation.parsed().session_id
         level, known = (model.unclosed_level(session_id) for model in self._models)
         if level is None or flows(level, self._observer):

@@ -94,7 +94,7 @@ class ConversationCalls(Calls):
             try:
                 self._conversation._renew(left(deadline))
             except SessionNotFound:
-                raise expired from None
+                raise expired from expired.__cause__
         return super().__call__(method, request, left(deadline))
 
     def stream(

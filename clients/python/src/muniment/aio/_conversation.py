@@ -92,7 +92,7 @@ class ConversationCalls(Calls):
             try:
                 await self._conversation._renew(left(deadline))
             except SessionNotFound:
-                raise expired from None
+                raise expired from expired.__cause__
         return await super().__call__(method, request, left(deadline))
 
     async def stream(
