@@ -68,7 +68,7 @@ prove-deep: .venv/.stamp ## What `make prove` samples, whole and repeated for ho
 test-cluster: .venv/.stamp ## Run the tests of calls, search, seals, purges, tests/calls/endtoend and tests/proof/golden on a Citus cluster (needs tests/operations/citus/build.sh): ARGS="tests/calls/notes -k page"
 	$(BIN)/python -m pytest -q -n 2 --cluster -m 'not proof and not deploy and not dist' --timeout 300 $(or $(ARGS),$(ON_CLUSTER:%=tests/%))
 
-ON_CLUSTER := $(addprefix calls/,agents audit_log blocks endtoend items memories notes passages prompts search sessions) \
+ON_CLUSTER := $(addprefix calls/,agents audit_log blocks endtoend items memories notes passages prompts releases search sessions) \
     operations/admin/test_audit_seals.py operations/admin/test_purge.py proof/golden
 
 test-deploy: .venv/.stamp ## Build the images, and start all that service/deploy ships (root on Debian 12)

@@ -834,7 +834,7 @@ _ROWS: dict[str, Rpc] = {
             source=(Classification.PUBLIC, Integrity.UNTRUSTED),
             target=(Classification.PUBLIC, Integrity.TRUSTED),
         ),
-        outcomes=Outcomes(()),
+        outcomes=Outcomes(("OK",), ("FIELD_INVALID", "RELEASE_RIGHT_MISSING")),
         refused=lambda w: (
             {**w.released, "name": ""},
             {**w.released, "integrity": 0},
@@ -847,7 +847,9 @@ _ROWS: dict[str, Rpc] = {
         request=lambda w: {"release_id": w.release or w.new, "content_sha256": content_sha256(w.content)},
         answer=release_service_pb2.ApproveReleaseResponse(release=RELEASE),
         python=lambda host, _: host.approve_release(RELEASE_ID, content_sha256("Assam")),
-        outcomes=Outcomes(()),
+        outcomes=Outcomes(
+            ("OK",), ("RELEASE_OWN_REQUEST", "RELEASE_HASH_MISMATCH", "RELEASE_NOT_OPEN", "RELEASE_SOURCE_CHANGED")
+        ),
         leaves=Leaves(None, ("version", "passage")),
         refused=lambda w: ({"release_id": w.new, "content_sha256": ""},),
     ),
@@ -856,7 +858,7 @@ _ROWS: dict[str, Rpc] = {
         request=lambda w: {"release_id": w.release or w.new, "reason": w.word},
         answer=release_service_pb2.RejectReleaseResponse(release=RELEASE),
         python=lambda host, _: host.reject_release(RELEASE_ID),
-        outcomes=Outcomes(()),
+        outcomes=Outcomes(("OK",)),
         refused=lambda w: ({"release_id": "not-one"},),
     ),
     "GetRelease": Rpc(
@@ -867,7 +869,7 @@ _ROWS: dict[str, Rpc] = {
             text=release_pb2.ReleasedText(name="tea", content="Assam, no sugar", tags=["taste"]),
         ),
         python=lambda host, _: host.get_release(RELEASE_ID),
-        outcomes=Outcomes(()),
+        outcomes=Outcomes(("OK",), ("RELEASE_NOT_FOUND",)),
         refused=lambda w: ({"release_id": "not-one"},),
     ),
     "ListReleases": Rpc(
@@ -875,7 +877,7 @@ _ROWS: dict[str, Rpc] = {
         request=lambda w: {"agent_id": w.word},
         answer=release_service_pb2.ListReleasesResponse(releases=[RELEASE]),
         python=lambda host, _: list(host.list_releases()),
-        outcomes=Outcomes(()),
+        outcomes=Outcomes(("OK", "PAGE_TOKEN_INVALID")),
         refused=lambda w: ({"page_token": "AAAA"},),
     ),
     "ListAuditEvents": Rpc(

@@ -11,8 +11,8 @@ import (
 	munimentv1 "muniment.example/clients/go/gen/muniment/v1"
 )
 
-// mostRaises is how often the taint can rise: there are four levels, and it never falls.
-const mostRaises = 3
+// mostRaises is how often a conversation can be raised: three times to a higher level, once to UNTRUSTED.
+const mostRaises = 4
 
 // AllMemories returns the memories of ListMemories, from its first page to its last. Pages are requested as the loop
 // goes on, and the deadline of ctx, if it has one, is that of all of them. Each new loop begins a new list.
@@ -136,7 +136,7 @@ func RestartOnTaintChange() CollectOption {
 //
 // If a host raises the taint between two pages, Collect fails with TAINT_CHANGED, because what has been read may be
 // shadowed now, and more may be visible. With [RestartOnTaintChange] it discards what it has read and begins anew, which
-// happens at most three times. The result may then be classified higher than the taint was when Collect was called.
+// happens at most four times. The result may then be classified higher than the taint was when Collect was called.
 // If it returns an error, it returns no items.
 func Collect[Item any](list iter.Seq2[Item, error], options ...CollectOption) ([]Item, error) {
 	var how collecting

@@ -129,7 +129,7 @@ func TestCollectFailsOrBeginsAnew(t *testing.T) {
 	if memories, err := muniment.Collect(list); memories != nil || !isTaintChanged(err) {
 		t.Error(memories, err)
 	}
-	for _, raises := range []int{0, 1, 3} {
+	for _, raises := range []int{0, 1, 4} {
 		_, list := serveList(t, raises)
 		memories, err := muniment.Collect(list, muniment.RestartOnTaintChange())
 		if err != nil || !slices.Equal(keysOf(memories), abc) {
@@ -138,12 +138,12 @@ func TestCollectFailsOrBeginsAnew(t *testing.T) {
 	}
 }
 
-func TestCollectBeginsAnewThreeTimesAtMostAndForNothingElse(t *testing.T) {
+func TestCollectBeginsAnewFourTimesAtMostAndForNothingElse(t *testing.T) {
 	f, list := serveList(t, 1000)
 	if _, err := muniment.Collect(list, muniment.RestartOnTaintChange()); !isTaintChanged(err) {
 		t.Error(err)
 	}
-	if calls := len(f.calls("ListMemories")); calls != 8 {
+	if calls := len(f.calls("ListMemories")); calls != 10 {
 		t.Error(calls)
 	}
 

@@ -221,7 +221,7 @@ def description(contract: Contract) -> str:
     head = {
         "openapi": "3.1.0",
         "info": {"title": "Muniment", "version": "v1", "description": " ".join(_ABOUT.split())},
-        "servers": [{"url": "http://127.0.0.1:8080"}],
+        "servers": [{"url": "/"}],
         "security": [{"credential": []}],
     }
     scheme = {"type": "http", "scheme": "bearer", "description": "A host key, or the token of a session."}

@@ -43,7 +43,7 @@ site() {
     local own=("$wheels"/*.whl)
     sed -E '/--hash/d; s/ *\\$//' $lock > "$out/versions.txt"
     "$python" -m pip download "${for_image[@]}" --constraint "$out/versions.txt" \
-        --find-links "$wheels" --dest "$wheels" 'muniment-server[http,identity,semantic,tracing]'
+        --find-links "$wheels" --dest "$wheels" 'muniment-server[console,http,identity,semantic,tracing]'
     for wheel in "$wheels"/*.whl; do
         [[ " ${own[*]} " == *" $wheel "* ]] || grep -qF "sha256:$(sha256sum < "$wheel" | cut -d' ' -f1)" $lock ||
             { echo >&2 "$wheel has none of the hashes in $lock"; exit 1; }

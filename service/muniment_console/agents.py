@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from itertools import islice
 
 from muniment import Agent, Classification, HostClient
-from muniment.cli.page.conversations import Conversation, conversations_of, shown_of
+from muniment.cli.page.conversations import OF_CONSOLE, Conversation, conversations_of, shown_of
 from muniment.cli.page.reading import READ_EVENTS, READ_SESSIONS, read_agent, read_history
-from muniment.cli.page.rendering import axis_of, variables_of
+from muniment.cli.page.rendering import axis_of, storage_of, variables_of
 from muniment.cli.transfer.sessions import reached_level
 from muniment_console.rendering import level_of
 
@@ -35,13 +35,12 @@ def agents_page(host: HostClient, after: str) -> tuple[Classification, dict[str,
     """The agents whose ids follow *after*, with what they store."""
     agents, more = _agents(host, after)
     level = level_of([*_known(agents), *(each.classification for agent in agents for each in agent.storage)])
-    storage = {agent.agent_id: {each.classification: each for each in agent.storage} for agent in agents}
-    return level, {"agents": agents, "storage": storage, "more": more}
+    return level, {"agents": agents, "storage_of": storage_of, "more": more}
 
 
 def agent_page(host: HostClient, agent_id: str) -> tuple[Classification, dict[str, object]]:
-    """One agent as `muniment agent show` has it. Opens a session for each level, as that does."""
-    page = read_agent(host, agent_id, lambda _: None, conversation_prefix="console-")
+    """One agent as `muniment agent show` has it. Opens sessions for each level, as that does."""
+    page = read_agent(host, agent_id, lambda _: None, conversation_prefix=OF_CONSOLE)
     return page.classification, variables_of(page)
 
 

@@ -20,6 +20,7 @@ from muniment_console.agents import agent_page, agents_page, conversations_page
 from muniment_console.audit import Filter, audit_page, moment
 from muniment_console.guards import Guards
 from muniment_console.received import Received, chains_of, state_of
+from muniment_console.releases import release_page, releases_page
 from muniment_console.rendering import document
 from muniment_console.status import Watch, status_page
 from muniment_http import listening
@@ -51,6 +52,8 @@ class Console:
             "/": self._agents,
             "/agent": self._agent,
             "/conversations": self._conversations,
+            "/releases": self._releases,
+            "/release": self._release,
             "/audit": self._audit,
             "/seals": self._seals,
             "/status": self._status,
@@ -76,6 +79,14 @@ class Console:
         since = moment(given["since"] or "7d")
         level, found = conversations_page(self._host, given["agent"], given["after"], since)
         return document("conversations.html", level, {"tab": "/conversations", "given": given, **found})
+
+    def _releases(self, request: Request) -> Response:
+        level, found = releases_page(self._host, request.query_params)
+        return document("releases.html", level, {"tab": "/releases", **found})
+
+    def _release(self, request: Request) -> Response:
+        level, found = release_page(self._host, request.query_params.get("id", ""))
+        return document("release.html", level, {"tab": "/releases", **found})
 
     def _audit(self, request: Request) -> Response:
         level, found = audit_page(self._host, Filter.of(request.query_params), self._received)

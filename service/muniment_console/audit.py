@@ -15,6 +15,8 @@ from muniment_console.rendering import level_of
 MAX_SHOWN = 100
 MAX_SCANNED = 5000
 """How many events a page shows, and how many it looks at for these."""
+SEVERAL = "several"
+"""In place of an item's id: the reads of several items, which name none."""
 _PAGE_SIZE = 250
 _TICK = timedelta(microseconds=1)
 _LONG_AGO, _FAR_AHEAD = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
@@ -55,8 +57,13 @@ class Filter:
             and self.method in ("", event.method)
             and self.outcome in ("", event.outcome)
             and (event.host_key_id or "").startswith(self.key)
-            and (event.item_id or "").startswith(self.item)
+            and self._allows_item(event)
         )
+
+    def _allows_item(self, event: AuditEvent) -> bool:
+        if self.item == SEVERAL:
+            return event.item_id is None and bool(event.result_count)
+        return (event.item_id or "").startswith(self.item)
 
     @property
     def before_time(self) -> datetime | None:
@@ -81,6 +88,7 @@ def audit_page(host: HostClient, given: Filter, received: Received | None) -> tu
         "scanned": len(scanned),
         "older": f"{scanned[-1].time.isoformat()} {scanned[-1].event_id}" if more else None,
         "filter": given,
+        "several": SEVERAL,
         "session": session,
         "compared": compared,
         "state": state_of(chains, compared),

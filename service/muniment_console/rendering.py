@@ -12,8 +12,16 @@ from starlette.responses import HTMLResponse
 from muniment import Classification
 from muniment.cli.page.rendering import style_of, templates_of
 from muniment_console.guards import policy
+from muniment_server.items.paging import version_of
 
-TABS = {"/": "Agents", "/conversations": "Conversations", "/audit": "Audit", "/seals": "Seals", "/status": "Status"}
+TABS = {
+    "/": "Agents",
+    "/conversations": "Conversations",
+    "/releases": "Releases",
+    "/audit": "Audit",
+    "/seals": "Seals",
+    "/status": "Status",
+}
 """The pages that each page links to."""
 
 
@@ -53,5 +61,11 @@ def link(path: str, **parameters: object) -> str:
     return f"{path}?{urlencode(given)}" if given else path
 
 
+def _item_of(etag: str) -> str:
+    """The id of the item whose version has *etag*: what audit events name it by."""
+    version = version_of(etag)
+    return str(version.item_id) if version else ""
+
+
 _TEMPLATES = templates_of("muniment_console", "muniment.cli.page")
-_TEMPLATES.globals |= {"link": link, "levels": [*Classification]}
+_TEMPLATES.globals |= {"item_of": _item_of, "link": link, "levels": [*Classification]}

@@ -65,8 +65,8 @@ def http(
       muniment http
       muniment http --listen 127.0.0.1:8080 --origin http://localhost:5173
       muniment http --listen 0.0.0.0:443 --tls-cert server.pem --tls-key server.key
-      curl http://127.0.0.1:8080/muniment.v1.AgentService/ListAgents -H "authorization: Bearer $MUNIMENT_HOST_KEY" \\
-          --json '{}'
+      printf 'authorization: Bearer %s' "$MUNIMENT_HOST_KEY" | curl -H @- --json '{}' \\
+          http://127.0.0.1:8080/muniment.v1.AgentService/ListAgents
     """
     with _report_errors():
         options = _checked(Options(*split_address(listen), server, server_ca, tls_cert, tls_key, origins), listen)

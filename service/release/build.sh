@@ -39,7 +39,7 @@ python_packages() {
         (cd $folder && quietly "$python" -m hatchling build --directory "$out/python")
     done
     requirements 'muniment[cli,langgraph,mcp]' | bom python-client "pkg:pypi/muniment@$version"
-    requirements 'muniment-server[http,identity,semantic,tracing]' | bom python-server "pkg:pypi/muniment-server@$version"
+    requirements 'muniment-server[console,http,identity,semantic,tracing]' | bom python-server "pkg:pypi/muniment-server@$version"
     # It is not installed here: Python finds its metadata in the wheel.
     PYTHONPATH=$out/python/langgraph_store_conformance-$version-py3-none-any.whl requirements langgraph-store-conformance |
         bom langgraph-store-conformance "pkg:pypi/langgraph-store-conformance@$version"

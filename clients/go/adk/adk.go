@@ -35,8 +35,8 @@ const (
 	maxQueryChars  = 1024
 	maxAuthorChars = 256
 	maxPassageSize = 256 * 1024 // in bytes
-	// How often the taint can rise: there are four levels, and it never falls.
-	mostRaises = 3
+	// How often a conversation can be raised: three times to a higher level, once to UNTRUSTED.
+	mostRaises = 4
 	// How long a session for one call stays open if closing it fails: longer than any import takes, even when it is
 	// repeated.
 	sessionTTL = time.Hour

@@ -12,8 +12,8 @@ use tonic::codegen::tokio_stream::Stream;
 
 use crate::{Error, v1::ErrorReason};
 
-/// How often the taint can rise: there are four levels, and it never falls.
-pub(crate) const MOST_RAISES: usize = 3;
+/// How often a conversation can be raised: three times to a higher level, once to UNTRUSTED.
+pub(crate) const MOST_RAISES: usize = 4;
 
 type Page<T> = Result<(Vec<T>, String), Error>;
 type Fetched<T> = Pin<Box<dyn Future<Output = Page<T>> + Send>>;
@@ -57,7 +57,7 @@ impl<T> List<T> {
 
     /// The whole list, all pages of it read at one taint.
     ///
-    /// With [`List::restart_on_taint_change`] it begins anew at most three times. The result may then be
+    /// With [`List::restart_on_taint_change`] it begins anew at most four times. The result may then be
     /// classified higher than the taint was when the call began.
     ///
     /// # Errors

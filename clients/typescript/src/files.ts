@@ -20,7 +20,7 @@ import { MunimentError } from "./errors.js";
 import { onlyLineOf, requireStorable, withLines } from "./file-contents.js";
 import { FileError, isProblem } from "./file-errors.js";
 import { isPath, MAX_KEY_CHARS, matches, normalized, requireName, requireShort } from "./file-paths.js";
-import { Classification } from "./gen/muniment/v1/classification_pb.js";
+import { Classification, type Integrity } from "./gen/muniment/v1/classification_pb.js";
 import type { Memory } from "./gen/muniment/v1/memory_pb.js";
 import { pages } from "./pages.js";
 import { requireSession } from "./require-session.js";
@@ -44,6 +44,7 @@ export interface File {
   readonly path: string;
   readonly content: string;
   readonly classification: Classification;
+  readonly integrity: Integrity;
   readonly etag: string;
   readonly tags: readonly string[];
   readonly expireTime?: Timestamp | undefined;
@@ -280,14 +281,16 @@ export class FileView {
     }
   }
 
-  /** The same, if none is lower than the taint: the server decides, and this finds out before anything is done. */
+  /** The same, if none has another label: the server decides, and this finds out before anything is done. */
   async #own(path: string, done: string): Promise<File[]> {
     const files = await this.#at(path);
     if (files.length === 0) {
       throw this.#noSuch(path);
     }
-    const taint = (await this.#session.sessions.getSession({})).session?.taint ?? Classification.UNSPECIFIED;
-    const lower = files.filter((file) => file.classification < taint).map((file) => file.path);
+    const { session: own } = await this.#session.sessions.getSession({});
+    const lower = files
+      .filter((file) => file.classification !== own?.taint || file.integrity !== own.integrity)
+      .map((file) => file.path);
     if (lower.length > 0) {
       throw this.#lower(lower, done);
     }
@@ -321,11 +324,11 @@ export class FileView {
     return `${this.#prefix}${normalized(path)}`;
   }
 
-  #file({ key, content, tags, classification, etag, expireTime }: Memory): File {
+  #file({ key, content, tags, classification, integrity, etag, expireTime }: Memory): File {
     const isEmpty = content === "\n" && tags.includes(EMPTY);
     const path = key.slice(this.#prefix.length);
     const others = isEmpty ? tags.filter((tag) => tag !== EMPTY) : tags;
-    return { path, content: isEmpty ? "" : content, classification, etag, tags: others, expireTime };
+    return { path, content: isEmpty ? "" : content, classification, integrity, etag, tags: others, expireTime };
   }
 
   #named(path: string): string {

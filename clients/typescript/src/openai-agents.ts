@@ -14,7 +14,6 @@
 
 import { randomUUID } from "node:crypto";
 import { MunimentError } from "./errors.js";
-import { Classification } from "./gen/muniment/v1/classification_pb.js";
 import type { Passage } from "./gen/muniment/v1/passage_pb.js";
 import { isPlain } from "./json.js";
 import { pages, undisturbed } from "./pages.js";
@@ -109,8 +108,8 @@ export class MunimentSession<Item extends object = object> {
   /** Delete all items. {@link LowerItems}: some are below the taint; then none was deleted. */
   async clearSession(): Promise<void> {
     const items = (await this.#newest()).map(({ passage }) => passage);
-    const taint = (await this.#session.sessions.getSession({})).session?.taint ?? Classification.UNSPECIFIED;
-    if (items.some((item) => item.classification < taint)) {
+    const { session: own } = await this.#session.sessions.getSession({});
+    if (items.some((item) => item.classification !== own?.taint || item.integrity !== own.integrity)) {
       throw new LowerItems("The conversation has items of a lower classification, so it cannot be cleared.");
     }
     // At most 1,000 a call. What else is stored in the thread stays.

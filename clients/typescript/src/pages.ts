@@ -3,10 +3,10 @@
 import type { CallOptions } from "@connectrpc/connect";
 import { MunimentError } from "./errors.js";
 
-/** How often the taint of a conversation can rise: there are four levels. */
-export const RAISES = 3;
+/** How often a conversation can be raised: three times to a higher level, once to UNTRUSTED. */
+export const RAISES = 4;
 
-/** The result of a call. Starts over if the taint is raised meanwhile: at most three times. */
+/** The result of a call. Starts over if the taint is raised meanwhile: at most four times. */
 export async function undisturbed<Result>(call: () => Promise<Result>): Promise<Result> {
   for (let restarts = 0; ; restarts += 1) {
     try {
@@ -22,7 +22,7 @@ export async function undisturbed<Result>(call: () => Promise<Result>): Promise<
 /** How a whole list is read. */
 export interface AllOptions {
   /**
-   * Whether the list is read again from its first page, at most three times, if the taint is raised between two pages.
+   * Whether the list is read again from its first page, at most four times, if the taint is raised between two pages.
    * It may then hold what is above the taint that the call began at.
    *
    * The default is false: the call fails with `TAINT_CHANGED`.

@@ -123,7 +123,7 @@ class Export:
         wrong = len(gone) - found.removed + sum(number <= found.last for number in waiting)
         found.unsealed = sum(count for number, count in waiting.items() if number > found.last)
         if wrong:
-            found.problems.append(f"the events of {wrong} seals are not those that they cover")
+            found.problems.append(f"seals whose events are not those that they cover: {wrong}")
         if numbers and found.last - found.first >= len(numbers):
             found.problems.append(f"{found.last - found.first + 1 - len(numbers)} seals are missing")
         found.problems.extend(self._unlinked(level, numbers))

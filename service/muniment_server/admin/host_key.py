@@ -74,10 +74,19 @@ integrity_option = click.option(
     help="untrusted: it opens no trusted sessions and reaches none of others; implies --only sessions.",
 )
 
+may_option = click.option(
+    "--may",
+    type=click.Choice(RIGHTS),
+    multiple=True,
+    help="A right at the release desk: to a lower level, to TRUSTED. Give it twice for both. The default is none.",
+)
 
-def service_for(only: str | None, integrity: Integrity) -> str | None:
+
+def service_for(only: str | None, integrity: Integrity, may: tuple[str, ...]) -> str | None:
     """The service that `--only` names. An untrusted key is for sessions only: agents and sharing are what all see."""
     if integrity is Integrity.UNTRUSTED:
+        if may:
+            raise click.UsageError("--integrity untrusted is for sessions only: leave out --may")
         if only not in {None, _UNTRUSTED_ONLY}:
             raise click.UsageError(f"--integrity untrusted implies --only {_UNTRUSTED_ONLY}: leave out --only {only}")
         only = _UNTRUSTED_ONLY
@@ -112,12 +121,7 @@ def host_key() -> None:
 )
 @click.option("--only", type=click.Choice(list(SERVICES)), help="The one thing it is for. The default is everything.")
 @integrity_option
-@click.option(
-    "--may",
-    type=click.Choice(RIGHTS),
-    multiple=True,
-    help="A right at the release desk: to a lower level, to TRUSTED. Give it twice for both. The default is none.",
-)
+@may_option
 @click.option("--quiet", is_flag=True, help="Print only the key.")
 @with_database(servers=True)
 @server_option
@@ -148,9 +152,7 @@ def create(
       muniment host-key create --tenant acme --ceiling internal --servers servers.toml --server b
       export MUNIMENT_HOST_KEY=$(muniment host-key create --tenant acme --ceiling restricted --quiet)
     """
-    only_service = service_for(only, integrity)
-    if may and integrity is Integrity.UNTRUSTED:
-        raise click.UsageError("--integrity untrusted is for sessions only: leave out --may")
+    only_service = service_for(only, integrity, may)
     created, confirmed = None, True
     chosen = chosen_database(config, server)
     taken = taken_elsewhere(config, server, tenant)

@@ -27,6 +27,7 @@ from muniment_server.admin.host_key import (
     NameType,
     close_option,
     integrity_option,
+    may_option,
     print_line_for_file,
     revoke_key,
     service_for,
@@ -42,8 +43,8 @@ _CERTIFICATE = "certificate"
 """Where the keys are: see muniment_identity.file."""
 _MOST_CHARACTERS = 512
 _COLUMNS = (
-    "identity_id", "tenant", "ceiling", "only_service", "integrity", "issuer", "audience", "subject", "keys",
-    "create_time", "expire_time", "freeze_time", "revoke_time", "name",
+    "identity_id", "tenant", "ceiling", "only_service", "integrity", "may_declassify", "may_endorse", "issuer",
+    "audience", "subject", "keys", "create_time", "expire_time", "freeze_time", "revoke_time", "name",
 )  # fmt: skip
 
 
@@ -100,6 +101,7 @@ def identity() -> None:
 )
 @click.option("--only", type=click.Choice(list(SERVICES)), help="The one thing it is for. The default is everything.")
 @integrity_option
+@may_option
 @with_database(servers=True)
 @server_option
 @with_output
@@ -117,6 +119,7 @@ def add(
     lifetime: timedelta | None,
     only: str | None,
     integrity: Integrity,
+    may: tuple[str, ...],
     server: str | None,
 ) -> None:
     """Accept the tokens of one subject as a host of a tenant.
@@ -142,8 +145,9 @@ def add(
             ceiling=ceiling,
             name=name,
             lifetime=lifetime,
-            only_service=service_for(only, integrity),
+            only_service=service_for(only, integrity, may),
             integrity=integrity,
+            may=may,
             identity=named,
             taken=taken,
             ids=RandomIds(),

@@ -340,12 +340,13 @@ forgotten AS (
 ),
 logged AS (
     INSERT INTO audit AS logged (tenant, event_id, agent, level, host_key_id, method, outcome, kind)
-    SELECT %(tenant)s, begun.erasure_id, begun.agent, begun.ceiling, %(host_key_id)s::uuid, %(method)s, 'OK', %(kind)s
-      FROM begun
-     WHERE %(agent_id)s IS NOT NULL
-     UNION ALL
-    SELECT %(tenant)s, %(change_id)s, NULL, %(ceiling)s, %(host_key_id)s::uuid, %(method)s, 'OK', %(kind)s
-     WHERE %(agent_id)s IS NULL
+    SELECT %(tenant)s, %(change_id)s::uuid, begun.agent, coalesce(begun.ceiling, %(ceiling)s::smallint), %(host_key_id)s::uuid,
+           %(method)s, 'OK', %(kind)s
+      FROM (SELECT %(agent_id)s::text AS agent_id) AS asked
+           LEFT JOIN begun
+                ON asked.agent_id IS NOT NULL
+     WHERE asked.agent_id IS NULL
+        OR begun.agent IS NOT NULL
 )
 SELECT begun.agent, begun.erasure_id, begun.ceiling
   FROM begun;

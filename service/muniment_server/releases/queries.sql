@@ -44,39 +44,25 @@ SELECT release.release_id
 
 -- name: get_releases
 -- Releases, newest first, with the keys that approve them, are valid and have the rights still; and what they are to the key of
--- the call.
+-- the call. In place of a key that has asked, and is no longer valid or has no longer the rights, another one must approve.
 SELECT release.release_id, agent.agent_id, release.kind, release.item_id, release.revision, release.content_hash, release.source,
        release.target, release.reason, release.requester, release.refusal, release.writer, release.new_item_id, release.new_revision,
        release.create_time, release.expire_time, release.state AS last_state, release.expire_time <= vault.clock() AS is_late,
        (
-           SELECT tenant.release_approvals
+           SELECT tenant.release_approvals + (release.state = 1 AND release.requester <> ALL(able.keys))::integer
              FROM vault.tenant
             WHERE tenant.tenant = %(tenant)s
        ) AS required,
        ARRAY(
            SELECT approval.host_key_id
              FROM vault.release_approval AS approval
-                  JOIN host_key
-                       ON host_key.tenant = %(tenant)s
-                      AND host_key.host_key_id = approval.host_key_id
-                  JOIN vault.host_key AS rights
-                       ON rights.tenant = %(tenant)s
-                      AND rights.host_key_id = approval.host_key_id
-                      AND (rights.may_declassify OR NOT release.declassifies)
-                      AND (rights.may_endorse OR NOT release.endorses)
             WHERE approval.tenant = %(tenant)s
               AND approval.release_id = release.release_id
+              AND approval.host_key_id = ANY(able.keys)
             ORDER BY approval.approve_time, approval.host_key_id
        ) AS approvers,
        release.requester = %(host_key_id)s AS is_own,
-       EXISTS (
-           SELECT
-             FROM vault.host_key AS caller
-            WHERE caller.tenant = %(tenant)s
-              AND caller.host_key_id = %(host_key_id)s
-              AND (caller.may_declassify OR NOT release.declassifies)
-              AND (caller.may_endorse OR NOT release.endorses)
-       ) AS is_allowed,
+       %(host_key_id)s = ANY(able.keys) AS is_allowed,
        EXISTS (
            SELECT
              FROM vault.release_approval AS approval
@@ -89,6 +75,18 @@ SELECT release.release_id, agent.agent_id, release.kind, release.item_id, releas
            AND agent.agent = release.agent
            AND agent.ceiling <= %(ceiling)s
            AND agent.delete_time IS NULL
+       CROSS JOIN LATERAL (
+           SELECT ARRAY(
+                      SELECT rights.host_key_id
+                        FROM host_key
+                             JOIN vault.host_key AS rights
+                                  ON rights.tenant = %(tenant)s
+                                 AND rights.host_key_id = host_key.host_key_id
+                       WHERE host_key.tenant = %(tenant)s
+                         AND (rights.may_declassify OR NOT release.declassifies)
+                         AND (rights.may_endorse OR NOT release.endorses)
+                  ) AS keys
+       ) AS able
  WHERE release.tenant = %(tenant)s
    AND release.release_id = ANY(%(release_ids)s::uuid[])
  ORDER BY release.create_time DESC, release.release_id DESC;

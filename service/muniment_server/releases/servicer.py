@@ -30,7 +30,9 @@ class ReleaseServicer(release_service_pb2_grpc.ReleaseServiceServicer):
 
     def GetRelease(self, request: pb.GetReleaseRequest, context: CallContext) -> pb.GetReleaseResponse:
         release, source = desk.get(context, UUID(request.release_id))
-        return pb.GetReleaseResponse(release=wire.release_to_proto(release), text=wire.text_to_proto(source))
+        return pb.GetReleaseResponse(
+            release=wire.release_to_proto(release), text=wire.text_to_proto(release.kind, source)
+        )
 
     def ListReleases(self, request: pb.ListReleasesRequest, context: CallContext) -> pb.ListReleasesResponse:
         pager = context.pager(request.agent_id, request.include_closed)

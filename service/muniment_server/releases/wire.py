@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from muniment.v1 import audit_pb2, release_pb2
+from muniment.v1 import audit_pb2, note_pb2, release_pb2
 from muniment.v1 import release_service_pb2 as pb
 from muniment_server.domain import text
 from muniment_server.domain.classification import Classification, Integrity, Label
@@ -74,10 +74,17 @@ def release_to_proto(release: Release) -> release_pb2.Release:
     )
 
 
-def text_to_proto(item: Item | None) -> release_pb2.ReleasedText | None:
+def text_to_proto(kind: ItemKind, item: Item | None) -> release_pb2.ReleasedText | None:
     """What a release would write; None stays absent."""
     if item is None:
         return None
     return release_pb2.ReleasedText(
-        name=item.name, content=item.content, tags=item.tags, thread=item.thread or "", author=item.author or ""
+        name=item.name,
+        content=item.content,
+        tags=item.tags,
+        thread=item.thread or "",
+        author=item.author or "",
+        tier=note_pb2.Tier.ValueType(item.tier) if kind is ItemKind.NOTE else note_pb2.TIER_UNSPECIFIED,
+        event_time=time_to_proto(item.event_time),
+        expire_time=time_to_proto(item.expire_time),
     )

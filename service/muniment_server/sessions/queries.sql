@@ -1,6 +1,7 @@
 -- Conversations and sessions, as the control role. For a host, agents that its key does not know, conversations above the ceiling
--- of its key, and the sessions of both, do not exist; nor do trusted conversations, if its key is not trusted. Statements that open,
--- renew, raise or reset a session read the key again, and compare the ceiling of the conversation, which never changes.
+-- of its key, and the sessions of both, do not exist; nor do, for a key that is not trusted, conversations that are, and those that
+-- others have begun: the names of its own begin with ~. Statements that open, renew, raise or reset a session read the key again, and
+-- compare the ceiling of the conversation, which never changes.
 -- Locks are taken in this order: agent, conversation, session.
 
 -- name: open_session
@@ -99,7 +100,7 @@ SELECT session.session_id, agent.agent_id, session.conversation_id, (2 * convers
  WHERE session.tenant = %(tenant)s
    AND session.session_id = %(session_id)s
    AND session.ceiling <= %(ceiling)s
-   AND conversation.trusted <= %(key_trusted)s
+   AND (%(key_trusted)s OR NOT conversation.trusted AND left(session.conversation_id, 1) = '~')
    AND session.conversation_id <> session.session_id::text;
 
 -- name: list_sessions
@@ -118,7 +119,7 @@ SELECT found.session_id, agent.agent_id, found.conversation_id, found.taint, fou
             WHERE session.tenant = %(tenant)s
               AND session.agent = agent.agent
               AND session.ceiling <= %(ceiling)s
-              AND conversation.trusted <= %(key_trusted)s
+              AND (%(key_trusted)s OR NOT conversation.trusted AND left(session.conversation_id, 1) = '~')
               AND session.conversation_id <> session.session_id::text
               AND (%(include_closed)s OR session.close_time IS NULL AND session.expire_time > vault.clock())
               AND (session.create_time, session.session_id) < (%(before_time)s::timestamptz, %(before_id)s::uuid)
@@ -141,31 +142,31 @@ WITH owner AS MATERIALIZED ( -- FOR SHARE: the mark of DeleteAgent waits
        AND agent.delete_time IS NULL
        AND EXISTS (
                SELECT
-                 FROM unclosed
-                WHERE unclosed.tenant = %(tenant)s
-                  AND unclosed.session_id = %(session_id)s
-                  AND unclosed.agent = agent.agent
-                  AND unclosed.ceiling <= %(ceiling)s
+                 FROM unclosed AS session
+                WHERE session.tenant = %(tenant)s
+                  AND session.session_id = %(session_id)s
+                  AND session.agent = agent.agent
+                  AND session.ceiling <= %(ceiling)s
                   AND agent.known_from <= %(ceiling)s
            )
        FOR SHARE
 ),
 found AS MATERIALIZED (
-    SELECT unclosed.*
-      FROM unclosed
-     WHERE unclosed.tenant = %(tenant)s
-       AND unclosed.session_id = %(session_id)s
-       AND unclosed.agent = (SELECT owner.agent FROM owner)
-       AND unclosed.ceiling <= %(ceiling)s
-       AND unclosed.trusted <= %(key_trusted)s
-       AND unclosed.conversation_id <> unclosed.session_id::text
+    SELECT session.*
+      FROM unclosed AS session
+     WHERE session.tenant = %(tenant)s
+       AND session.session_id = %(session_id)s
+       AND session.agent = (SELECT owner.agent FROM owner)
+       AND session.ceiling <= %(ceiling)s
+       AND (%(key_trusted)s OR NOT session.trusted AND left(session.conversation_id, 1) = '~')
+       AND session.conversation_id <> session.session_id::text
        AND EXISTS (
                SELECT
                  FROM host_key
                 WHERE host_key.tenant = %(tenant)s
                   AND host_key.host_key_id = %(host_key_id)s
-                  AND host_key.ceiling >= unclosed.ceiling
-                  AND host_key.trusted >= unclosed.trusted
+                  AND host_key.ceiling >= session.ceiling
+                  AND host_key.trusted >= session.trusted
            )
        FOR NO KEY UPDATE
 ),
@@ -200,7 +201,7 @@ WITH found AS MATERIALIZED ( -- locks the session too, so that the session that 
      WHERE session.tenant = %(tenant)s
        AND session.session_id = %(session_id)s
        AND session.ceiling <= %(ceiling)s
-       AND session.trusted <= %(key_trusted)s
+       AND (%(key_trusted)s OR NOT session.trusted AND left(session.conversation_id, 1) = '~')
        AND EXISTS (
                SELECT
                  FROM host_key
@@ -252,18 +253,18 @@ SELECT found.session_id, owner.agent_id, found.conversation_id,
 -- Close a session that is open; for a host, also one that has expired, after its expire_time, so that it cannot be renewed.
 -- No row: closed.
 WITH found AS MATERIALIZED (
-    SELECT unclosed.*, vault.clock() AS now, vault.clock() + interval '1 microsecond' AS later
-      FROM unclosed
-     WHERE unclosed.tenant = %(tenant)s
-       AND unclosed.session_id = %(session_id)s
-       AND unclosed.ceiling <= %(ceiling)s
-       AND unclosed.trusted <= %(key_trusted)s
-       AND (unclosed.expire_time > vault.clock() OR %(host_key_id)s::uuid IS NOT NULL)
+    SELECT session.*, vault.clock() AS now, vault.clock() + interval '1 microsecond' AS later
+      FROM unclosed AS session
+     WHERE session.tenant = %(tenant)s
+       AND session.session_id = %(session_id)s
+       AND session.ceiling <= %(ceiling)s
+       AND (%(key_trusted)s OR NOT session.trusted AND left(session.conversation_id, 1) = '~')
+       AND (session.expire_time > vault.clock() OR %(host_key_id)s::uuid IS NOT NULL)
        AND EXISTS (
                SELECT
                  FROM vault.agent
                 WHERE agent.tenant = %(tenant)s
-                  AND agent.agent = unclosed.agent
+                  AND agent.agent = session.agent
                   AND agent.known_from <= %(ceiling)s
                   AND agent.delete_time IS NULL
            )
@@ -291,7 +292,7 @@ SELECT session.session_id
  WHERE session.tenant = %(tenant)s
    AND session.session_id = %(session_id)s
    AND session.ceiling <= %(ceiling)s
-   AND session.trusted <= %(key_trusted)s
+   AND (%(key_trusted)s OR NOT session.trusted AND left(session.conversation_id, 1) = '~')
    AND EXISTS (
            SELECT
              FROM vault.agent
@@ -309,7 +310,7 @@ WITH found AS MATERIALIZED (
      WHERE session.tenant = %(tenant)s
        AND session.session_id = %(session_id)s
        AND session.ceiling <= %(ceiling)s
-       AND session.trusted <= %(key_trusted)s
+       AND (%(key_trusted)s OR NOT session.trusted AND left(session.conversation_id, 1) = '~')
        AND EXISTS (
                SELECT
                  FROM host_key

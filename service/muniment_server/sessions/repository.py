@@ -60,6 +60,7 @@ def open_session(
     taint: Classification | None,
     integrity: Integrity,
     conversation_id: str,
+    mark: str,
     ttl: timedelta,
     read_only: bool,
 ) -> tuple[Session, str]:
@@ -67,8 +68,9 @@ def open_session(
 
     UNTRUSTED taints the conversation; TRUSTED asks for one that is trusted.
 
-    An empty *conversation_id* begins a new conversation. Raises CeilingExceeded, IntegrityExceeded, AgentNotFound,
-    AgentCeilingExceeded, ConversationCeilingExceeded or ConversationTainted, which carries the taint.
+    An empty *conversation_id* begins a new conversation. *mark* stands before the id. Raises CeilingExceeded,
+    IntegrityExceeded, AgentNotFound, AgentCeilingExceeded, ConversationCeilingExceeded or ConversationTainted, which
+    carries the taint.
     """
     if taint is not None:
         scope.require_ceiling(taint, agent_id=agent_id)
@@ -80,7 +82,7 @@ def open_session(
         agent_id=agent_id,
         taint=taint,
         trusted=integrity is Integrity.TRUSTED,
-        conversation_id=conversation_id or str(scope.new_uuid()),
+        conversation_id=f"{mark}{conversation_id or scope.new_uuid()}",
         session_id=scope.new_uuid(),
         token_hash=tokens.digest(token),
         ttl=ttl,
@@ -90,7 +92,7 @@ def open_session(
         raise AgentNotFound
     if taint is not None:
         _require_ceilings(scope, taint, row.ceiling, row.agent_ceiling, agent_id=agent_id)
-    if row.taint is None:  # a trusted one, which the key may not taint
+    if row.taint is None:  # another key has reset it to trusted, and this one may not taint it
         scope.raise_integrity_exceeded(agent_id=agent_id)
     session = _session(row)
     if session is None:

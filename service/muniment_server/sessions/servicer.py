@@ -31,16 +31,17 @@ class SessionServicer(session_service_pb2_grpc.SessionServiceServicer):
                     taint=Classification(request.taint) if request.taint else None,
                     integrity=Integrity(request.integrity),
                     conversation_id=request.conversation_id,
+                    mark=wire.mark_of(context.principal),
                     ttl=ttl,
                     read_only=request.read_only,
                 )
             except ConversationTainted as error:
                 error.detail = wire.tainted_to_proto(error.taint)
                 raise
-        return pb.OpenSessionResponse(session=wire.session_to_proto(session), token=token)
+        return pb.OpenSessionResponse(session=wire.session_to_proto(session, context.principal), token=token)
 
     def GetSession(self, request: pb.GetSessionRequest, context: CallContext) -> pb.GetSessionResponse:
-        return pb.GetSessionResponse(session=wire.session_to_proto(self._get(request, context)))
+        return pb.GetSessionResponse(session=wire.session_to_proto(self._get(request, context), context.principal))
 
     def ListSessions(self, request: pb.ListSessionsRequest, context: CallContext) -> pb.ListSessionsResponse:
         pager = context.pager(request.agent_id, request.include_closed)
@@ -53,14 +54,14 @@ class SessionServicer(session_service_pb2_grpc.SessionServiceServicer):
                 limit=paging.page_size(request.page_size),
             )
         return pb.ListSessionsResponse(
-            sessions=map(wire.session_to_proto, sessions),
+            sessions=[wire.session_to_proto(session, context.principal) for session in sessions],
             next_page_token=pager.token(*wire.position_of(sessions[-1])) if more else "",
         )
 
     def RenewSession(self, request: pb.RenewSessionRequest, context: CallContext) -> pb.RenewSessionResponse:
         with context.host_scope() as scope:
             session = repository.renew(scope, wire.session_id_from_proto(request.session_id), ttl=_ttl_of(request))
-        return pb.RenewSessionResponse(session=wire.session_to_proto(session))
+        return pb.RenewSessionResponse(session=wire.session_to_proto(session, context.principal))
 
     def RaiseTaint(self, request: pb.RaiseTaintRequest, context: CallContext) -> pb.RaiseTaintResponse:
         reason = text.plain(request.reason, field="reason")
@@ -72,7 +73,7 @@ class SessionServicer(session_service_pb2_grpc.SessionServiceServicer):
                 integrity=Integrity(request.integrity),
                 reason=reason,
             )
-        return pb.RaiseTaintResponse(session=wire.session_to_proto(session))
+        return pb.RaiseTaintResponse(session=wire.session_to_proto(session, context.principal))
 
     def ResetSession(self, request: pb.ResetSessionRequest, context: CallContext) -> pb.ResetSessionResponse:
         reason = text.plain(request.reason, field="reason")
@@ -83,7 +84,7 @@ class SessionServicer(session_service_pb2_grpc.SessionServiceServicer):
                 integrity=Integrity(request.integrity),
                 reason=reason,
             )
-        return pb.ResetSessionResponse(session=wire.session_to_proto(session), token=token)
+        return pb.ResetSessionResponse(session=wire.session_to_proto(session, context.principal), token=token)
 
     def CloseSession(self, request: pb.CloseSessionRequest, context: CallContext) -> pb.CloseSessionResponse:
         if isinstance(context.principal, SessionIdentity):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from uuid import UUID
 
 from muniment.v1 import session_pb2
-from muniment_server.domain.classification import Label
+from muniment_server.domain.classification import Integrity, Label
 from muniment_server.domain.errors import FieldViolation, InvalidArgument
 from muniment_server.domain.ids import SessionId
+from muniment_server.domain.principals import HostIdentity, SessionIdentity
 from muniment_server.domain.session import Session
 from muniment_server.items.wire import integrity_to_proto, level_to_proto, time_to_proto
 
@@ -19,12 +20,25 @@ def session_id_from_proto(text: str) -> SessionId:
     return SessionId(UUID(text))
 
 
-def session_to_proto(session: Session) -> session_pb2.Session:
-    """A session."""
+_MARK = "~"
+"""What the names of conversations begin with that keys for untrusted sessions have begun. No caller can write it."""
+
+
+def mark_of(host: HostIdentity | SessionIdentity) -> str:
+    """What stands before the names of conversations that a key begins: one for untrusted sessions has names of its own.
+
+    So it neither learns which names others have, nor takes one of them.
+    """
+    return _MARK if isinstance(host, HostIdentity) and host.integrity is Integrity.UNTRUSTED else ""
+
+
+def session_to_proto(session: Session, caller: HostIdentity | SessionIdentity) -> session_pb2.Session:
+    """A session. Only to keys that open trusted ones, the mark of a conversation is shown."""
+    shows_mark = isinstance(caller, HostIdentity) and caller.integrity is Integrity.TRUSTED
     return session_pb2.Session(
         session_id=str(session.session_id),
         agent_id=session.agent_id,
-        conversation_id=session.conversation_id,
+        conversation_id=session.conversation_id if shows_mark else session.conversation_id.removeprefix(_MARK),
         taint=level_to_proto(session.taint.level),
         integrity=integrity_to_proto(session.taint.integrity),
         create_time=time_to_proto(session.create_time),

@@ -32,7 +32,7 @@ _HARMLESS = {
         "READS": "a frozenset of names",
         "WRITES": "a frozenset of names",
     },
-    "monitor/status.py": {"_INTERNAL": "a frozen status", "_RETRY_DELAYS": _CONSTANT, "_TABLE": _CONSTANT},
+    "monitor/status.py": {"_RETRY_DELAYS": _CONSTANT},
     "monitor/validation.py": {
         "_TEXTS": _CONSTANT,
         "_FORMS": _CONSTANT,

@@ -151,6 +151,22 @@ def test_a_key_that_is_revoked_or_loses_its_right_approves_no_more(shared, tenan
     assert approved(others[3], release).state == OPEN
 
 
+@pytest.mark.parametrize("lost", ["revoke_time = now()", "expire_time = now()", "may_endorse = FALSE"])
+def test_a_key_that_asks_and_is_revoked_or_loses_its_right_counts_no_more(shared, tenant, plan, at, key, lost):
+    """Otherwise, the one key that is left would release alone."""
+    asks, first, second = key(), key(), key()
+    release = requested(asks)
+    with shared.database.as_owner() as owner:
+        owner.execute(f"UPDATE vault.host_key SET {lost} WHERE host_key_id = %s", [release.requester_host_key_id])
+
+    found = approved(first, release)
+    assert (found.state, found.required_approvals, len(found.approver_host_key_ids)) == (OPEN, 2, 1)
+    assert approved(first, release).state == OPEN
+    assert at(TRUSTED).list_memories().memories == []
+    found = approved(second, release)
+    assert (found.state, found.required_approvals) == (RELEASED, 1)
+
+
 def test_an_approval_names_the_hash(plan, key):
     release = requested(key())
     wrong = {"release_id": release.release_id, "content_sha256": digest("Monday, not Friday")}
@@ -301,6 +317,26 @@ def test_items_of_each_kind_are_released_with_all_that_they_hold(at, key, kind, 
         passage = trusted.get_passage(passage_id=name).passage
         assert (passage.content, passage.thread, passage.author, passage.tags) == (TEXT, "trip", "Ann", ["t"])
         assert passage.event_time.seconds == 9
+
+
+@pytest.mark.parametrize("kind", [_MEMORY, _NOTE, _PASSAGE])
+def test_who_approves_sees_all_that_is_stored_with_the_text(at, key, kind):
+    """A tier decides in which section of a prompt a note stands; times, when an item is found and until when."""
+    session, later = at(UNTRUSTED), {"seconds": 4_000_000_000}
+    if kind == _MEMORY:
+        name = session.save_memory(key="plan", content=TEXT, expire_time=later).memory.key
+    elif kind == _NOTE:
+        name = session.add_note(content=TEXT, tier=2).note.note_id
+    else:
+        times = {"event_time": {"seconds": 9}, "expire_time": later}
+        name = session.store_passage(content=TEXT, **times).passage.passage_id
+    text = key().get_release(release_id=requested(key(), kind=kind, name=name).release_id).text
+
+    assert (text.tier, text.event_time.seconds, text.expire_time.seconds) == {
+        _MEMORY: (0, 0, 4_000_000_000),
+        _NOTE: (2, 0, 0),
+        _PASSAGE: (0, 9, 4_000_000_000),
+    }[kind]
 
 
 def test_a_release_that_finds_no_room_stays_open_and_says_why(plan, host, at, key):

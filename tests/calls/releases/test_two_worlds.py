@@ -1,7 +1,7 @@
 """Law 2 with releases held fixed: with and without what untrusted sessions write, a trusted session observes the same.
 
-The programs of tests/proof/noninterference have no releases in their alphabet. Here both worlds have the same ids and
-times and release the same texts; all else that is untrusted happens in the first one only.
+The programs of tests/proof/noninterference release memories and blocks. Here all kinds are read. Both worlds have the
+same ids and times and release the same texts; all else that is untrusted happens in the first one only.
 """
 
 from __future__ import annotations

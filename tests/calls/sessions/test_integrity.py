@@ -219,12 +219,11 @@ def test_an_untrusted_key_makes_nothing_trusted(host, bound, alice):
     assert rows == [(method, "alice", session) for method, session in methods]
 
 
-def test_an_untrusted_key_neither_taints_nor_ends_what_others_have_opened_trusted(host, bound, alice):
+def test_an_untrusted_key_neither_sees_nor_taints_nor_ends_what_others_have_opened(host, bound, alice):
     """A tainted planner would go on with what untrusted contexts wrote."""
     plan = open_session(host, integrity=TRUSTED)
     named = {"session_id": plan.session.session_id}
 
-    assert refusal(open_session, host=bound) == "PERMISSION_DENIED INTEGRITY_EXCEEDED"
     assert {
         refusal(bound.raise_taint, **named, taint=INTERNAL),
         *(refusal(rpc, **named) for rpc in (bound.reset_session, bound.close_session, bound.get_session)),
@@ -233,7 +232,41 @@ def test_an_untrusted_key_neither_taints_nor_ends_what_others_have_opened_truste
     assert now(host, plan) is saved(host, plan) is Label.PUBLIC_TRUSTED
 
     host.raise_taint(**named, taint=PUBLIC)
-    assert bound.raise_taint(**named, taint=INTERNAL).session.taint == INTERNAL
+    assert refusal(bound.get_session, **named) == "NOT_FOUND SESSION_NOT_FOUND"
+    assert list(bound.list_sessions(agent_id="alice", include_closed=True).sessions) == []
+
+
+def test_an_untrusted_key_neither_learns_of_conversations_nor_takes_their_names(host, bound, alice):
+    """Names of conversations can be guessed. Whether others have one, and with which label, changes no answer."""
+    open_session(host, conversation_id="trusted", integrity=TRUSTED)
+    open_session(host, conversation_id="confidential", taint=CONFIDENTIAL)
+    names = ("trusted", "confidential", "free")
+    opened = [open_session(bound, conversation_id=name) for name in names]
+
+    assert [each.session.conversation_id for each in opened] == [*names]
+    assert {now(bound, each) for each in opened} == {Label.PUBLIC}
+    assert now(host, open_session(host, conversation_id="free", integrity=TRUSTED)) is Label.PUBLIC_TRUSTED
+    assert [host.get_session(session_id=each.session.session_id).session.conversation_id for each in opened] == [
+        f"~{name}" for name in names
+    ]
+
+
+@pytest.mark.parametrize("name", ["own", ""])
+def test_an_untrusted_key_goes_on_with_its_own_conversations(bound, alice, name):
+    begun = open_session(bound, conversation_id=name, taint=INTERNAL).session
+    assert not begun.conversation_id.startswith("~")
+
+    again = open_session(bound, conversation_id=begun.conversation_id, taint=0)
+    assert (again.session.conversation_id, again.session.taint) == (begun.conversation_id, INTERNAL)
+    assert bound.session(again).get_session().session.conversation_id == begun.conversation_id
+
+
+def test_an_untrusted_key_does_not_taint_its_own_conversation_once_that_is_trusted(host, bound, alice):
+    own = open_session(bound)
+    trusted = host.reset_session(session_id=own.session.session_id, integrity=TRUSTED)
+
+    assert refusal(open_session, host=bound) == "PERMISSION_DENIED INTEGRITY_EXCEEDED"
+    assert now(host, trusted) is Label.PUBLIC_TRUSTED
 
 
 def test_the_database_has_no_untrusted_key_that_manages_agents(shared, tenant, host):

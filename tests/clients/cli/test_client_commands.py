@@ -143,11 +143,13 @@ def test_two_keys_release_an_item(dev, muniment, agent):
     own = muniment("release", "approve", released, "--hash", asked["content_sha256"], **asks)
     (shown,) = objects(muniment("release", "show", released, "--json", **approves))
     listed = objects(muniment("release", "list", "--agent", agent, "--json", **approves))
+    wrong = muniment("release", "approve", released, "--hash", "it is blue", **approves)
     approved = muniment("release", "approve", released, "--hash", shown["content_sha256"], **approves)
     over = muniment("release", "reject", released, **asks)
 
     assert (refused.returncode, own.returncode, over.returncode) == (1, 1, 1)
     assert "host-key create --may endorse" in refused.stderr
+    assert "give the 64 digits" in wrong.stderr
     assert "another host key" in own.stderr
     assert (shown["name"], shown["content"], shown["target"]) == ("fact", "it is blue", "PUBLIC TRUSTED")
     assert [one["release_id"] for one in listed] == [released]

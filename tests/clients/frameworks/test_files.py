@@ -12,7 +12,7 @@ from functools import partial
 import pytest
 
 import muniment
-from muniment import Classification
+from muniment import Classification, Integrity
 from muniment._file_contents import MAX_BYTES
 from muniment.files import (
     AmbiguousText,
@@ -203,6 +203,21 @@ def test_a_rename_says_what_it_uncovers(files):
 
     assert high.rename("d", "e/f") == ["d/a"]
     assert tree(high) == {"d/a": "low", "e/f/a": "high d/a", "e/f/b": "high d/b"}
+
+
+@pytest.mark.parametrize("act", [lambda view: view.delete("d"), lambda view: view.rename("d", "z")])
+def test_what_is_trusted_is_not_deleted_by_halves(owner, act):
+    """A trusted file is below an untrusted session, though its level is the same: nothing is done at all."""
+    agent_id = owner.create_agent().agent_id
+    trusted, untrusted = (
+        FileView(owner.open_session(agent_id, PUBLIC, integrity=integrity)) for integrity in reversed(Integrity)
+    )
+    trusted.write("d/trusted", "one")
+    untrusted.write("d/own", "two")
+
+    with pytest.raises(LowerFile, match=r"d/trusted cannot be (deleted|renamed)"):
+        act(untrusted)
+    assert [file.path for file in untrusted.walk("d")] == ["d/own", "d/trusted"]
 
 
 def test_a_taint_raised_in_between_is_a_refusal(owner, opened, monkeypatch):

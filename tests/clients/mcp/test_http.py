@@ -23,7 +23,7 @@ import httpx2
 import pytest
 
 import muniment
-from muniment import Classification
+from muniment import Classification, Integrity
 from muniment.mcp import main
 from muniment.mcp.log import BriefHandler
 from tests.clients.mcp.conftest import COMMAND
@@ -68,6 +68,17 @@ async def test_a_client_of_the_sdk(endpoint, owner, opened, mode):
     assert result.meta is not None
     assert result.meta["ifc"] == {"integrity": "untrusted", "confidentiality": "private"}
     assert prompt.messages
+
+
+@pytest.mark.anyio
+async def test_a_trusted_session_is_answered_trusted_until_it_is_raised(endpoint, owner):
+    session = owner.open_session("alice", PUBLIC, integrity=Integrity.TRUSTED)
+    async with talking_over_http(endpoint, session.token) as model:
+        saved = await model.call("memory_save", key="plan", content="ship on Friday")
+        owner.raise_taint(session, PUBLIC, reason="read a page")
+        read = await model.call("memory_get", key="plan")
+
+    assert [(each.meta or {})["ifc"]["integrity"] for each in (saved, read)] == ["trusted", "untrusted"]
 
 
 @pytest.mark.anyio

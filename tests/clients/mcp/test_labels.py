@@ -7,21 +7,22 @@ from typing import Any
 
 import pytest
 
-from muniment import Classification
+from muniment import Classification, Integrity
 from tests.clients.mcp.conftest import Model, talking
 from tests.clients.mcp.tools import TOOLS
 
 pytestmark = pytest.mark.anyio
 
 PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
+UNTRUSTED, TRUSTED = Integrity
 MISSING = "5d0c4a0e-4f52-4d7b-9a53-6c2f6f6f2d10"
 
 
-def label(level: Classification) -> dict[str, Any]:
+def label(level: Classification, integrity: str = "untrusted") -> dict[str, Any]:
     """What the metadata of a result at *level* must contain."""
     confidentiality = "public" if level == PUBLIC else "private"
     return {
-        "ifc": {"integrity": "untrusted", "confidentiality": confidentiality},
+        "ifc": {"integrity": integrity, "confidentiality": confidentiality},
         "muniment.v1/classification": level.name,
     }
 
@@ -159,6 +160,66 @@ async def test_an_unknown_level_is_the_highest(opened):
         result = await model.call("memory_list")
 
     assert label_of(result) == label(RESTRICTED)
+
+
+@pytest.mark.parametrize("level", Classification)
+async def test_what_a_trusted_session_is_answered_is_trusted(owner, level):
+    """Reads, writes, deletions, answers with nothing in them and errors, and the rendered prompt."""
+    session = owner.open_session("alice", level, integrity=TRUSTED)
+    async with talking(session) as model:
+        empty = [await called(model, "passage_list"), await called(model, "search", query="so")]
+        wrong = label_of(await model.call("memory_get", key="no-such-key"))
+        saved = await called(model, "memory_save", key="plan", content="It is so.")
+        read = [await called(model, "memory_get", key="plan"), await called(model, "memory_list")]
+        prompt = label_of(await model.client.get_prompt("memory"))
+        deleted = await called(model, "memory_delete", key="plan")
+
+    own = label(level, "trusted")
+    assert [*empty, wrong, saved, *read, deleted] == [own] * 7
+    assert prompt["ifc"]["integrity"] == "trusted"
+
+
+async def test_an_answer_is_as_trusted_as_the_session_and_an_item_as_itself(owner, opened):
+    """What an untrusted session is shown depends on what is untrusted, also if all that it is shown is trusted."""
+    trusted = owner.open_session("alice", PUBLIC, integrity=TRUSTED)
+    trusted.save_memory("plan", "It is so.")
+    async with talking(opened(PUBLIC)) as model:
+        await model.does("memory_save", key="web", content="It is not so.")
+        result = await model.call("memory_get", key="plan")
+        listed = await model.does("memory_list")
+        versions = await model.does("versions", kind="memory", name="plan")
+
+    assert label_of(result) == label(PUBLIC)
+    assert result.structured_content is not None
+    assert result.structured_content["integrity"] == "TRUSTED"
+    assert {each["key"]: each.get("integrity") for each in listed["memories"]} == {"plan": "TRUSTED", "web": None}
+    assert [each.get("integrity") for each in versions["versions"]] == ["TRUSTED"]
+
+
+async def test_a_raise_in_the_middle_of_a_call_makes_its_answer_untrusted(owner, monkeypatch):
+    """The session was trusted when the call began, and is not when it is answered."""
+    session = owner.open_session("alice", PUBLIC, integrity=TRUSTED)
+    read = session.list_memories_page
+
+    def raised(*given: Any, **named: Any) -> Any:
+        owner.raise_taint(session, PUBLIC, reason="read a page")
+        return read(*given, **named)
+
+    monkeypatch.setattr(session, "list_memories_page", raised)
+    session.save_memory("plan", "It is so.")
+    async with talking(session) as model:
+        before = await called(model, "memory_get", key="plan")
+        during = await called(model, "memory_list")
+
+    assert (before, during) == (label(PUBLIC, "trusted"), label(PUBLIC))
+
+
+async def test_the_label_costs_an_untrusted_session_no_call(opened, monkeypatch):
+    session = opened(PUBLIC)
+    session.save_memory("plan", "It is so.")
+    monkeypatch.setattr(session, "get_session", lambda: pytest.fail("asked for the session"))
+    async with talking(session) as model:
+        assert await called(model, "memory_get", key="plan") == label(PUBLIC)
 
 
 Act = Callable[[Model], Awaitable[Any]]

@@ -18,7 +18,7 @@ README = Path(__file__).parents[3] / "clients/python/README.md"
 TEXT = README.read_text(encoding="utf-8").partition("\n## For models: MCP\n")[2].partition("\n## ")[0]
 
 
-HOSTS = ("Claude Code", "Cursor", "VS Code", "Claude Desktop", "Zed")
+HOSTS = ("Claude Code", "VS Code", "Zed")
 BLOCKS = re.findall(r"^```json\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
 
 

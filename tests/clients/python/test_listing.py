@@ -95,14 +95,14 @@ def first_page(request: Any) -> bytes:
     return sent
 
 
-def test_a_fourth_raise_ends_it(server, session):
-    """There are four levels, so a taint cannot be raised so often."""
-    server.script("ListMemories", *[RAISED] * 4)
+def test_a_fifth_raise_ends_it(server, session):
+    """There are four levels and two integrities, so a conversation cannot be raised so often."""
+    server.script("ListMemories", *[RAISED] * 5)
 
     with pytest.raises(TaintChanged):
         session.list_memories().all(restart_on_taint_change=True)
 
-    assert len(server.requests("ListMemories")) == 4
+    assert len(server.requests("ListMemories")) == 5
 
 
 def test_all_begins_at_the_beginning_whatever_was_read(server, session):
@@ -114,11 +114,11 @@ def test_all_begins_at_the_beginning_whatever_was_read(server, session):
     assert len(memories.all()) == 2
 
 
-@pytest.mark.parametrize("times", [0, 1, 2, 3])
+@pytest.mark.parametrize("times", [0, 1, 2, 3, 4])
 def test_a_list_outlasts_as_many_raises_as_there_can_be(times):
     assert undisturbed(raised(times)) == "all"
 
 
 def test_a_list_fails_after_one_raise_more():
     with pytest.raises(TaintChanged):
-        undisturbed(raised(4))
+        undisturbed(raised(5))

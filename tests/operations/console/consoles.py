@@ -14,7 +14,17 @@ from tests.support.commands import COMMAND, environment_in, wait_until
 from tests.support.ports import free_port
 
 PASSWORD = "a-password-of-a-console"
-PAGES = ("/", "/agent?id=no-such-agent", "/conversations", "/audit", "/seals", "/status", "/none")
+PAGES = (
+    "/",
+    "/agent?id=no-such-agent",
+    "/conversations",
+    "/releases",
+    "/release?id=x",
+    "/audit",
+    "/seals",
+    "/status",
+    "/none",
+)
 Headers = Iterable[tuple[str, str]]
 
 

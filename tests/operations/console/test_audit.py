@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import muniment
-from muniment import AuditEvent, Classification, HostClient
+from muniment import AuditEvent, Classification, HostClient, NewMemory
 from muniment_console import audit
 from muniment_console.audit import Filter, audit_page
 from muniment_console.received import Received, Verdict, chains_of, state_of
@@ -44,12 +44,22 @@ def link(page: Look, start: str) -> str:
     return next(each.attributes["href"] for each in page.elements if each.attributes.get("href", "").startswith(start))
 
 
+def links_of_items(page: Look) -> dict[str, str]:
+    """The link from each item of an agent's page to its audit events."""
+    return {
+        page.texts("name", within=drawn)[0]: each.attributes["href"]
+        for drawn in page.find("version")
+        for each in page.elements
+        if each.tag == "a" and any(drawn is parent for parent in each.parents)
+    }
+
+
 def test_an_auditor_finds_who_read_a_confidential_memory_last_week_and_whether_the_log_is_whole(
     dev, host, ada, host_key, folder
 ):
     """From the console alone."""
     with host.open_session(ada.agent_id, CONFIDENTIAL, conversation_id="payroll") as writer:
-        writer.save_memory("salary", "52,000 a year")
+        writer.save_memories([NewMemory("salary", "52,000 a year"), NewMemory("bonus", "none")])
     reader = host.open_session(ada.agent_id, CONFIDENTIAL, conversation_id="chat-7")
     reader.get_memory("salary")
     (key_id,) = {each.host_key_id for each in host.list_audit_events(session=reader) if each.host_key_id}
@@ -67,7 +77,12 @@ def test_an_auditor_finds_who_read_a_confidential_memory_last_week_and_whether_t
         session = link(page, f"/audit?session={reader.session_id}")
         opened = console.look(session)
         seals = console.look("/seals")
+        item = console.look(links_of_items(console.look(f"/agent?id={ada.agent_id}"))["salary"])
+        several = console.look(link(item, f"/audit?agent={ada.agent_id}&item=several"))
 
+    assert [row[3] for row in rows(item)] == ["GetMemory", "SaveMemories"]
+    assert {(row[3], row[7]) for row in rows(several)} >= {("ListMemories", "memory 2 read")}
+    assert all(row[7].endswith(" read") for row in rows(several))
     assert read[1:3] + read[4:7] == [
         "as sealed",
         "CONFIDENTIAL",

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from muniment import Classification
+from muniment import Classification, Integrity, ItemKind, content_sha256
 from muniment_console import rendering
 from tests.clients.cli.page.looking import Look
 from tests.clients.cli.page.test_in_a_browser import DISPLAY_NAME, canary, hostile
@@ -24,7 +24,7 @@ pytestmark = [
 ]
 PAGES = (
     *("/?after=ada", "/agent?id={}", "/conversations", "/conversations?agent={}", "/audit", "/audit?agent={}"),
-    *("/seals", "/status", "/agent?id=no-such-agent"),
+    *("/seals", "/status", "/agent?id=no-such-agent", "/releases?agent={}"),
 )
 _TAGS = {
     *("html", "head", "meta", "title", "style", "body", "nav", "main", "section", "header", "article", "div", "form"),
@@ -68,6 +68,35 @@ def test_hostile_texts_are_shown_on_all_pages_and_neither_run_nor_fetched(browse
         shown = html.unescape(pages[path].page)
         assert sum(text in shown for text in hostile) >= len(hostile) // 2, path
     assert {each.text for each in pages["/audit?agent={}"].find("reason")} >= {*hostile}
+
+
+def test_hostile_texts_of_releases_are_shown_as_they_are(
+    browser, console, host, ada, canary, hostile, key_of, connected
+):
+    public = Classification.PUBLIC
+    asks = connected(key_of("development", Classification.CONFIDENTIAL, "--may", "endorse"))
+    reasons, session = [], host.open_session(ada.agent_id, public)
+    for number, text in enumerate(hostile):
+        reasons.append(re.sub(r"[\x00-\x1f\x7f]", "", text)[:200].strip())
+        session.save_memory(f"hostile-{number}", text)
+        asked = asks.request_release(
+            ada.agent_id,
+            ItemKind.MEMORY,
+            f"hostile-{number}",
+            content_sha256=content_sha256(text),
+            source=(public, Integrity.UNTRUSTED),
+            target=(public, Integrity.TRUSTED),
+            reason=reasons[-1],
+        )
+        page = seen(browser, console, f"/release?id={asked.release_id}")
+        assert page.tags <= _TAGS
+        assert "data-ran" not in page.elements[0].attributes
+        assert [each.text for each in page.find("text")] == [text]
+    listed = seen(browser, console, f"/releases?agent={ada.agent_id}")
+
+    assert canary.fetched == []
+    assert listed.tags <= _TAGS
+    assert {*listed.texts("reason")} == {" ".join(each.split()) for each in reasons}
 
 
 def test_hostile_filters_come_back_as_they_are(browser, console, canary, hostile):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import uuid
 
 import pytest
 
 import muniment
-from muniment import AgentLimits, Classification
+from muniment import AgentLimits, Classification, Integrity, ItemKind
 from muniment_console import status
 from muniment_console.status import Watch
 from tests.clients.cli.page.looking import Look
@@ -38,6 +39,20 @@ def test_agents_are_listed_with_levels_and_budgets(host, ada, console):
     assert f"/agent?id={ada.agent_id}" in links(page)
 
 
+def test_trusted_items_are_counted_by_themselves(host, ada, console, show):
+    for key, integrity in {"plan": Integrity.TRUSTED, "one": Integrity.UNTRUSTED, "two": Integrity.UNTRUSTED}.items():
+        with host.open_session(ada.agent_id, INTERNAL, integrity=integrity) as session:
+            session.save_memory(key, "by bus")
+
+    (row,) = [each for each in console.look("/").find("agent-row") if ada.agent_id in each.text]
+    gauges = [text for text in show(ada.agent_id).texts("gauge") if text.startswith("Items stored")]
+
+    stored = " ".join(row.text.split())
+    assert "INTERNAL trusted1 " in stored
+    assert "INTERNAL2 " in stored
+    assert {gauge.partition(" of")[0] for gauge in gauges} >= {"Items stored, trusted1", "Items stored2"}
+
+
 def test_more_agents_than_a_page_has_are_a_link_away(host, console):
     made = {host.create_agent(ceiling=PUBLIC, initial_blocks={"rules": ""}).agent_id for _ in range(30)}
 
@@ -57,15 +72,15 @@ def test_an_agent_is_drawn_as_agent_show_draws_it_and_the_look_is_audited(host, 
 
     drawn = show(ada.agent_id)
     for each in ("count", "gauge", "version", "text", "tag"):
-        assert page.texts(each) == drawn.texts(each)
+        assert [text.replace(" · audit", "") for text in page.texts(each)] == drawn.texts(each)
     assert page.texts("banner")[0] == "CONFIDENTIAL is the highest level of anything on this page"
     sessions = [
         each for each in host.list_sessions(ada.agent_id, include_closed=True) if "console-" in each.conversation_id
     ]
-    assert sorted(each.taint for each in sessions) == [PUBLIC, INTERNAL, CONFIDENTIAL]
+    assert sorted(each.taint for each in sessions) == [PUBLIC, PUBLIC, INTERNAL, INTERNAL, CONFIDENTIAL, CONFIDENTIAL]
     assert all(each.close_time for each in sessions)
-    (highest,) = [each for each in sessions if each.taint == CONFIDENTIAL]
-    assert "ListMemories" in {event.method for event in host.list_audit_events(session=highest.session_id)}
+    for highest in (each for each in sessions if each.taint == CONFIDENTIAL):
+        assert "ListMemories" in {event.method for event in host.list_audit_events(session=highest.session_id)}
 
 
 def test_conversations_are_on_a_time_line(host, ada, console):
@@ -161,6 +176,8 @@ def test_an_auditors_key_sees_the_audit_alone(dev, key_of):
         "/conversations?since=long",
         "/conversations?agent=%00",
         "/agent",
+        "/release?id=x",
+        "/releases?agent=%00",
     ],
 )
 def test_a_mistake_is_named(console, path):
@@ -176,6 +193,70 @@ def test_any_time_may_be_asked_for(console, path):
 
 def test_other_paths_are_no_pages(console):
     assert [console.get(path).status for path in ("/none", "/agent/", "/..%2f", "/favicon.ico")] == [404] * 4
+
+
+@pytest.fixture
+def desk(ada, host, key_of, connected):
+    """Two hosts with rights at the release desk, and a release that one of them asks for."""
+    asks, approves = (connected(key_of("development", CONFIDENTIAL, "--may", "endorse")) for _ in range(2))
+    with host.open_session(ada.agent_id, INTERNAL) as session:
+        session.save_memory("hotel", "The Astoria has a <night> desk.", tags=["travel"])
+    asked = asks.request_release(
+        ada.agent_id,
+        ItemKind.MEMORY,
+        "hotel",
+        content_sha256=muniment.content_sha256("The Astoria has a <night> desk."),
+        source=(INTERNAL, Integrity.UNTRUSTED),
+        target=(INTERNAL, Integrity.TRUSTED),
+        reason="confirmed by telephone",
+    )
+    return asks, approves, asked
+
+
+def test_the_release_desk_is_shown_and_a_look_at_a_text_is_audited(host, ada, console, desk):
+    def looks() -> list[str]:
+        events = host.list_audit_events(agent_id=ada.agent_id)
+        return [each.method for each in events if each.method == "GetRelease"]
+
+    *_, asked = desk
+    listed = console.look(f"/releases?agent={ada.agent_id}")
+    before = looks()
+    page = console.look(f"/release?id={asked.release_id}")
+
+    assert f"/release?id={asked.release_id}" in links(listed)
+    assert listed.texts("level") == ["INTERNAL", "INTERNAL"]
+    assert listed.texts("reason") == ["confirmed by telephone"]
+    assert "0 of 1" in listed.page
+    assert "Astoria" not in listed.page
+    assert (page.texts("name"), page.texts("tag")) == ([ada.agent_id, "hotel"], ["travel"])
+    assert page.texts("text") == ["The Astoria has a <night> desk."]
+    assert page.texts("banner")[1] == "INTERNAL"
+    assert f"/audit?key={asked.requester_host_key_id}" in links(page)
+    assert before == []
+    assert looks() != []
+
+
+def test_a_release_that_is_done_has_approvers_and_no_text(ada, console, desk):
+    _, approves, asked = desk
+    done = approves.approve_release(asked.release_id, asked.content_sha256)
+    shown = f"/release?id={asked.release_id}"
+    of_state = {each: links(console.look(f"/releases?agent={ada.agent_id}&state={each}")) for each in ("open", "done")}
+    page = console.look(shown)
+
+    assert (shown in of_state["open"], shown in of_state["done"]) == (False, True)
+    assert f"/audit?key={done.approver_host_key_ids[0]}" in links(page)
+    assert f"/audit?item={done.released_item_id}" in links(page)
+    assert "Astoria" not in page.page
+
+
+def test_a_release_above_the_key_is_none(dev, ada, key_of, desk):
+    *_, asked = desk
+    with Console(dev.folder, dev.address, key_of("development", INTERNAL)) as console:
+        listed = console.look("/releases?state=all")
+        hidden, absent = (console.get(f"/release?id={each}") for each in (asked.release_id, str(uuid.uuid4())))
+
+    assert ada.agent_id not in listed.page
+    assert (hidden.status, hidden.body) == (404, absent.body)
 
 
 def test_status_says_who_may_see_more(console):

@@ -31,6 +31,9 @@ Manifests = list[dict[str, Any]]
 
 LEAST: Values = {"database": {"secret": "db"}, "migration": {"secret": "db-admin"}, "server": {"tlsSecret": "tls"}}
 WITH_HTTP: Values = {"http": {"enabled": True, "tlsSecret": "http-tls"}}
+WITH_CONSOLE: Values = {
+    "console": {"enabled": True, "tlsSecret": "console-tls", "secret": "auditor", "hosts": ["console.example"]}
+}
 COMBINATIONS: Mapping[str, Values] = {
     "least": {},
     "private registry": {
@@ -40,6 +43,8 @@ COMBINATIONS: Mapping[str, Values] = {
     "tag": {"image": {"tag": "0.2.0-rc.1", "pullPolicy": "Always"}},
     "http": {**WITH_HTTP, "networkPolicy": {"httpClients": [{"namespace": "ingress"}]}},
     "http for pages": {"http": {**WITH_HTTP["http"], "replicas": 1, "origins": ["https://app.example"]}},
+    "console": {**WITH_CONSOLE, "networkPolicy": {"consoleClients": [{"namespace": "sign-in"}]}},
+    "console and http": {**WITH_CONSOLE, **WITH_HTTP},
     "one server, no migration": {"migration": {"enabled": False, "secret": ""}, "server": {"replicas": 1}},
     "metrics": {
         "server": {"metricsSecret": "metrics"},
@@ -221,6 +226,27 @@ def test_the_server_has_no_secret_of_the_administrator_and_the_gateway_no_key_of
 
 
 @pytest.mark.proof
+def test_the_console_has_its_key_by_name_and_none_of_the_server_and_only_the_proxy_reaches_it(tmp_path):
+    manifests = render(tmp_path, COMBINATIONS["console"])
+    (pod,) = (each["spec"]["template"]["spec"] for each in manifests if each["kind"] == "Deployment")
+    (container,) = pod["containers"]
+    policies = {each["metadata"]["name"]: each["spec"] for each in manifests if each["kind"] == "NetworkPolicy"}
+    (caller,) = policies["memory-console"]["ingress"]
+    (of_server,) = policies["memory"]["ingress"]
+
+    assert {"name": "MUNIMENT_HOST_KEY", "valueFrom": {"secretKeyRef": {"name": "auditor", "key": "host-key"}}} in (
+        container["env"]
+    )
+    assert not {'"db"', '"db-admin"', '"tls.key"'} & {*re.findall(r'"[^"]*"', json.dumps(pod))}
+    assert {"--host=console.example", "--password-file=/var/lib/muniment/passwords/password"} <= {*container["args"]}
+    assert caller["from"] == [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "sign-in"}}}]
+    assert [each["podSelector"]["matchLabels"]["app.kubernetes.io/component"] for each in of_server["from"]] == [
+        "console"
+    ]
+    assert not any("console" in json.dumps(each) for each in render(tmp_path, {}))
+
+
+@pytest.mark.proof
 def test_the_image_is_named_by_its_digest_or_its_tag(tmp_path):
     def images(**image: str) -> set[str]:
         found = re.findall(r'"image": "([^"]+)"', json.dumps(render(tmp_path, {"image": image, **WITH_HTTP})))
@@ -257,6 +283,14 @@ REFUSED: Mapping[str, tuple[Values, str]] = {
     "no secret of the administrator": ({"migration": {"secret": ""}}, "/migration/secret"),
     "no certificate": ({"server": {"tlsSecret": ""}}, "/server/tlsSecret"),
     "no certificate of the gateway": ({"http": {"enabled": True}}, "/http/tlsSecret"),
+    "no certificate of the console": (
+        {"console": {**WITH_CONSOLE["console"], "tlsSecret": ""}},
+        "/console/tlsSecret",
+    ),
+    "no key of the console": ({"console": {**WITH_CONSOLE["console"], "secret": ""}}, "/console/secret"),
+    "no name of the console": ({"console": {**WITH_CONSOLE["console"], "hosts": []}}, "/console/hosts"),
+    "a template in a name of the console": ({"console": {**WITH_CONSOLE["console"], "hosts": ["*"]}}, "/console/hosts"),
+    "a console without a certificate for the server": ({**WITH_CONSOLE, "server": {"clientCaSecret": "a"}}, "excludes"),
     "callers of all namespaces": ({"networkPolicy": {"clients": [{}]}}, "namespace"),
     "callers of a pattern of namespaces": ({"networkPolicy": {"clients": [{"namespace": "*"}]}}, "/namespace"),
     "callers without labels": ({"networkPolicy": {"clients": [{"namespace": "a", "podLabels": {}}]}}, "/podLabels"),

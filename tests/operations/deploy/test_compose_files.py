@@ -13,7 +13,7 @@ from tests.operations.tools.programs import COMPOSE, run_tool
 from tests.support.each import for_each
 
 pytestmark = pytest.mark.proof
-_FILES = ("compose.yaml", "compose.grafana.yaml")
+_FILES = ("compose.yaml", "compose.grafana.yaml", "compose.console.yaml")
 
 
 def model(*files: Path) -> dict[str, dict[str, Any]]:
@@ -27,7 +27,7 @@ def model(*files: Path) -> dict[str, dict[str, Any]]:
 def test_every_service_is_without_rights_and_on_a_read_only_file_system():
     found = model(*(DEPLOY / name for name in _FILES))["services"]
 
-    assert set(found) == {"postgres", "operator", "server", "http", "prometheus", "grafana"}
+    assert set(found) == {"postgres", "operator", "server", "http", "prometheus", "grafana", "console"}
     for name, service in found.items():
         rights = (service["read_only"], service["cap_drop"], service["security_opt"])
         assert rights == (True, ["ALL"], ["no-new-privileges"]), name
@@ -43,6 +43,14 @@ def test_what_a_service_names_is_there():
         assert {mount["source"] for mount in mounts if mount["type"] == "volume"} <= set(found["volumes"])
         files = [mount["source"] for mount in mounts if mount["type"] == "bind" and "secrets" not in mount["source"]]
         assert all((DEPLOY / Path(file).name).exists() for file in files), files
+
+
+def test_the_console_is_not_started_without_its_file_and_reads_its_key_from_one():
+    console = model(*(DEPLOY / name for name in _FILES))["services"]["console"]
+
+    assert "console" not in model(DEPLOY / "compose.yaml")["services"]
+    assert "$$(cat /etc/muniment/host-key)" in console["entrypoint"][2] or "$(cat" in console["entrypoint"][2]
+    assert console["environment"].keys() == {"MUNIMENT_ADDRESS", "MUNIMENT_TLS_CA"}
 
 
 @for_each(

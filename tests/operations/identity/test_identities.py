@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -113,6 +114,41 @@ def test_it_may_be_for_untrusted_sessions_only(identity, keys_file, as_caller, s
 
     assert [reason_of(each) for each in opened] == ["", "INTEGRITY_EXCEEDED"]
     assert code_of(bounded) is DENIED
+
+
+def test_two_identities_release_an_item(identity, keys_file, as_caller, server):
+    """One asks, another approves; one without the right does neither."""
+    run(server.folder, "agent", "create", "released", "--ceiling", "internal")
+    run(server.folder, "memory", "save", "fact", "it is blue", "--agent", "released", "--taint", "public")
+    rights = {"asks": ("--may", "endorse"), "approves": ("--may", "endorse"), "lacks": ()}
+    made = {name: _added(identity, name, "--only", "releases", *may, keys=keys_file) for name, may in rights.items()}
+    asks, approves, lacks = (as_caller(forge.token(forge.claims(sub=name))) for name in rights)
+    for each in (asks, approves, lacks):
+        wait_until(_is_known(each), "the identity is known")
+    content_hash = hashlib.sha256(b"it is blue").hexdigest()
+    wanted = {
+        "agent_id": "released", "kind": 1, "name": "fact", "content_sha256": content_hash, "source_classification": 1,
+        "source_integrity": 0, "classification": 1, "integrity": 1,
+    }  # fmt: skip
+
+    asked = asks.request_release(**wanted)
+    approval = {"release_id": asked.release.release_id, "content_sha256": content_hash}
+    refused = [lacks.observe("RequestRelease", **wanted), lacks.observe("ApproveRelease", **approval)]
+    released = approves.approve_release(**approval).release
+
+    assert list(map(reason_of, refused)) == ["RELEASE_RIGHT_MISSING"] * 2
+    assert released.requester_host_key_id == made["asks"]
+    assert list(released.approver_host_key_ids) == [made["approves"]]
+    assert released.released_item_id
+    listed = {row["identity_id"]: row for row in map(json.loads, identity("list", "--json").stdout.splitlines())}
+    assert [listed[made[name]]["may_endorse"] for name in rights] == [True, True, False]
+
+
+def test_an_untrusted_identity_has_no_right_at_the_desk(identity, keys_file):
+    done = _add(identity, "poisoned", "--integrity", "untrusted", "--may", "endorse", keys=keys_file)
+
+    assert done.returncode == 2
+    assert "leave out --may" in done.stderr
 
 
 def test_a_freeze_of_its_tenant_stops_it(identity, keys_file, as_caller, server):

@@ -1,6 +1,7 @@
 """An instruction that is stored in a harmless conversation and acts in a later one: memory injection, arXiv 2503.03704.
 
-Promised: it reaches no other agent or tenant, no session below, and cannot pose as structure of a prompt. Not promised:
+Promised: it reaches no other agent or tenant, no session below, none that is trusted if an untrusted one stored it, and
+cannot pose as structure of a prompt. Not promised:
 that it is not stored, not found or not followed. The server does not judge texts, and hosts must.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import pytest
 
+from muniment_server.domain.classification import Integrity, Label
 from tests.support.answers import INTERNAL, PUBLIC
 from tests.support.prompt_parser import RULER
 
@@ -25,6 +27,20 @@ def test_what_was_injected_is_found_and_rendered_as_text(session):
 
     assert (result.memory.content, result.memory.classification) == (BRIDGE, PUBLIC)
     assert BRIDGE in later.render_prompt().text
+
+
+@pytest.mark.parametrize("integrity", Integrity, ids=lambda integrity: integrity.name)
+def test_what_an_untrusted_session_was_made_to_store_steers_no_trusted_one(session, integrity):
+    """The attacker asks only; the victim's own session stores. So the label is the session's."""
+    session(Label.of(PUBLIC, integrity)).save_memory(key="budget", content=BRIDGE)
+    session(Label.of(PUBLIC, integrity)).add_note(content=BRIDGE)
+    planner = session(Label.INTERNAL_TRUSTED)
+
+    found = [result.memory.content for result in planner.search_memories(query="budget").results]
+
+    is_trusted = integrity is Integrity.TRUSTED
+    assert found == [BRIDGE] * is_trusted
+    assert (BRIDGE in planner.render_prompt().text) is is_trusted
 
 
 @pytest.mark.parametrize("other", [{"agent_id": "bob"}, {"tenant": "another"}])

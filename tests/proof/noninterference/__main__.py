@@ -23,7 +23,8 @@ def main() -> None:
 
     def progress(report: Report) -> None:
         took = time.monotonic() - begun
-        line = f"{report.programs}/{arguments.programs} programs, {report.pairs:,} pairs equal, {took:.0f} s"
+        done = f"{report.programs}/{arguments.programs} programs, {report.pairs:,} pairs equal"
+        line = f"{done}, {report.releases} releases, {took:.0f} s"
         print(f"\r{line}", end="" if sys.stderr.isatty() else "\n", file=sys.stderr, flush=True)
 
     with running_postgres() as postgres, two_worlds(postgres) as worlds:
@@ -33,6 +34,7 @@ def main() -> None:
         f"{report.hidden:,} operations above the observer; {report.not_compared} hosts' reads not covered by the law"
     )
     print(f"{report.semantic:,} of {report.searches:,} searches compared embeddings in both worlds")
+    print(f"{report.releases:,} releases of what is above the observer to what it sees")
     for rpc, caller, status in missing(set(report.coverage)):
         print(f"   never  {rpc:16} {caller:13} {status}")
     for (rpc, caller, status), count in sorted(report.coverage.items()):

@@ -280,35 +280,50 @@ def a_key_is_read_again(world: World) -> None:
 
 
 def an_untrusted_key_reaches_nothing_trusted(world: World) -> None:
-    """It opens nothing that is trusted, and neither taints nor ends what another key has opened."""
+    """It opens nothing that is trusted, and neither taints nor ends what another key has opened or reset."""
     probed = Probed(world)
     host = Called(probed, probed.host)
-    opened = {}
-    for integrity, conversation in enumerate(("own", "plan")):
-        opened[conversation] = host.open_session(
-            agent_id="alice", conversation_id=conversation, integrity=integrity
-        ).session
     tenant = int(probed.host.split("_")[2])
-    bound = "UPDATE vault.host_key SET trusted = FALSE, only_service = 'SessionService' WHERE tenant = %s"
-    world.owner.execute(bound, [tenant])
-    own, plan = ({"session_id": opened[name].session_id} for name in ("own", "plan"))
-    named = {"agent_id": "alice", "conversation_id": "plan"}
-    for rpc, fields in (
+
+    def is_bound(bound: bool) -> None:
+        key = "UPDATE vault.host_key SET trusted = %s, only_service = %s WHERE tenant = %s"
+        world.owner.execute(key, [not bound, "SessionService" if bound else None, tenant])
+
+    def opened(name: str, integrity: int = 0) -> dict[str, str]:
+        session = host.open_session(agent_id="alice", conversation_id=name, integrity=integrity).session
+        return {"session_id": session.session_id}
+
+    plan, theirs = opened("plan", 1), opened("theirs")
+    is_bound(True)
+    own, reset = opened("own"), opened("reset")
+    is_bound(False)
+    reset = {"session_id": host.reset_session(**reset, integrity=1).session.session_id}
+    before = [host.get_session(**each).session for each in (plan, theirs, own, reset)]
+    is_bound(True)
+    named = {"agent_id": "alice", "conversation_id": "reset"}
+    refused: tuple[tuple[str, dict[str, Any]], ...] = (
         ("OpenSession", {"agent_id": "alice", "integrity": 1}),
         ("OpenSession", {**named, "integrity": 1}),
         ("OpenSession", named),
         ("RaiseTaint", {**own, "taint": 2, "integrity": 1}),
-        ("RaiseTaint", {**plan, "taint": 1}),
         ("ResetSession", {**own, "integrity": 1}),
-        ("ResetSession", plan),
-        ("CloseSession", plan),
-        ("RenewSession", plan),
-        ("GetSession", plan),
-    ):
+        *(
+            (rpc, {**each, **fields})
+            for each in (plan, theirs, reset)
+            for rpc, fields in (
+                ("GetSession", {}),
+                ("RaiseTaint", {"taint": 2}),
+                ("ResetSession", {}),
+                ("CloseSession", {}),
+                ("RenewSession", {}),
+            )
+        ),
+    )
+    for rpc, fields in refused:
         assert reason_of(probed.call(probed.host, rpc, **fields)) in {"INTEGRITY_EXCEEDED", "SESSION_NOT_FOUND"}, rpc
     assert [each.session_id for each in host.list_sessions(agent_id="alice").sessions] == [own["session_id"]]
-    world.owner.execute("UPDATE vault.host_key SET trusted = TRUE, only_service = NULL WHERE tenant = %s", [tenant])
-    assert {name: host.get_session(session_id=each.session_id).session for name, each in opened.items()} == opened
+    is_bound(False)
+    assert [host.get_session(**each).session for each in (plan, theirs, own, reset)] == before
 
 
 def _search(probed: Probed, token: str) -> tuple[bool, list[str]]:

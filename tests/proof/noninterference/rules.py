@@ -16,6 +16,7 @@ _ETAG = re.compile(r"[A-Za-z0-9_-]{27}")
 _MAY_BE_EMPTY = {"UpdateBlockRequest", "CreateSharedBlockRequest", "InitialBlock"}
 _NEEDS_AN_EDIT = {"NoteEdit", "EditBlockRequest"}
 _ID_MAY_BE_MADE = {"AddNoteRequest", "AddNoteEdit", "StorePassageRequest"}
+_SHA256 = re.compile("[0-9a-f]{64}")
 _KIB = 1024
 
 
@@ -79,8 +80,16 @@ def _keeps_the_rule(of: str, name: str, value: Any) -> bool:
         case "taint" | "classification":
             least = 0 if of == "OpenSessionRequest" else 1
             return bool(least <= value <= 4)
-        case "integrity":
+        case "source_classification":
+            return value in (1, 2, 3, 4)
+        case "integrity" | "source_integrity":
             return value in (0, 1)
+        case "content_sha256":
+            return _SHA256.fullmatch(value) is not None
+        case "reason":
+            return len(value) <= 200
+        case "release_id":
+            return _is_uuid(value)
         case "agent_id" | "conversation_id" | "owner_agent_id":
             return not value or _ID.fullmatch(value) is not None
         case "session_id":

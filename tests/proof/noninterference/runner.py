@@ -12,16 +12,18 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
 import grpc
+from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
 from muniment_server.domain.classification import Label
 from tests.proof.noninterference.model import Learned, Model
-from tests.proof.noninterference.programs.alphabets import CANARY
+from tests.proof.noninterference.model.desk import APPROVALS, MEMORY, Release
+from tests.proof.noninterference.programs.alphabets import CANARY, LEVELS
 from tests.proof.noninterference.programs.operations import Operation, Seen
 from tests.proof.noninterference.programs.writer import Writer
 from tests.proof.noninterference.replay import BEGINNING
@@ -47,6 +49,7 @@ _BESIDE = 4
 """How many calls of sessions above the observer run beside those that are compared, at most."""
 _REPEATS = 2
 """How often each of them is made."""
+_OF_DESK = {"RequestRelease", "ApproveRelease", "RejectRelease", "GetRelease", "ListReleases"}
 _ALONE_ONCE_IN = 6
 _ALONE = ("first", "alice")
 """The tenant and the agent that are compared in the *alone* form."""
@@ -87,6 +90,8 @@ class Report:
     """Pairs of searches that found something, or could have."""
     semantic: int = 0
     """Those of them in which both worlds compared embeddings."""
+    releases: int = 0
+    """Releases of what is above the observer to what it sees, which both worlds wrote."""
     reranked: int = 0
     """Those that were reranked in both worlds."""
     coverage: Counter[tuple[str, str, str]] = field(default_factory=Counter)
@@ -107,8 +112,12 @@ class Program:
         report: Report,
         about: str = "",
         beside: Executor | None = None,
+        releases: bool = False,
     ) -> None:
-        """With *beside*, sessions above the observer call from its threads while those below are compared."""
+        """With *beside*, sessions above the observer call from its threads while those below are compared.
+
+        With *releases*, hosts release items.
+        """
         self._worlds = worlds
         self._seed = seed
         self._observer = observer
@@ -122,10 +131,12 @@ class Program:
         self._seen = (Seen(), Seen())
         self._trail: list[str] = []
         self._untrue_audits: set[str] = set()
-        hosts = self._make_hosts(seed)
+        self._hosts = self._make_hosts(seed)
         self._writer = Writer(
-            f"{seed}/{observer}/{form}", hosts, self._models[0], self._seen[0], observer=observer, about=about
+            f"{seed}/{observer}/{form}", self._hosts, self._models[0], self._seen[0], observer=observer, about=about
         )
+        if releases:
+            self._writer.release_with({tenant: self._make_desk(tenant) for tenant in ("first", "second")})
 
     def run(self, length: int = LENGTH) -> None:
         """Run it. Raises Leak, Fault or Disagreement, with the last operations."""
@@ -165,6 +176,18 @@ class Program:
                 for model in self._models:
                     model.hosts[keys[0]] = (tenant, ceiling)
         return hosts
+
+    def _make_desk(self, name: str) -> list[str]:
+        tenant = f"{self._seed}/{self._observer}/{self._form}/{name}"
+        keys = []
+        for number in range(APPROVALS + 1):
+            (key, key_id), other = (world.add_desk_key(tenant, number) for world in self._worlds)
+            assert other == (key, key_id)
+            keys.append(key)
+            for model in self._models:
+                model.hosts[key] = (name, max(LEVELS))
+                model.desk_keys[key] = key_id
+        return keys
 
     # One step: what world B does, both calls, the comparison.
 
@@ -307,6 +330,8 @@ class Program:
 
     def _alone_in_b(self, operation: Operation) -> Operation | None:
         model = self._models[0]
+        if operation.rpc in _OF_DESK and operation.token in model.desk_keys:
+            return self._release_alone_in_b(operation)
         if (session := model.sessions.get(model.tokens.get(operation.token, ""))) is not None:
             return operation if (session.tenant, session.agent.shown.agent_id) == _ALONE else None
         if operation.token not in model.hosts or operation.rpc not in {"AttachBlock", "UndeleteItem"}:
@@ -316,12 +341,28 @@ class Program:
             raise Skip  # what is shared with the agent is not of others alone
         return operation if is_alone or operation.rpc == "AttachBlock" else None
 
+    def _release_alone_in_b(self, operation: Operation) -> Operation | None:
+        """Releases of others happen in world A only."""
+        try:
+            request = operation.parsed()
+        except DecodeError:
+            return operation
+        if operation.rpc == "ListReleases":
+            return operation
+        if operation.rpc == "RequestRelease":
+            return operation if self._is_alone(operation, self._models[0].hosts[operation.token][0]) else None
+        release = self._models[0].releases.get(request.release_id)
+        is_alone = release is None or (release.tenant, release.agent.shown.agent_id) == _ALONE
+        return operation if is_alone else None
+
     @staticmethod
     def _is_alone(operation: Operation, tenant: str) -> bool:
         """Whether a host asks for the agent that is compared in the *alone* form."""
         return (tenant, getattr(operation.parsed(), "agent_id", "")) == _ALONE
 
     def _host_in_b(self, operation: Operation) -> Operation | None:
+        if operation.rpc in _OF_DESK and operation.token in self._models[0].desk_keys:
+            return self._release_in_b(operation)
         if self._form == "paired":
             return operation
         match operation.rpc:
@@ -334,6 +375,69 @@ class Program:
             case "RaiseTaint" | "CloseSession" | "ResetSession":
                 return self._session_changed_in_b(operation)
         return operation
+
+    def _release_in_b(self, operation: Operation) -> Operation | None:
+        """Releases are inputs of the target's label: what is written there is written in both worlds.
+
+        What else happens at the desk to an item that is above the observer happens in world A only. An approval that
+        writes follows all that it needs in world B: an item with the same text, the request, the other approvals.
+        """
+        try:
+            request = operation.parsed()
+        except DecodeError:
+            return operation
+        release = self._models[0].releases.get(getattr(request, "release_id", ""))
+        if operation.rpc == "RequestRelease":
+            source = label_from(request.source_classification, request.source_integrity)
+        elif release is None:
+            return operation
+        else:
+            source = release.source
+        if flows(source, self._observer):
+            return operation
+        if operation.rpc != "ApproveRelease" or release is None or not flows(release.target, self._observer):
+            return None
+        if self._models[0].may_write(operation.token, request.release_id, request.content_sha256) is None:
+            return None
+        self._prepare_in_b(operation, release, request)
+        self._report.releases += 1
+        return operation
+
+    def _prepare_in_b(self, operation: Operation, release: Release, approval: Any) -> None:
+        """Do in world B what a release of world A needs before its last approval."""
+        agent_id, item = release.agent.shown.agent_id, release.item
+        opening = {"agent_id": agent_id, "taint": level_of(release.source), "integrity": release.source % 2}
+        opened = self._do_in_b(operation, "source", self._hosts[release.tenant, max(LEVELS)], "OpenSession", opening)
+        written: dict[str, Any] = {"content": item.content}
+        if release.kind == MEMORY:
+            written |= {"key": release.name, "tags": item.tags}
+            written |= {"expire_time": item.expires} if item.expires else {}
+        else:
+            written["label"] = release.name
+        self._do_in_b(
+            operation, "item", opened.token, "SaveMemory" if release.kind == MEMORY else "UpdateBlock", written
+        )
+        wanted = {
+            "agent_id": agent_id, "kind": release.kind, "name": release.name, "content_sha256": approval.content_sha256,
+            "source_classification": level_of(release.source), "source_integrity": release.source % 2,
+            "classification": level_of(release.target), "integrity": release.target % 2, "reason": release.reason,
+        }  # fmt: skip
+        self._do_in_b(replace(operation, name=release.asked), "", release.requester, "RequestRelease", wanted)
+        for number, approver in enumerate(release.approvers):
+            if approver != operation.token:
+                self._do_in_b(operation, f"approval {number}", approver, "ApproveRelease", operation.requests[0])
+
+    def _do_in_b(self, like: Operation, suffix: str, token: str, rpc: str, fields: Any) -> Any:
+        """Call in world B alone, at the time of *like*; return what is answered."""
+        name = f"{like.name}/{suffix}" if suffix else like.name
+        metadata = (("authorization", f"Bearer {token}"),)
+        operation = replace(like, name=name, token=token, metadata=metadata).asking(rpc, fields)
+        self._trail.append(f"B     {operation}")
+        expected, outcome = self._call(1, operation)
+        self._check(1, expected, operation, outcome)
+        if outcome.code is not grpc.StatusCode.OK:
+            raise Fault(f"world B cannot follow: {rpc} is answered {reason_of(outcome)}")
+        return GetMessageClass(METHODS[rpc].output_type).FromString(outcome.response)
 
     def _reached_by_opening(self, operation: Operation) -> int:
         """The label of an OpenSession: its own with that of the conversation. Refused earlier: the lowest."""
@@ -450,6 +554,14 @@ def run_programs(
         form: Form = rng.choice(("purge", "paired"))
         if number % _ALONE_ONCE_IN == _ALONE_ONCE_IN - 1:
             observer, form = max(LABELS), "alone"
-        Program(worlds, f"{seed}.{number}", observer=observer, form=form, oracle=oracle, report=report).run()
+        Program(
+            worlds,
+            f"{seed}.{number}",
+            observer=observer,
+            form=form,
+            oracle=oracle,
+            report=report,
+            releases=number % 2 == 0,
+        ).run()
         progress(report)
     return report

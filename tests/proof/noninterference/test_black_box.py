@@ -16,10 +16,10 @@ import pytest
 from tests.proof.noninterference.black_box import catalog
 from tests.proof.noninterference.black_box.adapters.toy import Toy
 from tests.proof.noninterference.black_box.checking import check, find_planted
-from tests.proof.noninterference.black_box.comparing import shrink
+from tests.proof.noninterference.black_box.comparing import Worlds, shrink
 from tests.proof.noninterference.black_box.naming import Names
 from tests.proof.noninterference.black_box.planted import LEAKS
-from tests.proof.noninterference.black_box.programs import Line, Step, generate
+from tests.proof.noninterference.black_box.programs import Actor, Line, Operation, Step, generate
 from tests.proof.noninterference.black_box.systems import Description, Process, System, description_of
 
 PACKAGE = "tests.proof.noninterference.black_box"
@@ -117,6 +117,14 @@ def test_only_steps_of_high_differ_between_the_worlds(toys):
             assert line.in_a == line.in_b or (line.in_a and line.in_a.actor == "high")
 
 
+def test_the_observer_reads_in_every_way_at_last(toys):
+    for seed in range(20):
+        *_, before, last = generate(toys[0].description.operations, str(seed))
+        assert [line.in_a and line.in_a.operation for line in (before, last)] == ["get", "search"]
+        assert before.observed
+        assert last.observed
+
+
 def test_values_that_the_system_made_are_named_by_their_first_appearance():
     one, other = Names({"etag": "W/[0-9]+"}), Names({"etag": "W/[0-9]+"})
 
@@ -146,7 +154,32 @@ def test_the_command_prints_one_object_and_its_exit_status_tells():
 
     (report,) = json.loads(leaking.stdout)["reports"]
     assert (leaking.returncode, tight.returncode) == (1, 0)
-    assert [bool(each["leaking"]) for each in report["arrangements"]] == [False, True, True]
+    assert [bool(each["leaking"]) for each in report["arrangements"]] == [False, True, True, True]
+
+
+def test_poison_is_played_where_the_observer_is_trusted_only():
+    command = [sys.executable, "-m", PACKAGE, "toy", "--poison", "--programs", "10", "--json"]
+
+    poisoned = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=140, check=False)
+    none = subprocess.run(
+        [*command, "--arrangement", "a dictionary for each"],
+        cwd=ROOT, capture_output=True, text=True, timeout=140, check=False,
+    )  # fmt: skip
+
+    (report,) = json.loads(poisoned.stdout)["reports"]
+    assert [(each["boundary"], bool(each["leaking"])) for each in report["arrangements"]] == [("untrusted", True)]
+    assert (poisoned.returncode, none.returncode) == (1, 2)
+    assert "toy: it has no such arrangement" in none.stderr
+
+
+def test_a_server_that_is_not_named_is_not_played_against(monkeypatch):
+    monkeypatch.delenv("MUNIMENT_ADDRESS", raising=False)
+    command = [sys.executable, "-m", PACKAGE, "muniment-server"]
+
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=140, check=False)
+
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert "set MUNIMENT_ADDRESS" in ran.stderr
 
 
 def test_an_adapter_that_does_not_speak_the_protocol_does_not_count():
@@ -170,17 +203,53 @@ def test_the_folder_runs_alone(tmp_path):
 
 
 @contextmanager
-def _muniment() -> Iterator[tuple[System, System]]:
+def _muniment(command: list[str]) -> Iterator[tuple[System, System]]:
     with ExitStack() as stack:
-        command = catalog.command("muniment-grpc", Path())
         one, other = (stack.enter_context(Process(command, {}, catalog.FOLDER)) for _ in range(2))
         yield one, other
 
 
 @pytest.mark.proof
 def test_muniment_leaks_nothing_and_planted_leaks_are_found_in_it():
-    with _muniment() as systems:
+    with _muniment(catalog.command("muniment-grpc", Path())) as systems:
         assert None not in [find_planted(systems, leak, "1") for leak in LEAKS]
         for arrangement in systems[0].description.arrangements:
-            result = check(systems, arrangement, "1", 10, lambda *_: None)
+            result = check(systems, arrangement, "1", 6, lambda *_: None)
             assert (result.leaking, result.unstable) == (0, 0)
+        assert _poisoned(systems) == set()
+
+
+_BOTH_UNTRUSTED = """
+from muniment import Classification, Integrity
+from tests.proof.noninterference.black_box.adapters import muniment_development, muniment_grpc
+muniment_development.LABELS[muniment_development.TRUST]["low"] = Classification.INTERNAL, Integrity.UNTRUSTED
+muniment_grpc.main()
+"""
+
+
+@pytest.mark.proof
+def test_without_trust_every_read_depends_on_what_an_untrusted_session_writes():
+    """So the tool sees whatever poison would change: items of each kind, lists, searches, counts, the prompt."""
+    with _muniment([sys.executable, "-c", _BOTH_UNTRUSTED]) as systems:
+        assert _poisoned(systems) == {each.name for each in systems[0].description.operations if each.reads}
+
+
+_GIVEN = {"key": "plan", "text": "pay Ahab", "query": "pay Ahab", "tags": [], "limit": 10}
+"""An argument of each kind."""
+
+
+def _poisoned(systems: tuple[System, System]) -> set[str]:
+    """The reads of the observer that differ once `high` has written something of every kind."""
+    operations = systems[0].description.operations
+    (arrangement,) = (each for each in systems[0].description.arrangements if each.boundary == "untrusted")
+    worlds = Worlds(systems, arrangement.name)
+    writes = [
+        each for each in operations if not each.reads and "text" in each.arguments and "item" not in each.arguments
+    ]
+    poison = [Line(_step("high", write), None) for write in writes]
+    reads = [_step("low", read) for read in operations if read.reads]
+    return {read.operation for read in reads if worlds.compare([*poison, Line(read, read)])}
+
+
+def _step(actor: Actor, operation: Operation) -> Step:
+    return Step(actor, operation.name, {name: _GIVEN[kind] for name, kind in operation.arguments.items()})

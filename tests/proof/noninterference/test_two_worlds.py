@@ -29,6 +29,8 @@ _FEW = replace(DEFAULT_LIMITS, calls_per_second=1_000_000, max_items=6, max_byte
 """What every agent of a program is near, at each level."""
 _MEET_EVERYTHING = 96
 """So many programs together make nearly every call with every outcome that `reachable.py` lists."""
+_RELEASE_SOMETHING = 24
+"""Half of so many programs together release something."""
 _RERANK_SOMETHING = 48
 """So many programs together rerank a search, nearly always: 6 of 40 programs did. Each takes 1.5 s."""
 
@@ -46,10 +48,13 @@ def test_two_worlds_that_differ_above_look_the_same_below(postgres, programs, se
                 more += 1
 
     print(f"{report.pairs:,} pairs compared and equal in {report.programs} programs, {report.calls:,} calls")
+    print(f"{report.releases} releases of what is above the observer to what it sees")
     print(f"{report.semantic} of {report.searches} searches compared embeddings in both worlds")
     print(f"{more} more programs, for outcomes that had not come about")
     assert report.pairs >= 90 * programs
     assert 3 * report.semantic >= report.searches > 0
+    if programs >= _RELEASE_SOMETHING:
+        assert report.releases
     if programs >= _MEET_EVERYTHING:
         assert missing(met) == []
 

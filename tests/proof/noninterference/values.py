@@ -57,12 +57,15 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Found:
-    """A search's answer: what must be found, what may be, at most how many, and whether embeddings are compared."""
+    """A search's answer: what must be found, what may be, at most how many, whether embeddings are compared, and the
+    least relevance.
+    """
 
     matching: set[str]
     items: Mapping[str, Message]
     limit: int
     semantic: bool
+    least: float
     usage: note_pb2.Usage | None = None
 
 

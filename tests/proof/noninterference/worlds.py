@@ -17,7 +17,7 @@ import grpc
 import psycopg
 
 from muniment_server.domain import tokens
-from muniment_server.domain.classification import Label
+from muniment_server.domain.classification import Classification, Label
 from muniment_server.domain.tokens import TokenKind
 from muniment_server.embedded_postgres import EmbeddedPostgres
 from muniment_server.embedder.queue import (
@@ -32,6 +32,7 @@ from muniment_server.embedder.queue import (
 )
 from muniment_server.transport.server import SERVICES
 from tests.operations.citus.clones import ClusterPostgres
+from tests.proof.noninterference.model.desk import APPROVALS
 from tests.proof.noninterference.replay import (
     OPERATION,
     REMOTE_MODEL,
@@ -45,6 +46,7 @@ from tests.proof.noninterference.values import LABELS, flows, level_of
 from tests.support.databases import Database, cloned
 from tests.support.services import Outcome, without_request_id
 
+RESTRICTED = Classification.RESTRICTED
 PATHS = {method.name: f"/{service.full_name}/{method.name}" for service in SERVICES for method in service.methods}
 STREAMS = {PATHS[rpc] for rpc in PATHS if rpc == "ImportPassages"}
 
@@ -149,14 +151,26 @@ class World:
                 vectors = [remote_embedding_of(chunk.text) for chunk in batch]
                 store_remote_batch(connection, batch, vectors, model=REMOTE_MODEL)
 
-    def add_host(self, tenant: str, ceiling: int) -> str:
+    def add_desk_key(self, tenant: str, number: int) -> tuple[str, str]:
+        """A host key with both rights of the desk, and its id. A release needs APPROVALS of them."""
+        key = self.add_host(tenant, RESTRICTED, f"desk {number}")
+        given = {"hash": tokens.digest(key), "approvals": APPROVALS, "tenant": tenant}
+        row = self.owner.execute(
+            "UPDATE vault.host_key SET may_declassify = TRUE, may_endorse = TRUE WHERE key_hash = %(hash)s"
+            " RETURNING host_key_id",
+            given,
+        ).fetchone()
+        self.owner.execute("UPDATE vault.tenant SET release_approvals = %(approvals)s WHERE name = %(tenant)s", given)
+        return key, str(row.host_key_id)  # type: ignore[union-attr]  # a row returned
+
+    def add_host(self, tenant: str, ceiling: int, name: str = "") -> str:
         """A host key of *tenant*, the same in every world in which the same keys were made before."""
         row = self.owner.execute("SELECT tenant FROM vault.tenant WHERE name = %s", [tenant]).fetchone()
         row = (
             row
             or self.owner.execute("INSERT INTO vault.tenant (name) VALUES (%s) RETURNING tenant", [tenant]).fetchone()
         )
-        secret = derived(f"{tenant}/{ceiling}")
+        secret = derived(f"{tenant}/{ceiling}{name}")
         key = tokens.mint(TokenKind.HOST, tenant=row.tenant, secret=secret)  # type: ignore[union-attr]  # a row returned
         self.owner.execute(
             "INSERT INTO vault.host_key (tenant, host_key_id, key_hash, ceiling) VALUES (%s, %s, %s, %s)",

@@ -1,7 +1,7 @@
 """The order of commits, as Postgres itself records it (track_commit_timestamp), not as callers happen to see it.
 
-A writer that holds the session lock commits, and lets its lock go, before a raise gets it: so no row at a level may
-have been committed later than the rise of its conversation above that level. Callers are promised less: they
+A writer that holds the session lock commits, and lets its lock go, before a raise gets it: so no row with a label may
+have been committed later than the rise of its conversation above that label. Callers are promised less: they
 learn of the rise only after its commit.
 """
 
@@ -11,11 +11,10 @@ from typing import Any
 
 import psycopg
 
-from muniment_server.domain.classification import Classification
-from tests.support.labels import untrusted
+from muniment_server.domain.classification import Label
 
 _WRITTEN = """
-    SELECT {number} AS level, audit.tenant, audit.session_id,
+    SELECT {number} AS level, {trusted} AS trusted, audit.tenant, audit.session_id,
            greatest(pg_xact_commit_timestamp(audit.xmin), pg_xact_commit_timestamp(revision.xmin),
                     pg_xact_commit_timestamp(item.xmin)) AS time
       FROM {level}.audit
@@ -26,8 +25,8 @@ _WRITTEN = """
 _LATE = """
 WITH written AS MATERIALIZED ({written}),
 done AS MATERIALIZED (
-    SELECT session.tenant, session.agent, session.conversation_id, audit.level, audit.method, audit.outcome,
-           audit.session_id, pg_xact_commit_timestamp(audit.xmin) AS time
+    SELECT session.tenant, session.agent, session.conversation_id, audit.level, audit.trusted, audit.method,
+           audit.outcome, audit.session_id, pg_xact_commit_timestamp(audit.xmin) AS time
       FROM muniment_control.audit
            JOIN vault.session USING (tenant, session_id)
            JOIN vault.agent ON (agent.tenant, agent.agent) = (session.tenant, session.agent)
@@ -41,7 +40,7 @@ SELECT count(*)
        JOIN done USING (tenant, agent, conversation_id)
  WHERE done.outcome = 'OK'
    AND done.method IN ('OpenSession', 'RaiseTaint')
-   AND written.level < done.level
+   AND (written.level < done.level OR written.trusted AND NOT done.trusted)
    AND written.time > done.time
 """
 _AFTER_A_RESET = """
@@ -110,7 +109,7 @@ class Commits:
         self._agents = agents
 
     def below_a_rise(self) -> int:
-        """Rows written below a level after their conversation rose to it, by RaiseTaint or by OpenSession."""
+        """Rows written below a label after their conversation rose to it, by RaiseTaint or by OpenSession."""
         return self._count(_BELOW_A_RISE)
 
     def after_a_reset(self) -> int:
@@ -136,8 +135,10 @@ class Commits:
 
     def _count(self, question: str) -> int:
         written = " UNION ALL ".join(
-            _WRITTEN.replace("{level}", untrusted(level).role).replace("{number}", str(int(level)))
-            for level in Classification
+            _WRITTEN.replace("{level}", label.role)
+            .replace("{number}", str(int(label.level)))
+            .replace("{trusted}", str(label.is_trusted))
+            for label in Label
         )
         text = _LATE.replace("{written}", written) + question
         return int(self._owner.execute(text.encode(), {"agents": self._agents}).fetchone()[0])  # type: ignore[index]

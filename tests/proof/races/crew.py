@@ -12,8 +12,9 @@ from typing import Any
 import grpc
 import psycopg
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Integrity, Label
 from muniment_server.engines.citus import cluster as citus
+from tests.support.labels import untrusted
 from tests.support.services import Caller, Service
 
 _DEADLOCKS = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
@@ -80,6 +81,16 @@ def deadlocks(owner: psycopg.Connection[Any]) -> int:
     return sum(int(count) for (count,) in rows)
 
 
+def taint_of(label: Label) -> dict[str, int]:
+    """The fields of a request that names *label*."""
+    return {"taint": int(label.level), "integrity": int(label.integrity)}
+
+
+def label_of(item: Any) -> Label:
+    """The label of an item in an answer."""
+    return Label.of(Classification(item.classification), Integrity(item.integrity))
+
+
 class Opened(Caller):
     """A session, that knows its id."""
 
@@ -88,7 +99,8 @@ class Opened(Caller):
         self.session_id = session_id
 
 
-def opened(arena: Service, agent_id: str, level: Classification, conversation_id: str = "") -> Opened:
+def opened(arena: Service, agent_id: str, label: Classification | Label, conversation_id: str = "") -> Opened:
     """A new session of an agent that is there: one call, where `Service.session` makes two."""
-    answer = arena.host().open_session(agent_id=agent_id, taint=int(level), conversation_id=conversation_id)
+    label = label if isinstance(label, Label) else untrusted(label)
+    answer = arena.host().open_session(agent_id=agent_id, conversation_id=conversation_id, **taint_of(label))
     return Opened(arena, answer.token, answer.session.session_id)

@@ -7,15 +7,14 @@ from uuid import UUID
 
 import psycopg
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Classification, Label
 from muniment_server.domain.items import ItemKind
-from tests.support.labels import untrusted
 
 _VERSIONS = """
 SELECT version.name, version.content, version.revision, version.item_id, audit.method
   FROM {table} AS version
        JOIN vault.agent USING (tenant, agent)
-       LEFT JOIN {level}.audit
+       LEFT JOIN {label}.audit
               ON (audit.tenant, audit.event_id) = (version.tenant, version.change_id)
  WHERE version.kind = %s
    AND agent.agent_id LIKE %s
@@ -25,7 +24,7 @@ SELECT version.name, version.content, version.revision, version.item_id, audit.m
 class Kept(NamedTuple):
     """One version in a ledger; or a passage, of which there is only one."""
 
-    level: Classification
+    label: Label
     name: str
     content: str
     revision: int
@@ -33,15 +32,19 @@ class Kept(NamedTuple):
     method: str | None
     """What wrote it; None for what a host wrote."""
 
+    @property
+    def level(self) -> Classification:
+        """The level of the label."""
+        return self.label.level
+
 
 def versions(owner: psycopg.Connection[Any], agent_id: str = "%", *, kind: ItemKind = ItemKind.MEMORY) -> list[Kept]:
     """Every version of every item of one kind, of the agents whose id is LIKE *agent_id*."""
     table = "item" if kind is ItemKind.PASSAGE else "revision"
     return [
-        Kept(level, *row)
-        for level in Classification
+        Kept(label, *row)
+        for label in Label
         for row in owner.execute(
-            _VERSIONS.format(level=untrusted(level).role, table=f"{untrusted(level).role}.{table}").encode(),
-            [kind, agent_id],
+            _VERSIONS.format(label=label.role, table=f"{label.role}.{table}").encode(), [kind, agent_id]
         ).fetchall()
     ]

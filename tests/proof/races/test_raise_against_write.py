@@ -1,5 +1,7 @@
 """RaiseTaint against SaveMemory: C41 of the threats, law 4; and against writers of every other kind.
 
+Either half of the label rises: the level, or the integrity of a conversation that was trusted.
+
 Over gRPC: the barrier lets the calls into the server within a tenth of a millisecond of each other, and a random
 stagger of the raise sweeps the writers' statements; the mutants below are found within tens of runs.
 """
@@ -16,88 +18,94 @@ from typing import Any
 import psycopg
 import pytest
 
-from muniment_server.domain.classification import Classification
+from muniment_server.domain.classification import Label
 from muniment_server.domain.items import ItemKind
 from muniment_server.monitor.queries import SESSION_QUERIES
 from tests.proof.races import ledgers
 from tests.proof.races.commits import Commits
-from tests.proof.races.crew import Crew, code_of, opened, runs_until
+from tests.proof.races.crew import Crew, code_of, label_of, opened, runs_until, taint_of
 from tests.proof.races.mutants import spoiled
 from tests.support.invariants import broken
 from tests.support.services import Caller, Service
 
-PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
+LEVELS = (Label.PUBLIC, Label.INTERNAL, Label.CONFIDENTIAL, Label.RESTRICTED)
+INTEGRITY = (Label.INTERNAL_TRUSTED, Label.INTERNAL)
+_BOTH = [pytest.param(LEVELS, id="level"), pytest.param(INTEGRITY, id="integrity")]
+"""How a conversation rises, one run after the other; then another one begins."""
 _SAVES = 2
 _MORE_MEETINGS = 60
 """At most, until an import was not overtaken: on a busy machine few of them are."""
-_LEVELS_UP = 3
-"""Each conversation rises three times, one run each: PUBLIC to INTERNAL, and so on."""
 
 
 class Race:
     """Three writers in two sessions of one conversation, and a host that raises it."""
 
-    def __init__(self, arena: Service, crew: Crew, agent: str) -> None:
+    def __init__(self, arena: Service, crew: Crew, agent: str, rise: tuple[Label, ...]) -> None:
         self._arena = arena
         self._crew = crew
+        self._rise = rise
         self._agent = arena.agent(agent)
         self._dice = random.Random(agent)
         self._sessions: list[Caller] = []
-        self.acknowledged: set[tuple[Classification, str, str]] = set()
+        self.acknowledged: set[tuple[Label, str, str]] = set()
         self.below_the_raise: list[str] = []
 
     def run(self, number: int) -> None:
         """One meeting."""
-        level = Classification(1 + number % _LEVELS_UP)
-        if level is PUBLIC:
-            self._sessions = [opened(self._arena, self._agent, PUBLIC, f"{number}") for _ in range(2)]
+        at = number % (len(self._rise) - 1)
+        if at == 0:
+            self._sessions = [opened(self._arena, self._agent, self._rise[0], f"{number}") for _ in range(2)]
         one, other = self._sessions
         writers = [partial(self._write, session, f"{number}.{i}") for i, session in enumerate((one, other, one))]
-        self._crew.together(*writers, partial(self._raise, other, Classification(level + 1), f"{number}.late"))
+        self._crew.together(*writers, partial(self._raise, other, self._rise[at + 1], f"{number}.late"))
 
     def _write(self, session: Caller, key: str) -> None:
         for i in range(_SAVES):
             self._save(session, key, f"{key} {i}")
 
-    def _raise(self, session: Caller, level: Classification, key: str) -> None:
-        """What is saved after OK is at the new level, though every worker remembers the token at the old one."""
+    def _raise(self, session: Caller, label: Label, key: str) -> None:
+        """What is saved after OK has the new label, though every worker remembers the token with the old one."""
         self._crew.stagger(self._dice)
-        self._arena.host().raise_taint(session_id=session.session_id, taint=int(level))
-        if self._save(session, key, "late") != level:
+        self._arena.host().raise_taint(session_id=session.session_id, **taint_of(label))
+        if self._save(session, key, "late") is not label:
             self.below_the_raise.append(key)
 
-    def _save(self, session: Caller, key: str, content: str) -> Classification:
-        saved = session.save_memory(key=key, content=content).memory
-        level = Classification(saved.classification)
-        self.acknowledged.add((level, key, content))
-        return level
+    def _save(self, session: Caller, key: str, content: str) -> Label:
+        label = label_of(session.save_memory(key=key, content=content).memory)
+        self.acknowledged.add((label, key, content))
+        return label
 
 
 @pytest.fixture
-def race(arena: Service, crew: Crew, agent: str) -> Race:
-    return Race(arena, crew, agent)
+def race(arena: Service, crew: Crew, agent: str, rise: tuple[Label, ...]) -> Race:
+    return Race(arena, crew, agent, rise)
 
 
-def test_nothing_is_committed_at_the_old_level_after_a_raise(
-    runs: int, race: Race, agent: str, owner: psycopg.Connection[Any]
+@pytest.mark.parametrize("rise", _BOTH)
+def test_nothing_is_committed_with_the_old_label_after_a_raise(
+    runs: int, race: Race, rise: tuple[Label, ...], agent: str, owner: psycopg.Connection[Any]
 ) -> None:
-    """Every acknowledged save is kept at the level it was acknowledged at, and nothing else is kept."""
+    """Every acknowledged save is kept with the label it was acknowledged with, and nothing else is kept."""
     for number in range(runs):
         race.run(number)
 
     assert Commits(owner, agent).below_a_rise() == 0
     assert race.below_the_raise == []
-    kept = [(version.level, version.name, version.content) for version in ledgers.versions(owner, agent)]
+    kept = [(version.label, version.name, version.content) for version in ledgers.versions(owner, agent)]
     assert len(kept) == len(set(kept))
     assert set(kept) == race.acknowledged
-    assert set(Commits(owner, agent).taints().values()) <= {INTERNAL, CONFIDENTIAL, RESTRICTED}
+    assert set(Commits(owner, agent).taints().values()) <= {int(label.level) for label in rise[1:]}
     assert broken(owner) == []
-    at_each = {level.name: sum(version[0] == level for version in kept) for level in Classification}
+    at_each = {label.name: sum(version[0] is label for version in kept) for label in rise}
     print(f"raise against write: {runs} runs, {len(kept)} saves {at_each}, 0 late")
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("lock", ["FOR KEY SHARE", ""], ids=["key share", "no lock"])
+@pytest.mark.parametrize(
+    ("rise", "lock"),
+    [(LEVELS, "FOR KEY SHARE"), (LEVELS, ""), (INTEGRITY, "")],
+    ids=["key share", "no lock", "no lock, integrity"],
+)
 def test_a_weaker_session_lock_would_show(lock: str, race: Race, agent: str, owner: psycopg.Connection[Any]) -> None:
     with spoiled(SESSION_QUERIES, "save_item", "FOR NO KEY UPDATE", lock):
         runs, late = runs_until(Commits(owner, agent).below_a_rise, race.run, most=900)
@@ -112,22 +120,23 @@ class OtherKinds:
     What is written late is in a session of its own.
     """
 
-    def __init__(self, arena: Service, crew: Crew, agent: str) -> None:
+    def __init__(self, arena: Service, crew: Crew, agent: str, rise: tuple[Label, ...]) -> None:
         self._arena = arena
         self._crew = crew
+        self._rise = rise
         self._agent = arena.agent(agent)
         arena.host().update_agent(agent_id=agent, memory_settings={"memory_char_limit": 100_000})
         self._dice = random.Random(agent)
         self._sessions: list[Caller] = []
         self.codes: Counter[str] = Counter()
-        self.acknowledged: set[tuple[ItemKind, Classification, str]] = set()
+        self.acknowledged: set[tuple[ItemKind, Label, str]] = set()
         self.below_the_raise: list[str] = []
 
     def run(self, number: int) -> None:
         """One meeting."""
-        level = Classification(1 + number % _LEVELS_UP)
-        if level is PUBLIC:
-            self._sessions = [opened(self._arena, self._agent, PUBLIC, f"{number}") for _ in range(3)]
+        at = number % (len(self._rise) - 1)
+        if at == 0:
+            self._sessions = [opened(self._arena, self._agent, self._rise[0], f"{number}") for _ in range(3)]
         one, other, late = self._sessions
         one.update_block(label="log", content=f"{number}")
         self._crew.together(
@@ -135,7 +144,7 @@ class OtherKinds:
             partial(self._block, other, f"{number}"),
             partial(self._store, one),
             partial(self._import, other, f"{number}"),
-            partial(self._raise, late, Classification(level + 1)),
+            partial(self._raise, late, self._rise[at + 1]),
         )
 
     def _notes(self, session: Caller, text: str) -> None:
@@ -145,7 +154,7 @@ class OtherKinds:
     def _block(self, session: Caller, text: str) -> None:
         for i in range(2):
             block = session.edit_block(label="log", append={"content": f"{text} {i}"}).block
-            self.acknowledged.add((ItemKind.BLOCK, Classification(block.classification), block.content))
+            self.acknowledged.add((ItemKind.BLOCK, label_of(block), block.content))
 
     def _store(self, session: Caller) -> None:
         self._written(ItemKind.PASSAGE, [session.store_passage(content="stored").passage], "passage_id")
@@ -158,31 +167,32 @@ class OtherKinds:
 
     def _written(self, kind: ItemKind, items: Iterable[Any], name: str) -> None:
         for item in items:
-            self.acknowledged.add((kind, Classification(item.classification), getattr(item, name)))
+            self.acknowledged.add((kind, label_of(item), getattr(item, name)))
 
-    def _raise(self, session: Caller, level: Classification) -> None:
-        """What is written after OK is at the new level."""
+    def _raise(self, session: Caller, label: Label) -> None:
+        """What is written after OK has the new label."""
         self._crew.stagger(self._dice)
-        self._arena.host().raise_taint(session_id=session.session_id, taint=int(level))
+        self._arena.host().raise_taint(session_id=session.session_id, **taint_of(label))
         late = [
             session.add_note(content=f"{self._dice.random()}").note,
             session.edit_block(label="log", append={"content": "late"}).block,
             session.store_passage(content="late").passage,
         ]
         session.import_passages({"content": "late"})
-        self.below_the_raise += [repr(item) for item in late if item.classification != level]
+        self.below_the_raise += [repr(item) for item in late if label_of(item) is not label]
 
 
 @pytest.fixture
-def others(arena: Service, crew: Crew, agent: str) -> OtherKinds:
-    return OtherKinds(arena, crew, agent)
+def others(arena: Service, crew: Crew, agent: str, rise: tuple[Label, ...]) -> OtherKinds:
+    return OtherKinds(arena, crew, agent, rise)
 
 
-def test_of_no_kind_anything_is_committed_at_the_old_level_after_a_raise(
-    runs: int, others: OtherKinds, agent: str, owner: psycopg.Connection[Any]
+@pytest.mark.parametrize("rise", _BOTH)
+def test_of_no_kind_anything_is_committed_with_the_old_label_after_a_raise(
+    runs: int, others: OtherKinds, rise: tuple[Label, ...], agent: str, owner: psycopg.Connection[Any]
 ) -> None:
-    """A stream that began before is stored at the old level, or fails with TAINT_CHANGED."""
-    meetings = max(2 * _LEVELS_UP, runs // 10)
+    """A stream that began before is stored with the old label, or fails with TAINT_CHANGED."""
+    meetings = max(6, runs // 10)
     for number in range(meetings + _MORE_MEETINGS):
         if number >= meetings and others.codes["import OK"]:
             break
@@ -196,9 +206,9 @@ def test_of_no_kind_anything_is_committed_at_the_old_level_after_a_raise(
         ledgers.versions(owner, agent, kind=kind) for kind in (ItemKind.NOTE, ItemKind.BLOCK, ItemKind.PASSAGE)
     )
     kept = {
-        *((ItemKind.NOTE, note.level, note.name) for note in notes),
-        *((ItemKind.BLOCK, block.level, block.content) for block in blocks),
-        *((ItemKind.PASSAGE, passage.level, passage.name) for passage in passages),
+        *((ItemKind.NOTE, note.label, note.name) for note in notes),
+        *((ItemKind.BLOCK, block.label, block.content) for block in blocks),
+        *((ItemKind.PASSAGE, passage.label, passage.name) for passage in passages),
     }
     assert others.acknowledged <= kept
     assert broken(owner) == []
@@ -209,6 +219,7 @@ def test_of_no_kind_anything_is_committed_at_the_old_level_after_a_raise(
 
 
 @pytest.mark.proof
+@pytest.mark.parametrize("rise", [LEVELS])
 @pytest.mark.parametrize("query", ["lock_writes", "store_passages"])
 def test_a_weaker_session_lock_of_other_kinds_would_show(
     query: str, others: OtherKinds, agent: str, owner: psycopg.Connection[Any]

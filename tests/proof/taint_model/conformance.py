@@ -16,12 +16,21 @@ from muniment.v1 import memory_service_pb2, session_service_pb2
 from muniment_server.domain.classification import Classification
 from tests.proof.taint_model.guards import Guards
 from tests.proof.taint_model.machine import WRITES, steps
-from tests.proof.taint_model.state import UNKNOWN, Agent, State, Step, beginning
+from tests.proof.taint_model.state import (
+    UNKNOWN,
+    Agent,
+    State,
+    Step,
+    beginning,
+    is_trusted,
+    label_of,
+    level_of,
+)
 from tests.support.services import Caller, Service, failure, reason_of
 
 PLACES = 6
 CONVERSATIONS = 2
-LEVELS = 3
+LABELS = (1, 2, 3, 4, 5, 6)
 _GUARDS = Guards()
 _KEY = "the one name"
 _OF_SESSIONS = ("GetMemory", *WRITES)
@@ -35,7 +44,7 @@ class Act:
     session: int | None = None
     """Which of the sessions opened so far."""
     conversation: int | None = None
-    level: int = UNKNOWN
+    label: int = UNKNOWN
 
 
 class Answered(NamedTuple):
@@ -84,9 +93,9 @@ class Subject:
     def _call(self, act: Act) -> tuple[str, Any]:
         if act.rpc == "OpenSession":
             opened = self._host.open_session(
-                agent_id=self._agent_id, taint=act.level, conversation_id=f"conversation{act.conversation}"
+                agent_id=self._agent_id, conversation_id=f"conversation{act.conversation}", **_asking(act.label)
             )
-            return f"OK {opened.session.taint}", opened
+            return _tainted(opened), opened
         if act.rpc == "DeleteAgent":
             self._host.delete_agent(agent_id=self._agent_id)
             return "OK", None
@@ -98,10 +107,12 @@ class Subject:
 
     def _control(self, session_id: str, act: Act) -> tuple[str, Any]:
         if act.rpc == "RaiseTaint":
-            return f"OK {self._host.raise_taint(session_id=session_id, taint=act.level).session.taint}", None
+            return _tainted(self._host.raise_taint(session_id=session_id, **_asking(act.label))), None
         if act.rpc == "ResetSession":
-            opened: session_service_pb2.ResetSessionResponse = self._host.reset_session(session_id=session_id)
-            return f"OK {opened.session.taint}", opened
+            opened: session_service_pb2.ResetSessionResponse = self._host.reset_session(
+                session_id=session_id, integrity=int(is_trusted(act.label))
+            )
+            return _tainted(opened), opened
         self._host.close_session(session_id=session_id)
         return "OK", None
 
@@ -112,13 +123,22 @@ def _memory_call(session: Caller, rpc: str) -> Any:
 
 def _written(response: Any) -> str:
     if isinstance(response, memory_service_pb2.DeleteMemoryResponse):
-        return f"OK reveals {response.revealed}"
-    return f"OK {response.memory.classification}"
+        return f"OK reveals {label_of(response.revealed, trusted=bool(response.revealed_integrity))}"
+    return f"OK {label_of(response.memory.classification, trusted=bool(response.memory.integrity))}"
+
+
+def _asking(label: int) -> dict[str, int]:
+    """The fields of a host's request that name a label."""
+    return {"taint": level_of(label), "integrity": int(is_trusted(label))}
+
+
+def _tainted(response: Any) -> str:
+    return f"OK {label_of(response.session.taint, trusted=bool(response.session.integrity))}"
 
 
 def at_first(ceiling: Classification) -> set[Hypothesis]:
     """What is known of an agent that was just created."""
-    state = beginning(ceiling=int(ceiling), conversations=CONVERSATIONS, sessions=PLACES, levels=LEVELS)
+    state = beginning(ceiling=int(ceiling), conversations=CONVERSATIONS, sessions=PLACES, labels=LABELS)
     return {Hypothesis(state, (None,) * PLACES)}
 
 
@@ -169,7 +189,7 @@ def _has_ended(hypothesis: Hypothesis, act: Act) -> bool:
 def _refusal_of_ended(act: Act) -> str:
     if act.rpc in _OF_SESSIONS:
         return "CREDENTIAL_INVALID"
-    return "FIELD_INVALID" if act.rpc == "RaiseTaint" and act.level == UNKNOWN else "SESSION_NOT_FOUND"
+    return "FIELD_INVALID" if act.rpc == "RaiseTaint" and not level_of(act.label) else "SESSION_NOT_FOUND"
 
 
 def _is_of(step: Step, act: Act, hypothesis: Hypothesis, progress: int) -> bool:
@@ -177,8 +197,8 @@ def _is_of(step: Step, act: Act, hypothesis: Hypothesis, progress: int) -> bool:
         return False
     if act.session is not None:
         session = None if step.session is None else hypothesis.sessions[step.session]
-        return session == act.session and (act.rpc != "RaiseTaint" or step.level == act.level)
-    return (step.conversation, step.level) == (act.conversation, act.level)
+        return session == act.session and (act.rpc not in ("RaiseTaint", "ResetSession") or step.label == act.label)
+    return (step.conversation, step.label) == (act.conversation, act.label)
 
 
 def _at(

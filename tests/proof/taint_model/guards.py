@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.proof.taint_model.state import PUBLIC, Agent, HostCall, Session, State
+from tests.proof.taint_model.state import Agent, HostCall, Session, State, flows, joined, level_of
 
 
-def level_is_known(level: int, levels: int) -> bool:
+def level_is_known(label: int) -> bool:
     """The contract's rules refuse an unspecified level."""
-    return PUBLIC <= level <= levels
+    return level_of(label) > 0
 
 
-def within_ceiling(level: int, ceiling: int) -> bool:
+def within_ceiling(label: int, ceiling: int) -> bool:
     """OpenSession and RaiseTaint refuse what is above the agent's ceiling."""
-    return level <= ceiling
+    return level_of(label) <= ceiling
 
 
 def agent_takes_sessions(agent: Agent) -> bool:
@@ -23,9 +23,14 @@ def agent_takes_sessions(agent: Agent) -> bool:
     return agent is Agent.LIVE
 
 
-def higher_of(taint: int, asked: int) -> int:
-    """OpenSession and RaiseTaint never lower a taint."""
-    return max(taint, asked)
+def join_of(taint: int, asked: int) -> int:
+    """OpenSession and RaiseTaint lower neither half of a taint."""
+    return joined(taint, asked)
+
+
+def as_asked(taint: int, asked: int) -> int:
+    """ResetSession begins with the integrity that the host asks for, whatever was before."""
+    return asked
 
 
 def no_writer(state: State, conversation: int) -> bool:
@@ -38,23 +43,23 @@ def session_is_open(session: Session) -> bool:
     return session.is_open
 
 
-def connection_fits(level: int, taint: int) -> bool:
-    """The view `session` of a level shows the sessions whose conversations are at that level."""
-    return level == taint
+def connection_fits(label: int, taint: int) -> bool:
+    """The view `session` of a label shows the sessions whose conversations have that label."""
+    return label == taint
 
 
-def may_read(role: int, level: int) -> bool:
-    """The grants: a role reads its own level and those below."""
-    return level <= role
+def may_read(role: int, label: int) -> bool:
+    """The grants: a role reads its own label and those that flow to it."""
+    return flows(label, role)
 
 
-def level_written(role: int) -> int:
-    """The grants: a role writes its own level."""
+def label_written(role: int) -> int:
+    """The grants: a role writes with its own label."""
     return role
 
 
-def name_is_free(state: State, level: int) -> bool:
-    """A save meets no version but that of its own level, which it replaces."""
+def name_is_free(state: State, label: int) -> bool:
+    """A save meets no version but that of its own label, which it replaces."""
     return True
 
 
@@ -87,12 +92,13 @@ def host_takes_answer(session: Session) -> bool:
 class Guards:
     """What keeps the laws. The names say which call a guard is in, where several have one of the same kind."""
 
-    level_is_known: Callable[[int, int], bool] = level_is_known
+    level_is_known: Callable[[int], bool] = level_is_known
     open_within_ceiling: Callable[[int, int], bool] = within_ceiling
     raise_within_ceiling: Callable[[int, int], bool] = within_ceiling
     agent_takes_sessions: Callable[[Agent], bool] = agent_takes_sessions
-    taint_after_open: Callable[[int, int], int] = higher_of
-    taint_after_raise: Callable[[int, int], int] = higher_of
+    taint_after_open: Callable[[int, int], int] = join_of
+    taint_after_raise: Callable[[int, int], int] = join_of
+    taint_after_reset: Callable[[int, int], int] = as_asked
     write_waits: Callable[[State, int], bool] = no_writer
     open_waits: Callable[[State, int], bool] = no_writer
     raise_waits: Callable[[State, int], bool] = no_writer
@@ -102,7 +108,7 @@ class Guards:
     session_is_open: Callable[[Session], bool] = session_is_open
     connection_fits: Callable[[int, int], bool] = connection_fits
     may_read: Callable[[int, int], bool] = may_read
-    level_written: Callable[[int], int] = level_written
+    label_written: Callable[[int], int] = label_written
     name_is_free: Callable[[State, int], bool] = name_is_free
     effect_without_audit: Callable[[], bool] = effect_without_audit
     raise_has_its_session: Callable[[Session | None], bool] = raise_has_its_session

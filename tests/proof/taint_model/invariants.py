@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from tests.proof.taint_model.guards import Guards
 from tests.proof.taint_model.machine import WRITES, session_steps
-from tests.proof.taint_model.state import PUBLIC, UNKNOWN, Agent, Session, State, Step
+from tests.proof.taint_model.state import Agent, Session, State, Step, flows, level_of
 
 Law = Callable[[State, Step, State], bool]
 
@@ -15,46 +15,46 @@ _SESSION_CALLS = ("GetMemory", *WRITES)
 
 
 def reads_at_or_below(before: State, step: Step, after: State) -> bool:
-    """Law 1. What a read shows is at or below the taint."""
+    """Law 1. What a read shows flows to the taint."""
     session = _acting(before, step)
     if session is None or (step.rpc, step.part) != ("GetMemory", "begins"):
         return True
     call = _required(after, step).call
-    return call is not None and call.level <= before.taint_of(session)
+    return call is not None and (not call.label or flows(call.label, before.taint_of(session)))
 
 
 def writes_exactly_at(before: State, step: Step, after: State) -> bool:
-    """Law 1. A write changes the level at which the statement found its session, and no other."""
-    changed = [at for at, pair in enumerate(zip(before.items, after.items, strict=True), PUBLIC) if pair[0] != pair[1]]
+    """Law 1. A write changes the label with which the statement found its session, and no other."""
+    changed = set(before.live()) ^ set(after.live())
     if step.rpc == "the eraser":
         return True
-    return all(at == step.level for at in changed) and step.written in (0, step.level)
+    return all(at == step.label for at in changed) and step.written in (0, step.label)
 
 
 def others_notice_nothing(before: State, step: Step, after: State) -> bool:
-    """Law 2. A step of a session changes nothing below its taint, and of other sessions only what their models saw."""
+    """Law 2. A step of a session changes nothing that it does not flow to, and of others only what their models saw."""
     session = _acting(before, step)
     if session is None:
         return True
-    below = step.level - 1 if step.rpc in WRITES else len(before.items)
+    unreached = [label for label in before.labels if step.rpc not in WRITES or not flows(step.label, label)]
     others = [
         (one, other)
         for number, (one, other) in enumerate(zip(before.sessions, after.sessions, strict=True))
         if number != step.session and one is not None
     ]
     return (
-        before.visible(below) == after.visible(below)
+        all(before.visible(label) == after.visible(label) for label in unreached)
         and before.taints == after.taints
         and all(other is not None and one._replace(seen=other.seen) == other for one, other in others)
     )
 
 
 def taint_never_falls(before: State, step: Step, after: State) -> bool:
-    """Law 4. Only ResetSession lowers a taint, and only OpenSession and RaiseTaint raise one."""
-    for old, new in zip(before.taints, after.taints, strict=True):
-        if (new < old and step.rpc != "ResetSession") or (new > old and step.rpc not in ("OpenSession", "RaiseTaint")):
-            return False
-    return True
+    """Law 4. Only OpenSession and RaiseTaint raise a taint, neither half of which they lower, and ResetSession does."""
+    changed = [(old, new) for old, new in zip(before.taints, after.taints, strict=True) if old != new]
+    if step.rpc in ("OpenSession", "RaiseTaint"):
+        return all(not old or flows(old, new) for old, new in changed)
+    return not changed or step.rpc == "ResetSession"
 
 
 def no_late_write(before: State, step: Step, after: State) -> bool:
@@ -62,7 +62,7 @@ def no_late_write(before: State, step: Step, after: State) -> bool:
     if not step.written:
         return True
     session = _required(before, step)
-    return session.is_open and step.level == before.taint_of(session)
+    return session.is_open and step.label == before.taint_of(session)
 
 
 def a_reset_is_a_new_start(before: State, step: Step, after: State) -> bool:
@@ -76,7 +76,9 @@ def a_reset_is_a_new_start(before: State, step: Step, after: State) -> bool:
 
 def taint_covers_what_was_seen(before: State, step: Step, after: State) -> bool:
     """What laws 1 and 4 are for: no model has seen more than its taint says, so none can write down what it knows."""
-    return all(session.seen <= after.taint_of(session) for session in after.sessions if session and session.is_open)
+    return all(
+        flows(session.seen, after.taint_of(session)) for session in after.sessions if session and session.is_open
+    )
 
 
 def the_row_decides(before: State, step: Step, after: State) -> bool:
@@ -84,7 +86,7 @@ def the_row_decides(before: State, step: Step, after: State) -> bool:
     session = _acting(before, step)
     if session is None or step.part != "begins":
         return True
-    return session.is_open and step.level == before.taint_of(session)
+    return session.is_open and step.label == before.taint_of(session)
 
 
 def nothing_without_audit(before: State, step: Step, after: State) -> bool:
@@ -94,16 +96,17 @@ def nothing_without_audit(before: State, step: Step, after: State) -> bool:
 
 def unknown_is_refused(before: State, step: Step, after: State) -> bool:
     """Law 8. A raise to no known level is refused, and changes nothing. An open without a level raises nothing."""
-    if step.rpc == "RaiseTaint" and step.level == UNKNOWN:
+    if step.rpc == "RaiseTaint" and not level_of(step.label):
         return step.answer == "FIELD_INVALID" and before == after
-    if step.rpc == "OpenSession" and step.level == UNKNOWN:
-        return all(old in (0, new) for old, new in zip(before.taints, after.taints, strict=True))
+    if step.rpc == "OpenSession" and not level_of(step.label):
+        taints = zip(before.taints, after.taints, strict=True)
+        return all(not old or level_of(old) == level_of(new) for old, new in taints)
     return True
 
 
 def ceiling_holds(before: State, step: Step, after: State) -> bool:
     """No conversation is above the ceiling of its agent."""
-    return max(after.taints) <= after.ceiling
+    return level_of(max(after.taints)) <= after.ceiling
 
 
 def deleted_is_deleted(before: State, step: Step, after: State) -> bool:
@@ -193,13 +196,13 @@ def _required(state: State, step: Step) -> Session:
 
 
 def _locked_up_to(state: State, taint: int) -> tuple[int, ...]:
-    """The conversations at or below *taint* whose row is locked."""
+    """The conversations that flow to *taint* and whose row is locked."""
     return tuple(
         session.conversation
         for session in state.sessions
-        if session and session.call and session.call.rpc in WRITES and state.taint_of(session) <= taint
+        if session and session.call and session.call.rpc in WRITES and flows(state.taint_of(session), taint)
     )
 
 
 def _is_above(state: State, session: Session, other: Session | None) -> bool:
-    return other is not None and state.taint_of(other) > state.taint_of(session)
+    return other is not None and not flows(state.taint_of(other), state.taint_of(session))

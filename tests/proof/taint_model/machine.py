@@ -11,7 +11,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tests.proof.taint_model.guards import Guards
-from tests.proof.taint_model.state import PUBLIC, UNKNOWN, Agent, Call, HostCall, Moved, Session, State, Step, tidy
+from tests.proof.taint_model.state import (
+    PUBLIC,
+    PUBLIC_TRUSTED,
+    UNKNOWN,
+    UNKNOWN_TRUSTED,
+    Agent,
+    Call,
+    HostCall,
+    Moved,
+    Session,
+    State,
+    Step,
+    flows,
+    is_trusted,
+    joined,
+    label_of,
+    level_of,
+    tidy,
+)
 
 WRITES = ("SaveMemory", "DeleteMemory")
 NOTHING = "MEMORY_NOT_FOUND"
@@ -58,21 +76,31 @@ def _opens(state: State, guards: Guards) -> Iterator[Moved]:
     """OpenSession: one statement, which waits for the agent and for the conversation. New conversations in order."""
     known = sum(map(bool, state.taints))
     for conversation in range(min(known + 1, len(state.taints))):
-        for level in range(UNKNOWN, len(state.items) + 1):
-            yield from _open(state, guards, conversation, level)
+        for label in _named(state):
+            yield from _open(state, guards, conversation, label)
 
 
-def _open(state: State, guards: Guards, conversation: int, level: int) -> Iterator[Moved]:
-    """Without a level, at the taint of the conversation, or at PUBLIC if it is new."""
-    step = Step("OpenSession", "", None, conversation, level)
+def _named(state: State) -> Iterator[int]:
+    """The labels that a host may ask for, those without a level among them."""
+    yield UNKNOWN
+    if any(map(is_trusted, state.labels)):
+        yield UNKNOWN_TRUSTED
+    yield from state.labels
+
+
+def _open(state: State, guards: Guards, conversation: int, label: int) -> Iterator[Moved]:
+    """Without a level, at that of the conversation, or at PUBLIC if it is new."""
+    step = Step("OpenSession", "", None, conversation, label)
     if not guards.agent_takes_sessions(state.agent):
         if state.agent is not Agent.MARKED:  # it waits for DeleteAgent
             yield step._replace(answer="AGENT_NOT_FOUND"), state
-    elif not guards.open_within_ceiling(level, state.ceiling):
+    elif not guards.open_within_ceiling(label, state.ceiling):
         yield step._replace(answer="AGENT_CEILING_EXCEEDED"), state
     elif guards.open_waits(state, conversation):
-        taint = guards.taint_after_open(state.taints[conversation], level or PUBLIC)
-        if level not in (UNKNOWN, taint):
+        old = state.taints[conversation]
+        asked = label if level_of(label) else label_of(level_of(old) or 1, trusted=is_trusted(label))
+        taint = guards.taint_after_open(old, asked)
+        if taint != asked:
             yield step._replace(answer="CONVERSATION_TAINTED"), state
         elif None in state.sessions:
             number = state.sessions.index(None)
@@ -89,18 +117,18 @@ def _closes(state: State, guards: Guards, number: int, session: Session) -> Iter
 
 def _host_call_begins(state: State, guards: Guards, number: int, session: Session) -> Iterator[Moved]:
     """RaiseTaint and ResetSession: with steps of others in between, or, if another such call is under way, without."""
-    for level in range(UNKNOWN, len(state.items) + 1):
-        step = Step("RaiseTaint", "begins", number, level=level)
-        if not guards.level_is_known(level, len(state.items)):
+    for label in _named(state):
+        step = Step("RaiseTaint", "begins", number, label=label)
+        if not guards.level_is_known(label):
             yield step._replace(part="", answer="FIELD_INVALID"), state
-        elif not guards.raise_within_ceiling(level, state.ceiling):
+        elif not guards.raise_within_ceiling(label, state.ceiling):
             yield step._replace(part="", answer="AGENT_CEILING_EXCEEDED"), state
         else:
-            yield from _begun(state, guards, step, HostCall("RaiseTaint", number, level))
+            yield from _begun(state, guards, step, HostCall("RaiseTaint", number, label))
     found = state.open_in(session.conversation)
-    yield from _begun(
-        state, guards, Step("ResetSession", "begins", number), HostCall("ResetSession", number, found=found)
-    )
+    for label in {PUBLIC, PUBLIC_TRUSTED}.intersection(state.labels):
+        step = Step("ResetSession", "begins", number, label=label)
+        yield from _begun(state, guards, step, HostCall("ResetSession", number, label, found))
 
 
 def _begun(state: State, guards: Guards, step: Step, call: HostCall) -> Iterator[Moved]:
@@ -109,7 +137,7 @@ def _begun(state: State, guards: Guards, step: Step, call: HostCall) -> Iterator
         if guards.reveals_early() and call.rpc == "RaiseTaint":
             session = state.sessions[call.session]
             assert session
-            after = _shown(after, session.conversation, call.level)
+            after = _shown(after, session.conversation, call.label)
         yield step, after
     else:
         for ended, after in _host_call_ends(state, guards, call, state.host_call):
@@ -119,13 +147,13 @@ def _begun(state: State, guards: Guards, step: Step, call: HostCall) -> Iterator
 def _host_call_ends(state: State, guards: Guards, call: HostCall, other: HostCall | None) -> Iterator[Moved]:
     session = state.sessions[call.session]
     assert session is not None
-    step = Step(call.rpc, "ends", call.session, level=call.level)
+    step = Step(call.rpc, "ends", call.session, label=call.label)
     done = state._replace(host_call=other)
     if not guards.raise_has_its_session(session) if call.rpc == "RaiseTaint" else not session.is_open:
         yield step._replace(answer="SESSION_NOT_FOUND"), done
     elif call.rpc == "RaiseTaint":
         if guards.raise_waits(state, session.conversation):
-            taint = guards.taint_after_raise(state.taint_of(session), call.level)
+            taint = guards.taint_after_raise(state.taint_of(session), call.label)
             after = _shown(_with_taint(done, session.conversation, taint), session.conversation, taint)
             yield step._replace(answer=f"OK {taint}"), after
     elif guards.reset_waits(state, session.conversation):
@@ -133,12 +161,15 @@ def _host_call_ends(state: State, guards: Guards, call: HostCall, other: HostCal
 
 
 def _reset(state: State, guards: Guards, call: HostCall, conversation: int) -> Iterator[Moved]:
-    """A reset closes the sessions, sets the taint to PUBLIC, and opens a session for a model that has seen nothing."""
+    """A reset closes the sessions, lowers the taint to what is asked for, and opens a session for a new model."""
     closed = tidy(_closed(state, guards.sessions_to_reset(state, call, conversation)))
     if None in closed.sessions:
         number = closed.sessions.index(None)
-        after = _with_session(_with_taint(closed, conversation, PUBLIC), number, Session(conversation))
-        yield Step("ResetSession", "ends", call.session, conversation, answer=f"OK {PUBLIC}", opened=number), after
+        taint = guards.taint_after_reset(state.taints[conversation], call.label)
+        new = Session(conversation, seen=call.label)
+        after = _with_session(_with_taint(closed, conversation, taint), number, new)
+        step = Step("ResetSession", "ends", call.session, conversation, call.label, answer=f"OK {taint}", opened=number)
+        yield step, after
 
 
 def _deletes_agent(state: State, guards: Guards) -> Iterator[Moved]:
@@ -163,22 +194,22 @@ def _matching(state: State, guards: Guards, session: Session) -> list[int]:
     if not guards.session_is_open(session):
         return []
     taint = state.taint_of(session)
-    return [level for level in range(PUBLIC, len(state.items) + 1) if guards.connection_fits(level, taint)]
+    return [label for label in state.labels if guards.connection_fits(label, taint)]
 
 
 def _reads_begin(state: State, guards: Guards, number: int, session: Session) -> Iterator[Moved]:
     for role in _matching(state, guards, session):
-        shown = max((level for level in _live(state) if guards.may_read(role, level)), default=0)
+        shown = max((label for label in state.live() if guards.may_read(role, label)), default=0)
         after = _with_call(state, number, session, Call("GetMemory", shown))
-        yield Step("GetMemory", "begins", number, level=role), after
+        yield Step("GetMemory", "begins", number, label=role), after
 
 
 def _read_ends(state: State, guards: Guards, number: int, session: Session, call: Call) -> Moved:
     done = _with_call(state, number, session, None)
     taken = guards.host_takes_answer(session)
-    after = _shown(done, session.conversation, call.level) if taken else done
+    after = _shown(done, session.conversation, call.label) if taken else done
     return Step(
-        "GetMemory", "ends", number, level=call.level, answer=f"OK {call.level}" if call.level else NOTHING
+        "GetMemory", "ends", number, label=call.label, answer=f"OK {call.label}" if call.label else NOTHING
     ), after
 
 
@@ -188,41 +219,38 @@ def _writes_begin(state: State, guards: Guards, number: int, session: Session) -
         for role in _matching(state, guards, session):
             for rpc in WRITES:
                 after = _with_call(state, number, session, Call(rpc, role))
-                yield Step(rpc, "begins", number, level=role), after
+                yield Step(rpc, "begins", number, label=role), after
 
 
 def _write_ends(state: State, guards: Guards, number: int, session: Session, call: Call) -> Iterator[Moved]:
     """The commit; or, if the audit row cannot be written, no effect."""
-    step = Step(call.rpc, "ends", number, level=call.level)
+    step = Step(call.rpc, "ends", number, label=call.label)
     done = _with_call(state, number, session, None)
-    level = guards.level_written(call.level)
-    answer = _answer(state, guards, call.rpc, level)
+    label = guards.label_written(call.label)
+    answer = _answer(state, guards, call.rpc, label)
     if not answer.startswith("OK"):
         yield step._replace(answer=answer), done
         return
-    items = tuple(live if at != level else call.rpc == "SaveMemory" for at, live in enumerate(state.items, PUBLIC))
+    kept = zip(state.labels, state.items, strict=True)
+    items = tuple(live if at != label else call.rpc == "SaveMemory" for at, live in kept)
     after = done._replace(items=items)
-    yield step._replace(answer=answer, written=level), after
+    yield step._replace(answer=answer, written=label), after
     if guards.effect_without_audit():
-        yield step._replace(answer=answer, written=level, audited=False), after
+        yield step._replace(answer=answer, written=label, audited=False), after
     else:
         yield step._replace(answer="INTERNAL"), done
 
 
-def _answer(state: State, guards: Guards, rpc: str, level: int) -> str:
+def _answer(state: State, guards: Guards, rpc: str, label: int) -> str:
     if rpc == "SaveMemory":
-        return f"OK {level}" if guards.name_is_free(state, level) else "ITEM_EXISTS"
-    below = max((lower for lower in _live(state) if lower < level), default=0)
-    if state.items[level - 1]:
+        return f"OK {label}" if guards.name_is_free(state, label) else "ITEM_EXISTS"
+    below = max((lower for lower in state.live() if lower != label and flows(lower, label)), default=0)
+    if label in state.live():
         return f"OK reveals {below}"
     return "WRITE_LEVEL_MISMATCH" if below else NOTHING
 
 
 # States
-
-
-def _live(state: State) -> Iterator[int]:
-    return (level for level, live in enumerate(state.items, PUBLIC) if live)
 
 
 def _with_session(state: State, number: int, session: Session) -> State:
@@ -238,10 +266,10 @@ def _with_taint(state: State, conversation: int, taint: int) -> State:
     return state._replace(taints=taints)
 
 
-def _shown(state: State, conversation: int, level: int) -> State:
-    """*state* after the model behind a conversation has seen something at *level*."""
+def _shown(state: State, conversation: int, label: int) -> State:
+    """*state* after the model behind a conversation has seen something with *label*."""
     sessions = tuple(
-        session._replace(seen=max(session.seen, level))
+        session._replace(seen=joined(session.seen, label))
         if session and session.is_open and session.conversation == conversation
         else session
         for session in state.sessions

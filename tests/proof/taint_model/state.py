@@ -3,13 +3,45 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from enum import IntEnum
 from typing import NamedTuple
 
-UNKNOWN = 0
-"""The level that a host names if it names none."""
-PUBLIC = 1
+PUBLIC_TRUSTED, PUBLIC = 1, 2
+"""A label is a number: twice its level, less one if it is trusted. The highest visible one shadows the others."""
+UNKNOWN_TRUSTED, UNKNOWN = -1, 0
+"""The labels that a host names if it names an integrity only, or nothing."""
+LEVELS = (2, 4, 6)
+"""The labels of three levels, of which no host asks for a trusted one."""
+PRODUCT = (1, 2, 3, 4)
+"""The labels of two levels."""
+
+
+def level_of(label: int) -> int:
+    """The level of a label; 0 if it names none."""
+    return (label + 1) // 2
+
+
+def is_trusted(label: int) -> bool:
+    """Whether the integrity of a label is TRUSTED."""
+    return label % 2 == 1
+
+
+def label_of(level: int, *, trusted: bool) -> int:
+    """The label of a level and an integrity."""
+    return 2 * level - trusted
+
+
+def flows(source: int, target: int) -> bool:
+    """Whether what has the label *source* may reach *target*: by its level, and by its integrity."""
+    return level_of(source) <= level_of(target) and is_trusted(source) >= is_trusted(target)
+
+
+def joined(one: int, other: int) -> int:
+    """The least label that both flow to. 0, of what has none yet, flows to all."""
+    if not one or not other:
+        return one or other
+    return label_of(max(level_of(one), level_of(other)), trusted=is_trusted(one) and is_trusted(other))
 
 
 class Agent(IntEnum):
@@ -25,7 +57,7 @@ class Call(NamedTuple):
     """A call of a session: a write that holds the session lock, or a read whose answer is under way."""
 
     rpc: str
-    level: int
+    label: int
     """Of the connection of a write; of the version that a read shows, 0 if it shows none."""
 
 
@@ -35,7 +67,7 @@ class Session(NamedTuple):
     conversation: int
     is_open: bool = True
     seen: int = PUBLIC
-    """The highest level of what its model has seen. The server does not know it: the taint must cover it."""
+    """The join of what its model has seen. The server does not know it: the taint must cover it."""
     call: Call | None = None
 
 
@@ -44,7 +76,7 @@ class HostCall(NamedTuple):
 
     rpc: str
     session: int
-    level: int = UNKNOWN
+    label: int = UNKNOWN
     found: tuple[int, ...] = ()
     """The open sessions of the conversation when the call began."""
 
@@ -52,12 +84,14 @@ class HostCall(NamedTuple):
 class State(NamedTuple):
     """Everything: one agent, its conversations and sessions, and the versions of one name."""
 
+    labels: tuple[int, ...]
+    """What conversations and items may have: with any two of them, their join."""
     ceiling: int
     agent: Agent
     taints: tuple[int, ...]
     """Of each conversation. 0: there is none yet."""
     items: tuple[bool, ...]
-    """At which levels, from PUBLIC, there is a live version."""
+    """For each label, whether there is a live version."""
     sessions: tuple[Session | None, ...]
     """None is a place for a session. One that has ended leaves its place when no call of it is under way."""
     host_call: HostCall | None = None
@@ -74,9 +108,13 @@ class State(NamedTuple):
             if session and session.is_open and session.conversation == conversation
         )
 
-    def visible(self, level: int) -> tuple[bool, ...]:
-        """The items at or below *level*."""
-        return self.items[:level]
+    def live(self) -> Iterator[int]:
+        """The labels that have a live version."""
+        return (label for label, live in zip(self.labels, self.items, strict=True) if live)
+
+    def visible(self, label: int) -> tuple[int, ...]:
+        """The labels of live items that flow to *label*."""
+        return tuple(source for source in self.live() if flows(source, label))
 
 
 class Step(NamedTuple):
@@ -87,12 +125,12 @@ class Step(NamedTuple):
     """`begins` or `ends`, for a call of two steps."""
     session: int | None = None
     conversation: int | None = None
-    level: int = UNKNOWN
-    """What a host asks for; for a session, the level of the connection, or of what is shown."""
+    label: int = UNKNOWN
+    """What a host asks for; for a session, the label of the connection, or of what is shown."""
     answer: str = ""
     """Empty if the call goes on."""
     written: int = 0
-    """The level at which a version was written or deleted."""
+    """The label with which a version was written or deleted."""
     audited: bool = True
     opened: int | None = None
     """The session that a call opens."""
@@ -101,7 +139,7 @@ class Step(NamedTuple):
         words = [self.rpc, self.part]
         words += [f"session {self.session}"] if self.session is not None else []
         words += [f"conversation {self.conversation}"] if self.conversation is not None else []
-        words += [f"level {self.level}"] if self.level or self.rpc in ("OpenSession", "RaiseTaint") else []
+        words += [f"label {self.label}"] if self.label or self.rpc in ("OpenSession", "RaiseTaint") else []
         words += [f"-> {self.answer}"] if self.answer else []
         words += [f"opens session {self.opened}"] if self.opened is not None else []
         words += ["without an audit row"] if not self.audited else []
@@ -111,9 +149,9 @@ class Step(NamedTuple):
 Moved = tuple[Step, State]
 
 
-def beginning(*, ceiling: int, conversations: int, sessions: int, levels: int) -> State:
+def beginning(*, ceiling: int, conversations: int, sessions: int, labels: tuple[int, ...]) -> State:
     """An agent that nothing has happened to."""
-    return State(ceiling, Agent.LIVE, (0,) * conversations, (False,) * levels, (None,) * sessions)
+    return State(labels, ceiling, Agent.LIVE, (0,) * conversations, (False,) * len(labels), (None,) * sessions)
 
 
 def tidy(state: State) -> State:
@@ -141,7 +179,7 @@ def _as_numbered(state: State, order: tuple[int, ...]) -> tuple[object, ...]:
         for number, session in enumerate(state.sessions)
     )
     taints = tuple(taint for _, taint in sorted(zip(order, state.taints, strict=True)))
-    awaited = (call.rpc, call.level) if call else ()
+    awaited = (call.rpc, call.label) if call else ()
     return taints, tuple(sessions), state.items, state.agent, state.ceiling, awaited
 
 

@@ -14,7 +14,7 @@ from muniment_server.monitor.queries import HOST_QUERIES, SESSION_QUERIES
 from tests.proof.races.mutants import spoiled
 from tests.proof.taint_model.conformance import (
     CONVERSATIONS,
-    LEVELS,
+    LABELS,
     PLACES,
     Act,
     Answered,
@@ -27,6 +27,7 @@ from tests.proof.taint_model.conformance import (
     open_sessions,
 )
 from tests.proof.taint_model.machine import WRITES
+from tests.proof.taint_model.state import PUBLIC, PUBLIC_TRUSTED, UNKNOWN, UNKNOWN_TRUSTED
 from tests.support.services import Service
 
 _LENGTH = 40
@@ -53,7 +54,7 @@ class Walk:
 
     def __init__(self, service: Service, threads: ThreadPoolExecutor, number: int) -> None:
         self._dice = random.Random(number)
-        ceiling = Classification(self._dice.choice((LEVELS - 1, LEVELS)))
+        ceiling = Classification(self._dice.choice((2, 3)))
         self._subject = Subject(service, f"walker{number}", ceiling)
         self._threads = threads
         self._known: set[Hypothesis] = at_first(ceiling)
@@ -66,7 +67,7 @@ class Walk:
             self._make(*(self._act() for _ in range(self._dice.choice((1, 1, 2)))))
         self._make(Act("DeleteAgent"), self._act())
         self._make(self._act())
-        self._make(Act("OpenSession", None, 0, 1))
+        self._make(Act("OpenSession", None, 0, PUBLIC))
         self._make(Act("DeleteAgent"))
 
     def _make(self, *acts: Act) -> None:
@@ -82,13 +83,20 @@ class Walk:
         places_left = is_live(self._known) and open_sessions(self._known) <= PLACES - 3
         if not self._opened or (places_left and self._dice.random() < 0.2):
             conversation = self._dice.randrange(min(conversations(self._known) + 1, CONVERSATIONS))
-            return Act("OpenSession", None, conversation, self._dice.randint(0, LEVELS))
+            return Act("OpenSession", None, conversation, self._label())
         rpc = self._dice.choice(_OF_SESSIONS)
         if rpc == "ResetSession" and not places_left:
             rpc = "CloseSession"
         session = max(0, self._opened - 1 - int(self._dice.expovariate(0.7)))
-        level = self._dice.randint(0, LEVELS) if rpc == "RaiseTaint" else 0
-        return Act(rpc, session, None, level)
+        label = {
+            "RaiseTaint": self._label(),
+            "ResetSession": self._dice.choice((PUBLIC_TRUSTED, PUBLIC)),
+        }.get(rpc, UNKNOWN)
+        return Act(rpc, session, None, label)
+
+    def _label(self) -> int:
+        """What a host asks for, seldom without a level."""
+        return self._dice.choice((UNKNOWN_TRUSTED, UNKNOWN, *LABELS))
 
 
 @pytest.fixture
@@ -124,6 +132,7 @@ def test_the_machine_allows_every_answer_of_the_server(
         ("open_session", "WHERE wanted.ceiling >= wanted.taint", ""),
         ("raise_taint", "AND (found.taint < %(taint)s OR found.trusted AND NOT %(trusted)s)", "AND FALSE"),
         ("raise_taint", "AND found.ceiling >= %(taint)s", ""),
+        ("raise_taint", "found.trusted AND %(trusted)s", "found.trusted"),
         ("reset_session", "SET taint = 1", "SET taint = lowered.taint"),
         ("save_item", "JOIN expiry ON NOT expiry.past", "JOIN expiry ON FALSE"),
     ],

@@ -189,4 +189,5 @@ def _page(message: pb.ListBlocksResponse) -> BlockPage:
         blocks=tuple(map(_block, message.blocks)),
         next_page_token=message.next_page_token,
         classification=Classification(message.classification),
+        integrity=_convert.integrity(message.integrity),
     )

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 TAG_MATCHES = {"all": tag_match_pb2.TAG_MATCH_ALL, "any": tag_match_pb2.TAG_MATCH_ANY}
 KINDS = {int(kind): kind for kind in values.ItemKind}
+TIERS = {int(tier): tier for tier in values.Tier}
 
 
 Fields = ParamSpec("Fields")
@@ -182,7 +183,8 @@ def newer_below(message: Shown) -> values.NewerBelow | None:
     if not message.HasField("newer_below"):
         return None
     newer = message.newer_below
-    return values.NewerBelow(values.Classification(newer.classification), utc(newer.update_time))
+    level = values.Classification(newer.classification)
+    return values.NewerBelow(level, utc(newer.update_time), integrity(newer.integrity))
 
 
 def agent(message: agent_pb2.Agent, storage: Iterable[agent_pb2.AgentStorage] = ()) -> values.Agent:
@@ -196,7 +198,13 @@ def agent(message: agent_pb2.Agent, storage: Iterable[agent_pb2.AgentStorage] = 
         update_time=utc(message.update_time),
         limits=limits(message.limits),
         storage=tuple(
-            values.AgentStorage(values.Classification(one.classification), one.items, one.bytes, one.nearly_full)
+            values.AgentStorage(
+                values.Classification(one.classification),
+                one.items,
+                one.bytes,
+                one.nearly_full,
+                integrity(one.integrity),
+            )
             for one in storage
         ),
         known_from=values.Classification(message.known_from) if message.known_from else None,

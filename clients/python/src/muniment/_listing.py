@@ -13,8 +13,8 @@ from muniment.values import Classification
 All = TypeVar("All")
 Value = TypeVar("Value")
 
-RAISES = len(Classification) - 1
-"""How often the taint of a conversation can rise."""
+RAISES = len(Classification)
+"""How often a conversation can be raised: thrice to a higher level, once to UNTRUSTED."""
 
 
 class Listing(Iterator[Value], Generic[Value]):
@@ -35,7 +35,7 @@ class Listing(Iterator[Value], Generic[Value]):
         """The whole list, from its beginning, all of it read at one taint.
 
         TaintChanged: the taint was raised between two pages. With *restart_on_taint_change*, the list is read again
-        instead, up to three times, which is how often a taint can rise; the result may then contain values of a higher
+        instead, up to four times, which is how often it can be raised; the result may then contain values of a higher
         level than the taint was when the call began.
         """
         if restart_on_taint_change:
@@ -44,7 +44,7 @@ class Listing(Iterator[Value], Generic[Value]):
 
 
 def undisturbed(call: Callable[[], All]) -> All:
-    """The result of *call*, which is repeated, at most three times, if it raises TaintChanged."""
+    """The result of *call*, which is repeated, at most four times, if it raises TaintChanged."""
     for _ in range(RAISES):
         try:
             return call()

@@ -206,6 +206,7 @@ def _memory_page(message: pb.ListMemoriesResponse) -> MemoryPage:
         memories=tuple(map(_memory, message.memories)),
         next_page_token=message.next_page_token,
         classification=Classification(message.classification),
+        integrity=_convert.integrity(message.integrity),
     )
 
 
@@ -215,6 +216,7 @@ def _search_results(message: pb.SearchMemoriesResponse) -> SearchResults:
         classification=Classification(message.classification),
         semantic=message.semantic,
         reranked=message.reranked,
+        integrity=_convert.integrity(message.integrity),
     )
 
 

@@ -194,6 +194,7 @@ def _page(message: pb.ListNotesResponse) -> NotePage:
         usage=_convert.usage(message.usage),
         next_page_token=message.next_page_token,
         classification=Classification(message.classification),
+        integrity=_convert.integrity(message.integrity),
     )
 
 
@@ -204,6 +205,7 @@ def _search_results(message: pb.SearchNotesResponse) -> NoteSearchResults:
         classification=Classification(message.classification),
         semantic=message.semantic,
         reranked=message.reranked,
+        integrity=_convert.integrity(message.integrity),
     )
 
 
@@ -218,4 +220,5 @@ def _edited(message: pb.EditNotesResponse) -> NotesEdited:
         notes=tuple(map(_note, message.notes)),
         usage=_convert.usage(message.usage),
         classification=Classification(message.classification),
+        integrity=_convert.integrity(message.integrity),
     )

@@ -233,6 +233,7 @@ def _page(message: pb.ListPassagesResponse) -> PassagePage:
         passages=tuple(map(_passage, message.passages)),
         next_page_token=message.next_page_token,
         classification=Classification(message.classification),
+        integrity=_convert.integrity(message.integrity),
     )
 
 
@@ -242,6 +243,7 @@ def _search_results(message: pb.SearchPassagesResponse) -> PassageSearchResults:
         classification=Classification(message.classification),
         semantic=message.semantic,
         reranked=message.reranked,
+        integrity=_convert.integrity(message.integrity),
     )
 
 

@@ -64,6 +64,7 @@ def _prompt(message: pb.RenderPromptResponse) -> Prompt:
         etag=message.etag,
         not_modified=message.not_modified,
         left_out=tuple(map(_section, message.left_out)),
+        integrity=_convert.integrity(message.integrity),
     )
 
 
@@ -75,4 +76,5 @@ def _section(message: prompt_pb2.PromptSection) -> PromptSection:
         note_ids=tuple(message.note_ids),
         classification=Classification(message.classification),
         newer_below=_convert.newer_below(message),
+        integrity=_convert.integrity(message.integrity),
     )

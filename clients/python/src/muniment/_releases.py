@@ -143,4 +143,7 @@ def _text(message: release_pb2.ReleasedText) -> ReleasedText:
         tags=tuple(message.tags),
         thread=message.thread or None,
         author=message.author or None,
+        tier=_convert.TIERS.get(message.tier),
+        event_time=_convert.utc(message.event_time) if message.HasField("event_time") else None,
+        expire_time=_convert.utc(message.expire_time) if message.HasField("expire_time") else None,
     )

@@ -186,6 +186,7 @@ def _entry(message: note_pb2.BudgetEntry) -> BudgetEntry:
         preview=message.preview,
         own_level=message.own_level,
         classification=Classification(message.classification),
+        integrity=Integrity(bool(message.integrity)),
     )
 
 

@@ -80,6 +80,7 @@ def _version_page(message: pb.ListVersionsResponse) -> VersionPage:
         versions=tuple(map(_version, message.versions)),
         next_page_token=message.next_page_token,
         classification=Classification(message.classification),
+        integrity=_convert.integrity(message.integrity),
     )
 
 
@@ -92,4 +93,5 @@ def _version(message: version_pb2.ItemVersion) -> ItemVersion:
         update_time=_convert.utc(message.update_time),
         expire_time=_convert.utc(message.expire_time) if message.HasField("expire_time") else None,
         replaced=message.replaced,
+        integrity=_convert.integrity(message.integrity),
     )

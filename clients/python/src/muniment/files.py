@@ -50,7 +50,7 @@ from muniment._file_errors import (
 from muniment._file_paths import MAX_KEY_CHARS, is_path, key_prefix, matches, normalized, require_short
 from muniment.errors import EtagStale, InvalidArgument, MemoryExists, MemoryNotFound, WriteLevelMismatch
 from muniment.session import SessionClient
-from muniment.values import Classification, Memory, NewerBelow, NewMemory
+from muniment.values import Classification, Integrity, Memory, NewerBelow, NewMemory
 
 __all__ = [
     "ABSENT",
@@ -95,6 +95,7 @@ class File:
     expire_time: datetime | None
     newer_below: NewerBelow | None = None
     """A newer version at a lower level."""
+    integrity: Integrity = Integrity.UNTRUSTED
 
     @property
     def size(self) -> int:
@@ -319,9 +320,9 @@ class FileView:
         return revealed
 
     def _require_own(self, files: Iterable[File], done: str) -> None:
-        """Find out before anything is done whether a file is lower than the taint. The server decides for each."""
-        taint = self._session.get_session().taint
-        lower = [file.path for file in files if file.classification < taint]
+        """Find out before anything is done whether a file has another label. The server decides for each."""
+        own = self._session.get_session()
+        lower = [file.path for file in files if (file.classification, file.integrity) != (own.taint, own.integrity)]
         if lower:
             raise self._lower(lower, done)
 
@@ -340,6 +341,7 @@ class FileView:
             tags=tuple(tag for tag in memory.tags if not (is_empty and tag == _EMPTY)),
             expire_time=memory.expire_time,
             newer_below=memory.newer_below,
+            integrity=memory.integrity,
         )
 
     def _named(self, path: str) -> str:

@@ -111,8 +111,8 @@ class MunimentSession:
 
     def _clear(self) -> None:
         items = [stored.passage for stored in self._newest(None)]
-        taint = self._session.get_session().taint
-        if any(item.classification < taint for item in items):
+        own = self._session.get_session()
+        if any((item.classification, item.integrity) != (own.taint, own.integrity) for item in items):
             raise LowerItems("The conversation has items of a lower classification, so it cannot be cleared.")
         # At most 1,000 a call. What else is stored in the thread stays.
         while self._session.delete_passages(tag=TAG, thread=self.session_id).more:

@@ -6626,7 +6626,8 @@ pub struct Release {
     /// The host keys that approve it. One that is no longer valid, or has lost a right, is not among them.
     #[prost(string, repeated, tag = "14")]
     pub approver_host_key_ids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// How many keys beside the requester's must approve it. The operator sets it for the tenant.
+    /// How many keys beside the requester's must approve it. The operator sets it for the tenant. One more if the requester's
+    /// is no longer valid, or has lost a right.
     #[prost(int32, tag = "15")]
     pub required_approvals: i32,
     /// When it was asked for.
@@ -6674,6 +6675,15 @@ pub struct ReleasedText {
     /// The author of a passage.
     #[prost(string, tag = "5")]
     pub author: ::prost::alloc::string::String,
+    /// The tier of a note.
+    #[prost(enumeration = "Tier", tag = "6")]
+    pub tier: i32,
+    /// The event time of a passage.
+    #[prost(message, optional, tag = "7")]
+    pub event_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// When the item expires. Absent if it does not.
+    #[prost(message, optional, tag = "8")]
+    pub expire_time: ::core::option::Option<::prost_types::Timestamp>,
 }
 impl ::prost::Name for ReleasedText {
     const NAME: &'static str = "ReleasedText";
@@ -7727,8 +7737,9 @@ impl crate::Client {
     /// `AGENT_CEILING_EXCEEDED` if it is above that of the agent, and `CONVERSATION_CEILING_EXCEEDED` if it is above that
     /// of the conversation.
     ///
-    /// Fails with PERMISSION_DENIED `INTEGRITY_EXCEEDED` if the key is for untrusted sessions only, and TRUSTED is asked for
-    /// or the conversation is trusted. For such a key, trusted conversations do not exist otherwise.
+    /// Fails with PERMISSION_DENIED `INTEGRITY_EXCEEDED` if the key is for untrusted sessions only, and TRUSTED is asked for,
+    /// or another key has reset the conversation to TRUSTED. For such a key, only conversations exist that such keys have
+    /// begun. Others see a `~` before their ids.
     ///
     /// For a key, conversations above its ceiling do not exist: a name that one of them has is free for another.
     pub async fn open_session(
@@ -8001,8 +8012,9 @@ pub mod session_service_client {
         /// `AGENT_CEILING_EXCEEDED` if it is above that of the agent, and `CONVERSATION_CEILING_EXCEEDED` if it is above that
         /// of the conversation.
         ///
-        /// Fails with PERMISSION_DENIED `INTEGRITY_EXCEEDED` if the key is for untrusted sessions only, and TRUSTED is asked for
-        /// or the conversation is trusted. For such a key, trusted conversations do not exist otherwise.
+        /// Fails with PERMISSION_DENIED `INTEGRITY_EXCEEDED` if the key is for untrusted sessions only, and TRUSTED is asked for,
+        /// or another key has reset the conversation to TRUSTED. For such a key, only conversations exist that such keys have
+        /// begun. Others see a `~` before their ids.
         ///
         /// For a key, conversations above its ceiling do not exist: a name that one of them has is free for another.
         pub async fn open_session(
@@ -8882,7 +8894,11 @@ impl ::core::fmt::Debug for Release {
 }
 impl ::core::fmt::Debug for ReleasedText {
     fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-        f.debug_struct("ReleasedText").finish_non_exhaustive()
+        f.debug_struct("ReleasedText")
+            .field("tier", &self.tier())
+            .field("event_time", &self.event_time)
+            .field("expire_time", &self.expire_time)
+            .finish_non_exhaustive()
     }
 }
 impl ::core::fmt::Debug for RequestReleaseRequest {

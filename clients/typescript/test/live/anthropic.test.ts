@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { betaMemoryTool, type MemoryToolHandlers } from "@anthropic-ai/sdk/helpers/beta/memory";
 import { BetaLocalFilesystemMemoryTool } from "@anthropic-ai/sdk/tools/memory/node";
 import { type MemoryCommand, MunimentMemoryTool } from "../../src/anthropic.js";
-import { Classification } from "../../src/index.js";
+import { Classification, Integrity } from "../../src/index.js";
 import { someone } from "./server.js";
 
 const { PUBLIC, CONFIDENTIAL } = Classification;
@@ -103,6 +103,17 @@ test("at two taints", async () => {
     `Successfully deleted ${A}. An earlier version of ${A}, which was written at a lower classification, is visible again.`,
   );
   assert.match(await answer(high, { command: "view", path: A }), /\tone\n/);
+});
+
+test("what is trusted is not deleted by halves", async () => {
+  const opened = await someone();
+  const trusted = new MunimentMemoryTool(await opened(PUBLIC, Integrity.TRUSTED));
+  const untrusted = new MunimentMemoryTool(await opened(PUBLIC));
+  await trusted.execute({ command: "create", path: "/memories/d/trusted", file_text: "one" });
+  await untrusted.execute({ command: "create", path: "/memories/d/own", file_text: "two" });
+
+  assert.match(await answer(untrusted, { command: "delete", path: "/memories/d" }), /d\/trusted cannot be deleted/);
+  assert.match(await answer(untrusted, { command: "view", path: "/memories/d/own" }), /two/);
 });
 
 test("slashes in a path take no time", async () => {

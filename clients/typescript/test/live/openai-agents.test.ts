@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type AgentInputItem, MemorySession, type Session, user } from "@openai/agents-core";
-import { Classification } from "../../src/index.js";
+import { Classification, Integrity } from "../../src/index.js";
 import { LowerItems, MunimentSession } from "../../src/openai-agents.js";
 import { someone } from "./server.js";
 
@@ -63,6 +63,19 @@ test("at two taints", async () => {
   assert.deepEqual(await high.popItem(), other);
   await assert.rejects(high.popItem(), LowerItems);
   assert.deepEqual(await low.popItem(), one);
+});
+
+test("trusted items are below an untrusted session", async () => {
+  const opened = await someone();
+  const trusted: Session = new MunimentSession("one", await opened(PUBLIC, Integrity.TRUSTED));
+  const untrusted: Session = new MunimentSession("one", await opened(PUBLIC));
+  const [one, other] = [said("trusted"), said("untrusted")];
+  await trusted.addItems([one]);
+  await untrusted.addItems([other]);
+
+  await assert.rejects(untrusted.clearSession(), LowerItems);
+  assert.deepEqual(await untrusted.getItems(), [one, other]);
+  assert.deepEqual(await trusted.getItems(), [one]);
 });
 
 test("only its own items are history", async () => {

@@ -97,6 +97,15 @@ def test_conversations_that_only_read_do_not_hide_one_whose_taint_has_changed():
     assert shown[-1].conversation_id == "old"
 
 
+def test_the_conversations_in_which_pages_are_read_do_not_hide_others():
+    looks = [session(f"console-{number}", opened=number + 1) for number in range(MAX_CONVERSATIONS + 5)]
+
+    shown = shown_of(conversations_of([*reversed(looks), session("chat")], [], minutes(60)))
+
+    assert len(shown) == MAX_CONVERSATIONS
+    assert shown[-1].conversation_id == "chat"
+
+
 def test_the_shortest_span_is_visible_and_all_stay_on_the_axis():
     spans = [
         Span(PUBLIC, minutes(0), minutes(99.98)),

@@ -11,7 +11,7 @@ import grpc
 import pytest
 
 import muniment
-from muniment import Classification, NewPassage, SessionClient, Tier
+from muniment import Classification, Integrity, NewPassage, SessionClient, Tier
 from tests.support.commands import on_a_terminal, run
 
 PUBLIC, INTERNAL, CONFIDENTIAL, RESTRICTED = Classification
@@ -58,6 +58,25 @@ def test_a_shadowed_version_stands_under_the_one_that_shadows_it(host, ada, show
     assert [page.texts("text", within=each) for each in versions] == [["high"], ["middle"], ["low"]]
     assert ["shadowed" in each.classes for each in versions] == [False, True, True]
     assert page.texts("tag") == ["tag of high", "tag of middle", "tag of low"]
+
+
+def test_what_an_untrusted_session_writes_hides_no_trusted_version(host, ada, show):
+    """Trusted sessions go on with the version that untrusted ones no longer see."""
+    for integrity in (Integrity.TRUSTED, Integrity.UNTRUSTED):
+        with host.open_session(ada.agent_id, PUBLIC, integrity=integrity) as session:
+            session.save_memory("plan", integrity.name)
+
+    page = show(ada.agent_id)
+
+    _, *versions = page.find("version")
+    assert [page.texts("text", within=each) for each in versions] == [["UNTRUSTED"], ["TRUSTED"]]
+    assert ["shadowed" in each.classes for each in versions] == [False, True]
+    public = page.find("lane")[0]
+    assert page.texts("count", within=public)[4] == "Memories1 shadowed 2 16 B"
+    assert page.texts("gauge", within=public)[2::2] == [
+        "Items stored2 of 1,000,000",
+        "Items stored, trusted1 of 1,000,000",
+    ]
 
 
 def test_a_version_says_where_a_newer_one_is(host, ada, show):
@@ -140,11 +159,18 @@ def test_the_reads_are_audited_and_the_sessions_are_closed(host, ada, show):
     show(ada.agent_id)
 
     sessions = list(host.list_sessions(ada.agent_id, include_closed=True))
-    assert sorted(session.taint for session in sessions) == [PUBLIC, INTERNAL, CONFIDENTIAL]
+    assert sorted(session.taint for session in sessions) == [
+        PUBLIC,
+        PUBLIC,
+        INTERNAL,
+        INTERNAL,
+        CONFIDENTIAL,
+        CONFIDENTIAL,
+    ]
     assert all(session.close_time and session.conversation_id.startswith("agent-show-") for session in sessions)
-    (highest,) = [session for session in sessions if session.taint == CONFIDENTIAL]
-    reads = {event.method for event in host.list_audit_events(session=highest.session_id)}
-    assert reads >= {"ListBlocks", "ListNotes", "ListMemories", "ListPassages"}
+    for highest in (session for session in sessions if session.taint == CONFIDENTIAL):
+        reads = {event.method for event in host.list_audit_events(session=highest.session_id)}
+        assert reads >= {"ListBlocks", "ListNotes", "ListMemories", "ListPassages"}
 
 
 @pytest.mark.parametrize("failure", [KeyboardInterrupt, muniment.InternalError(grpc.StatusCode.INTERNAL, "", "x")])
@@ -162,7 +188,7 @@ def test_a_command_that_breaks_off_closes_its_sessions_and_leaves_the_file(
 
     assert done.returncode == 1
     assert [session.close_time for session in host.list_sessions(ada.agent_id, include_closed=True)].count(None) == 0
-    assert len(list(host.list_sessions(ada.agent_id, include_closed=True))) == 3
+    assert len(list(host.list_sessions(ada.agent_id, include_closed=True))) == 6
     assert (file.read_text(), list(folder.iterdir())) == ("before", [file])
 
 

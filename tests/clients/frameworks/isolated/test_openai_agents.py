@@ -11,7 +11,7 @@ from agents import Agent, Model, ModelResponse, RunConfig, Runner, Usage
 from agents.memory import Session, SessionSettings, SQLiteSession
 from openai.types.responses import ResponseOutputMessage, ResponseOutputText
 
-from muniment import Classification, ImportCounts, NewPassage, SessionClient
+from muniment import Classification, ImportCounts, Integrity, NewPassage, SessionClient
 from muniment.errors import TaintChanged
 from muniment.openai_agents import LowerItems, MunimentSession
 from tests.clients.frameworks.isolated.readme import names_of
@@ -113,6 +113,18 @@ async def test_at_two_taints(opened):
         await high.pop_item()
     assert await high.get_items() == [said("low")]
     assert await low.pop_item() == said("low")
+
+
+async def test_trusted_items_are_not_cleared_by_an_untrusted_session(opened):
+    """They are below it, though their level is the same; then none was deleted."""
+    trusted, untrusted = (MunimentSession("one", opened(PUBLIC, each)) for each in reversed(Integrity))
+    await trusted.add_items([said("trusted")])
+    await untrusted.add_items([said("untrusted")])
+
+    with pytest.raises(LowerItems):
+        await untrusted.clear_session()
+    assert await untrusted.get_items() == [said("trusted"), said("untrusted")]
+    assert await trusted.get_items() == [said("trusted")]
 
 
 async def test_after_a_raise_it_stores_higher(owner, opened):

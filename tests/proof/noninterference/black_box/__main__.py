@@ -1,4 +1,7 @@
-"""Tells whether an agent memory lets one of its users see that another one, or a higher level, exists."""
+"""Tells whether an agent memory lets one of its users see that another one, or a higher level, exists.
+
+With --poison: whether what an untrusted context writes changes anything that a trusted one of the same agent sees.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from typing import NoReturn
 from . import catalog, environments, reporting
 from .checking import Report, check, find_planted
 from .planted import LEAKS
-from .systems import AdapterFailed, Process
+from .systems import AdapterFailed, Arrangement, Process
 
 LEAKED, DID_NOT_COUNT = 1, 2
 _EXAMPLES = """\
@@ -19,6 +22,7 @@ examples:
   python -m {package} toy                                 the smallest system, with two arrangements that leak
   python -m {package} --install langgraph                 install a peer's environment, as its lock pins it
   python -m {package} langgraph-postgres --programs 500
+  python -m {package} --poison muniment-server            the Muniment server at MUNIMENT_ADDRESS
   python -m {package} --all --json > result.json          every adapter whose environment is installed
   python -m {package} --command 'node my-adapter.js'      an adapter of your own
 
@@ -62,13 +66,20 @@ def _check(name: str, command: list[str], arguments: argparse.Namespace) -> Repo
     ):
         systems, described = (first, second), first.description
         report = Report(name, described.system, described.version)
+        arrangements = [each for each in described.arrangements if _is_chosen(each, arguments)]
+        if not arrangements:
+            raise AdapterFailed("it has no such arrangement")
         for number, leak in enumerate(LEAKS):
             progress("planted leaks", number, len(LEAKS))
             report.planted[leak] = find_planted(systems, leak, arguments.seed)
-        for arrangement in described.arrangements if report.counts else ():
-            if arguments.arrangement in (None, arrangement.name):
-                report.results.append(check(systems, arrangement, arguments.seed, arguments.programs, progress))
+        for arrangement in arrangements if report.counts else ():
+            report.results.append(check(systems, arrangement, arguments.seed, arguments.programs, progress))
     return report
+
+
+def _is_chosen(arrangement: Arrangement, arguments: argparse.Namespace) -> bool:
+    is_named = arguments.arrangement in (None, arrangement.name)
+    return is_named and (arrangement.boundary == "untrusted" or not arguments.poison)
 
 
 def _chosen(arguments: argparse.Namespace) -> dict[str, list[str]]:
@@ -79,7 +90,7 @@ def _chosen(arguments: argparse.Namespace) -> dict[str, list[str]]:
         names = [name for name in catalog.ENVIRONMENTS if catalog.can_run(name, arguments.environments)]
     for name in names:
         if not catalog.can_run(name, arguments.environments):
-            sys.exit(f"{name} is not installed: run this with --install {catalog.ENVIRONMENTS[name]} first")
+            sys.exit(f"{name} cannot run: {catalog.remedy(name)}")
     return {name: catalog.command(name, arguments.environments) for name in names}
 
 
@@ -96,6 +107,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--all", action="store_true", help="every adapter whose environment is installed")
     parser.add_argument("--command", help="the command of an adapter of your own, which speaks the protocol")
     parser.add_argument("--arrangement", help="only this way to keep the two actors apart")
+    parser.add_argument("--poison", action="store_true",
+                        help="only arrangements in which the observer is trusted, and `high` is not")  # fmt: skip
     parser.add_argument("--programs", type=int, default=100, help="for each arrangement (default: %(default)s)")
     parser.add_argument("--seed", default="1", help="the same seed makes the same programs (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print the results as one JSON object")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeVar
 
 Method = TypeVar("Method", bound=Callable[..., Any])
-Boundary = Literal["above", "another user"]
+Boundary = Literal["above", "another user", "untrusted"]
 
 
 def operation(*, reads: bool = False, **arguments: str) -> Callable[[Method], Method]:

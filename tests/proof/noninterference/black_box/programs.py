@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 Actor = Literal["low", "high"]
-"""`low` is the observer. `high` is above it, or is another user."""
+"""`low` is the observer. `high` is above it, is another user, or is what a trusted observer must not depend on."""
 Form = Literal["purge", "paired"]
 """What world B has in the place of a step of `high`: nothing, or another step of `high`."""
 
@@ -67,10 +67,11 @@ Program = Sequence[Line]
 
 
 def generate(operations: Sequence[Operation], seed: str, length: int = LENGTH) -> Program:
-    """The program of *seed*. Half of its steps are the observer's."""
+    """The program of *seed*. Half of its steps are the observer's, who at last reads in every way."""
     source = random.Random(seed)
     form: Form = source.choice(("purge", "paired"))
-    return [_line(operations, source, form) for _ in range(length)]
+    last = [_step("low", [operation], source) for operation in operations if operation.reads]
+    return [*(_line(operations, source, form) for _ in range(length)), *(Line(step, step) for step in last)]
 
 
 def simpler(program: Program) -> Iterator[Program]:

@@ -23,8 +23,9 @@ class Arrangement:
     """One way to keep `high` and `low` apart in a system."""
 
     name: str
-    boundary: Literal["above", "another user"]
-    """Whether `high` is the same user at a higher level, or another user."""
+    boundary: Literal["above", "another user", "untrusted"]
+    """Whether `high` is the same user at a higher level, another user, or the same user in a context that has read what
+    no one vouches for, while `low` is trusted."""
 
 
 @dataclass(frozen=True, slots=True)

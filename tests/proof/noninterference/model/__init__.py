@@ -166,6 +166,10 @@ class Model(Memories, Passages, Prompts, Versions, Sharing, Sessions, Agents, De
             self._close_expired(known.session, answer.session)
         if rpc == "GetAgent":  # what is stored, which the worlds compare
             known.storage.extend(answer.storage)
+        if hasattr(known, "release"):
+            self._fill_release(rpc, known.release, answer.release)
+        for one, other in zip(getattr(known, "releases", ()), getattr(answer, "releases", ()), strict=False):
+            self._fill_release(rpc, one, other)
         if rpc == "RenderPrompt":
             same = self._learned.texts.setdefault(answer.etag, self._rendered) == self._rendered
             only = self._text_etags.setdefault(self._rendered, answer.etag) == answer.etag
@@ -201,6 +205,8 @@ class Model(Memories, Passages, Prompts, Versions, Sharing, Sessions, Agents, De
             _rename(agent.notes, self._unnamed)
             _rename(agent.passages, self._unnamed)
             self._unnamed = {}
+        if rpc == "RequestRelease":
+            self._adopt_release(answer.release.release_id)
         if rpc == "CreateAgent":
             tenant = self.hosts[self._token][0]
             shown = agent_pb2.Agent.FromString(answer.agent.SerializeToString())
@@ -229,7 +235,7 @@ class Model(Memories, Passages, Prompts, Versions, Sharing, Sessions, Agents, De
         scores = [score for _, score in scored]
         agree(rpc, scores == sorted(scores, reverse=True), "not in order")
         agree(rpc, all(score > 0 for _, score in scored), "a match that is none")
-        agree(rpc, all(0 <= one.relevance <= 1 for one in answer.results), "a relevance below 0 or above 1")
+        agree(rpc, all(expected.least <= one.relevance <= 1 for one in answer.results), "a relevance out of range")
         for name, item in zip(names, items, strict=True):
             known = type(item).FromString(expected.items[name].SerializeToString())
             self._bind(rpc, known, item)

@@ -174,17 +174,25 @@ class Ground:
 
     @staticmethod
     def _found(
-        agent: Agent, query: str, texts: Mapping[str, str], items: Mapping[str, Message], most: int, **others: Any
+        agent: Agent,
+        query: str,
+        texts: Mapping[str, str],
+        items: Mapping[str, Message],
+        most: int,
+        *,
+        least: float,
+        **others: Any,
     ) -> Found:
-        """What may be found: any of *items*, by parts of words. Those with a word of *query* must be.
+        """What may be found: any of *items*, by parts of words. Those with a word of *query* must be, unless they must
+        have a *least* relevance, which is not predicted.
 
         In another form only where the agent's language was never stated: another stemmer may not know the two as one.
         """
         stems = exact_words_of if agent.shown.language else stems_of
         asked = stems(words_of(query))
-        matching = {name for name in items if asked & stems(texts[name])}
+        matching = {name for name in items if not least and asked & stems(texts[name])}
         semantic = bool(items)  # what is visible has its vector
-        return Found(matching, items, min(most or 10, 100), semantic, **others)
+        return Found(matching, items, min(most or 10, 100), semantic, least, **others)
 
     # Pages.
 

@@ -133,7 +133,9 @@ class Memories(Ground):
             if key.startswith(prefix) and tagged(version, tags, any_tag=request.tag_match == 2)
         }
         texts = {key: f"{key} {one.content}" for key, one in wanted.items()}
-        return self._found(session.agent, request.query, texts, wanted, request.max_results)
+        return self._found(
+            session.agent, request.query, texts, wanted, request.max_results, least=request.min_relevance
+        )
 
 
 def _check(request: pb.SaveMemoryRequest) -> None:

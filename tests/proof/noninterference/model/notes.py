@@ -83,7 +83,9 @@ class Notes(Ground):
         texts = {name: version.content for name, _, version in notes}
         shown = {name: _shown(name, self.seen(session.agent.notes, name, taint)) for name, _, _ in notes}
         usage = usage_of(session.agent, request.tier or 1, notes)
-        return self._found(session.agent, request.query, texts, shown, request.max_results, usage=usage)
+        return self._found(
+            session.agent, request.query, texts, shown, request.max_results, least=request.min_relevance, usage=usage
+        )
 
     def notes_of(self, items: ByName, taint: int, tier: int) -> Listed:
         """The visible notes of a tier, oldest first. A version in the other tier hides one in this."""

@@ -118,7 +118,7 @@ class Passages(Ground):
         wanted = self._wanted(session, taint, request)
         texts = {name: version.content for name, _, version in wanted}
         shown = {name: _shown(name, self.seen(session.agent.passages, name, taint)) for name, _, _ in wanted}
-        return self._found(session.agent, request.query, texts, shown, request.max_results)
+        return self._found(session.agent, request.query, texts, shown, request.max_results, least=request.min_relevance)
 
     def _wanted(
         self, session: Session, taint: int, request: pb.ListPassagesRequest | pb.SearchPassagesRequest

@@ -33,6 +33,7 @@ from tests.proof.noninterference.mutants.many import MANY
 from tests.proof.noninterference.mutants.notes import NOTES
 from tests.proof.noninterference.mutants.passages import PASSAGES, PROMPTS
 from tests.proof.noninterference.mutants.reading import LATTICE, NEWER, ORDER
+from tests.proof.noninterference.mutants.releases import RELEASES
 from tests.proof.noninterference.mutants.scheme import Mutant as Mutant
 from tests.proof.noninterference.mutants.scheme import applied as applied
 from tests.proof.noninterference.mutants.scope import SCOPE
@@ -119,7 +120,7 @@ MUTANTS = tuple(
     replace(mutant, seed=_FIRST.get(mutant.name, 1))
     for mutant in (
         *(*LATTICE, *INTEGRITY, *ORDER, *NEWER, *WRITES, *EXISTENCE, *PAGES_AND_TEXT, *STATE, *GRANTS, *OTHER),
-        *(*NOTES, *BLOCKS, *PASSAGES, *PROMPTS, *SEARCH, *EMBEDDINGS, *SCOPE, *LEVEL_VIEWS, *MANY),
+        *(*NOTES, *BLOCKS, *PASSAGES, *PROMPTS, *SEARCH, *EMBEDDINGS, *SCOPE, *LEVEL_VIEWS, *MANY, *RELEASES),
     )
 )
 _BY_NAME = {mutant.name: mutant for mutant in MUTANTS}

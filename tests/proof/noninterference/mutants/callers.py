@@ -112,7 +112,6 @@ def _undelete_at_public(context: Any, agent_id: str, kind: Any, name: str, _: An
 _BELOW = "AND agent.known_from <= %(ceiling)s"
 _REACHED = "AND agent.ceiling <= %(ceiling)s"
 _OF_CONVERSATION = "AND session.ceiling <= %(ceiling)s"
-_UNCLOSED = "AND unclosed.ceiling <= %(ceiling)s"
 _WITH_CLOSED = HOSTS["find_sessions"].replace(
     "AND (session.close_time IS NULL OR session.close_time >= session.expire_time)", ""
 )
@@ -192,7 +191,7 @@ _STATE = (
     Mutant(
         "a host closes sessions of agents above its ceiling",
         "model",
-        (edit(HOSTS, "close_session", _BELOW, ""), edit(HOSTS, "close_session", _UNCLOSED, "")),
+        (edit(HOSTS, "close_session", _BELOW, ""), edit(HOSTS, "close_session", _OF_CONVERSATION, "")),
         about="hosts",
     ),
     Mutant(
@@ -223,7 +222,7 @@ _STATE = (
     Mutant(
         "M51 renew_session goes by the key that was looked up",
         "a key is read again",
-        (cut(HOSTS, "renew_session", r"AND EXISTS \( SELECT FROM host_key WHERE .*?unclosed\.trusted \)"),),
+        (cut(HOSTS, "renew_session", r"AND EXISTS \( SELECT FROM host_key WHERE .*?session\.trusted \)"),),
         probe=probes.a_key_is_read_again,
     ),
     Mutant("a host lists sessions of agents above its ceiling", "model", (edit(HOSTS, "list_sessions", _BELOW, ""),)),
@@ -266,12 +265,8 @@ _STATE = (
         about="hosts",
     ),
     *(
-        Mutant(f"M90 {query} goes above its key", killer, (edit(HOSTS, query, ceiling, ""),), about="hosts")
-        for query, killer, ceiling in (
-            ("raise_taint", "egress", _OF_CONVERSATION),
-            ("close_session", "model", _UNCLOSED),
-            ("renew_session", "egress", _UNCLOSED),
-        )
+        Mutant(f"M90 {query} goes above its key", killer, (edit(HOSTS, query, _OF_CONVERSATION, ""),), about="hosts")
+        for query, killer in (("raise_taint", "egress"), ("close_session", "model"), ("renew_session", "egress"))
     ),
     Mutant(
         "M91 the name of a conversation above a key is taken",

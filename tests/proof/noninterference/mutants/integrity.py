@@ -43,7 +43,6 @@ _NO_INTEGRITY = tuple(
         END $$"""
     for level in ("public", "internal", "confidential", "restricted")
 )
-_OF_ANOTHER_KEY = "AND session.trusted <= %(key_trusted)s"
 _UNCHECKED = setting(host_scope.HostScope, "require_integrity", lambda *_, **__: None)
 
 
@@ -68,18 +67,20 @@ _UNTRUSTED_KEYS = (
     _of_an_untrusted_key(
         "taints by opening", edit(HOSTS, "open_session", " WHERE marked.trusted <= %(key_trusted)s", "")
     ),
-    _of_an_untrusted_key("taints by raising", edit(HOSTS, "raise_taint", _OF_ANOTHER_KEY, "")),
     *(
-        _of_an_untrusted_key(name, edit(HOSTS, query, "AND unclosed.trusted <= %(key_trusted)s", ""))
-        for name, query in (("closes what is trusted", "close_session"), ("renews what is trusted", "renew_session"))
-    ),
-    _of_an_untrusted_key(
-        "resets what is trusted",
-        *(edit(HOSTS, query, _OF_ANOTHER_KEY, "") for query in ("lock_session", "reset_session")),
-    ),
-    *(
-        _of_an_untrusted_key(name, edit(HOSTS, query, "AND conversation.trusted <= %(key_trusted)s", ""))
-        for name, query in (("sees what is trusted", "get_session"), ("lists what is trusted", "list_sessions"))
+        _of_an_untrusted_key(f"{name} {whose}", *(edit(HOSTS, query, guard, "") for query in queries))
+        for name, queries, of in (
+            ("raises", ("raise_taint",), "session"),
+            ("closes", ("close_session",), "session"),
+            ("renews", ("renew_session",), "session"),
+            ("resets", ("lock_session", "reset_session"), "session"),
+            ("sees", ("get_session",), "conversation"),
+            ("lists", ("list_sessions",), "conversation"),
+        )
+        for whose, guard in (
+            ("what is trusted", f"NOT {of}.trusted AND "),
+            ("what others have begun", " AND left(session.conversation_id, 1) = '~'"),
+        )
     ),
 )
 

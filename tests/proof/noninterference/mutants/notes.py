@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import grpc
-
 from muniment_server.domain import errors, notes
 from muniment_server.domain.classification import unshadowed
 from muniment_server.domain.notes import DeleteNote, KeepStep, NoteSet
-from muniment_server.monitor import status
 from muniment_server.notes import repository
 from muniment_server.notes.repository import EditedNotes
 from tests.proof.noninterference.mutants.damage import HIDDEN_CHARS, ONE_NAME_FOR_ALL_LEVELS, PEEK
-from tests.proof.noninterference.mutants.scheme import ITEMS, Mutant, Patch, edit, replacing, setting
+from tests.proof.noninterference.mutants.scheme import ITEMS, Mutant, Patch, edit, setting
 
 _Draft = notes._Draft
 _add, _update, _edit = _Draft._add, _Draft._update, repository.edit
@@ -135,7 +132,7 @@ NOTES = (
         "M24 a note of the other tier is PERMISSION_DENIED",
         "model",
         *(
-            replacing(status._TABLE, kind, status._TABLE[kind]._replace(code=grpc.StatusCode.PERMISSION_DENIED))
+            setting(kind, "status", kind.status._replace(code="PERMISSION_DENIED"))
             for kind in (errors.NoteIsAgentNote, errors.NoteIsUserProfile)
         ),
     ),

@@ -16,6 +16,7 @@ from tests.proof.noninterference import values
 from tests.proof.noninterference.model import Model
 from tests.proof.noninterference.programs.alphabets import LABELS, PREFIXES, TAGS, THREADS, WORDS
 from tests.proof.noninterference.programs.blocks import about_blocks
+from tests.proof.noninterference.programs.desk import about_releases
 from tests.proof.noninterference.programs.hosts import about_hosts
 from tests.proof.noninterference.programs.malformed import OUT_OF_FORM, wrong_calls
 from tests.proof.noninterference.programs.memories import about_memories, renames
@@ -79,6 +80,12 @@ class Writer:
         self._number = 0
         self._time = BEGINNING
         self._then: list[tuple[str, str, Fields]] = []
+        self._desk: dict[str, list[str]] = {}
+        self._release: Iterator[tuple[str, str, Fields]] | None = None
+
+    def release_with(self, keys: dict[str, list[str]]) -> None:
+        """Let hosts with these keys, by tenant, release items, too."""
+        self._desk = keys
 
     def beginning(self, time: datetime) -> list[Any]:
         """What every program does first: agents, sessions with every label, a block that two agents share."""
@@ -137,6 +144,8 @@ class Writer:
         """What somebody does now."""
         if self._then:
             return self.operation(*self._then.pop(), at_once=True)
+        if self._desk and (step := self._next_of_release()):
+            return self.operation(*step)
         if self.rng.random() < 0.02:
             self._time += timedelta(minutes=self.rng.choice((1, 11, 25)))
         if (raised := self._raised_pages()) and self.rng.random() < 0.3:
@@ -145,6 +154,22 @@ class Writer:
             return self.operation(*self.rng.choice(searches))
         kinds = (self._session_does, self._host_does, self._next_page, self._out_of_form, self._wrong_caller)
         return self.rng.choices(kinds, _KINDS.get(self._about_what, (71, 16, 6, 5, 2)))[0]()
+
+    def _next_of_release(self) -> tuple[str, str, Fields] | None:
+        """The next step of a release. Sometimes others act in between, and none is under way most of the time."""
+        if self._release is None:
+            if self.rng.random() >= (0.3 if self._about_what == "releases" else 0.06):
+                return None
+            tenant = self.rng.choice(sorted(self._desk))
+            self._release = about_releases(
+                self.rng, self._model, self._desk[tenant], self.host(tenant), tenant, self._observer
+            )
+        elif self.rng.random() < 0.15:
+            return None
+        step = next(self._release, None)
+        if step is None:
+            self._release = None
+        return step
 
     def instead(self, operation: Operation, model: Model, seen: Seen) -> Operation:
         """Something else that the same session does at the same time: its other world's data."""

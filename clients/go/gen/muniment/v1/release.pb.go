@@ -115,7 +115,8 @@ type Release struct {
 	RequesterHostKeyId string `protobuf:"bytes,13,opt,name=requester_host_key_id,json=requesterHostKeyId,proto3" json:"requester_host_key_id,omitempty"`
 	// The host keys that approve it. One that is no longer valid, or has lost a right, is not among them.
 	ApproverHostKeyIds []string `protobuf:"bytes,14,rep,name=approver_host_key_ids,json=approverHostKeyIds,proto3" json:"approver_host_key_ids,omitempty"`
-	// How many keys beside the requester's must approve it. The operator sets it for the tenant.
+	// How many keys beside the requester's must approve it. The operator sets it for the tenant. One more if the requester's
+	// is no longer valid, or has lost a right.
 	RequiredApprovals int32 `protobuf:"varint,15,opt,name=required_approvals,json=requiredApprovals,proto3" json:"required_approvals,omitempty"`
 	// When it was asked for.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
@@ -313,7 +314,13 @@ type ReleasedText struct {
 	// The thread of a passage.
 	Thread string `protobuf:"bytes,4,opt,name=thread,proto3" json:"thread,omitempty"`
 	// The author of a passage.
-	Author        string `protobuf:"bytes,5,opt,name=author,proto3" json:"author,omitempty"`
+	Author string `protobuf:"bytes,5,opt,name=author,proto3" json:"author,omitempty"`
+	// The tier of a note.
+	Tier Tier `protobuf:"varint,6,opt,name=tier,proto3,enum=muniment.v1.Tier" json:"tier,omitempty"`
+	// The event time of a passage.
+	EventTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=event_time,json=eventTime,proto3" json:"event_time,omitempty"`
+	// When the item expires. Absent if it does not.
+	ExpireTime    *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -383,11 +390,32 @@ func (x *ReleasedText) GetAuthor() string {
 	return ""
 }
 
+func (x *ReleasedText) GetTier() Tier {
+	if x != nil {
+		return x.Tier
+	}
+	return Tier_TIER_UNSPECIFIED
+}
+
+func (x *ReleasedText) GetEventTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EventTime
+	}
+	return nil
+}
+
+func (x *ReleasedText) GetExpireTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ExpireTime
+	}
+	return nil
+}
+
 var File_muniment_v1_release_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_release_proto_rawDesc = "" +
 	"\n" +
-	"\x19muniment/v1/release.proto\x12\vmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17muniment/v1/audit.proto\x1a muniment/v1/classification.proto\"\xa8\a\n" +
+	"\x19muniment/v1/release.proto\x12\vmuniment.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17muniment/v1/audit.proto\x1a muniment/v1/classification.proto\x1a\x16muniment/v1/note.proto\"\xa8\a\n" +
 	"\aRelease\x12\x1d\n" +
 	"\n" +
 	"release_id\x18\x01 \x01(\tR\treleaseId\x12\x19\n" +
@@ -412,13 +440,18 @@ const file_muniment_v1_release_proto_rawDesc = "" +
 	"expireTime\x12\x18\n" +
 	"\arefusal\x18\x12 \x01(\tR\arefusal\x12(\n" +
 	"\x10released_item_id\x18\x13 \x01(\tR\x0ereleasedItemId\x12+\n" +
-	"\x11released_revision\x18\x14 \x01(\x05R\x10releasedRevision\"\x99\x01\n" +
+	"\x11released_revision\x18\x14 \x01(\x05R\x10releasedRevision\"\xb8\x02\n" +
 	"\fReleasedText\x12\x17\n" +
 	"\x04name\x18\x01 \x01(\tB\x03\x80\x01\x01R\x04name\x12\x1d\n" +
 	"\acontent\x18\x02 \x01(\tB\x03\x80\x01\x01R\acontent\x12\x17\n" +
 	"\x04tags\x18\x03 \x03(\tB\x03\x80\x01\x01R\x04tags\x12\x1b\n" +
 	"\x06thread\x18\x04 \x01(\tB\x03\x80\x01\x01R\x06thread\x12\x1b\n" +
-	"\x06author\x18\x05 \x01(\tB\x03\x80\x01\x01R\x06author*\x98\x01\n" +
+	"\x06author\x18\x05 \x01(\tB\x03\x80\x01\x01R\x06author\x12%\n" +
+	"\x04tier\x18\x06 \x01(\x0e2\x11.muniment.v1.TierR\x04tier\x129\n" +
+	"\n" +
+	"event_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\teventTime\x12;\n" +
+	"\vexpire_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"expireTime*\x98\x01\n" +
 	"\fReleaseState\x12\x1d\n" +
 	"\x19RELEASE_STATE_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12RELEASE_STATE_OPEN\x10\x01\x12\x1a\n" +
@@ -449,21 +482,25 @@ var file_muniment_v1_release_proto_goTypes = []any{
 	(Classification)(0),           // 4: muniment.v1.Classification
 	(Integrity)(0),                // 5: muniment.v1.Integrity
 	(*timestamppb.Timestamp)(nil), // 6: google.protobuf.Timestamp
+	(Tier)(0),                     // 7: muniment.v1.Tier
 }
 var file_muniment_v1_release_proto_depIdxs = []int32{
-	3, // 0: muniment.v1.Release.kind:type_name -> muniment.v1.ItemKind
-	4, // 1: muniment.v1.Release.source_classification:type_name -> muniment.v1.Classification
-	5, // 2: muniment.v1.Release.source_integrity:type_name -> muniment.v1.Integrity
-	4, // 3: muniment.v1.Release.classification:type_name -> muniment.v1.Classification
-	5, // 4: muniment.v1.Release.integrity:type_name -> muniment.v1.Integrity
-	0, // 5: muniment.v1.Release.state:type_name -> muniment.v1.ReleaseState
-	6, // 6: muniment.v1.Release.create_time:type_name -> google.protobuf.Timestamp
-	6, // 7: muniment.v1.Release.expire_time:type_name -> google.protobuf.Timestamp
-	8, // [8:8] is the sub-list for method output_type
-	8, // [8:8] is the sub-list for method input_type
-	8, // [8:8] is the sub-list for extension type_name
-	8, // [8:8] is the sub-list for extension extendee
-	0, // [0:8] is the sub-list for field type_name
+	3,  // 0: muniment.v1.Release.kind:type_name -> muniment.v1.ItemKind
+	4,  // 1: muniment.v1.Release.source_classification:type_name -> muniment.v1.Classification
+	5,  // 2: muniment.v1.Release.source_integrity:type_name -> muniment.v1.Integrity
+	4,  // 3: muniment.v1.Release.classification:type_name -> muniment.v1.Classification
+	5,  // 4: muniment.v1.Release.integrity:type_name -> muniment.v1.Integrity
+	0,  // 5: muniment.v1.Release.state:type_name -> muniment.v1.ReleaseState
+	6,  // 6: muniment.v1.Release.create_time:type_name -> google.protobuf.Timestamp
+	6,  // 7: muniment.v1.Release.expire_time:type_name -> google.protobuf.Timestamp
+	7,  // 8: muniment.v1.ReleasedText.tier:type_name -> muniment.v1.Tier
+	6,  // 9: muniment.v1.ReleasedText.event_time:type_name -> google.protobuf.Timestamp
+	6,  // 10: muniment.v1.ReleasedText.expire_time:type_name -> google.protobuf.Timestamp
+	11, // [11:11] is the sub-list for method output_type
+	11, // [11:11] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_muniment_v1_release_proto_init() }
@@ -473,6 +510,7 @@ func file_muniment_v1_release_proto_init() {
 	}
 	file_muniment_v1_audit_proto_init()
 	file_muniment_v1_classification_proto_init()
+	file_muniment_v1_note_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

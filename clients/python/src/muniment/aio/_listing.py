@@ -32,7 +32,7 @@ class Listing(AsyncIterator[Value], Generic[Value]):
         """The whole list, from its beginning, read at one single taint.
 
         TaintChanged: the taint was raised between two pages. With *restart_on_taint_change*, the list is read again
-        instead, up to three times, which is how often a taint can rise; the result may then contain values of a higher
+        instead, up to four times, which is how often it can be raised; the result may then contain values of a higher
         level than the taint was when the call began.
         """
         if restart_on_taint_change:
@@ -52,7 +52,7 @@ async def _values(
 
 
 async def undisturbed(call: Callable[[], Awaitable[All]]) -> All:
-    """The result of *call*, which is repeated, at most three times, if it raises TaintChanged."""
+    """The result of *call*, which is repeated, at most four times, if it raises TaintChanged."""
     for _ in range(RAISES):
         try:
             return await call()

@@ -170,11 +170,12 @@ def get(host: HostClient, output: Output, agent_id: str) -> None:
       muniment agent get alice
     """
     found = host.get_agent(agent_id)
-    output.record(flat(found), (*_COLUMNS, *SETTINGS, *LIMITS))
+    output.record(flat(found), (*_COLUMNS, "held", *SETTINGS, *LIMITS))
     for stored in found.storage:
         items = _of_limit(stored.items, found.limits.max_items, "item")
         size = _of_limit(stored.bytes, found.limits.max_bytes, "byte")
-        print_note(f"{stored.classification.name}: {items}, {size}{_NEARLY_FULL * stored.nearly_full}")
+        label = f"{stored.classification.name}{' TRUSTED' * stored.integrity}"
+        print_note(f"{label}: {items}, {size}{_NEARLY_FULL * stored.nearly_full}")
 
 
 def _of_limit(number: int, most: int | None, unit: str) -> str:
@@ -233,7 +234,7 @@ def update(
         memory_settings=settings,
         limits=limits,
     )
-    output.record(flat(changed), (*_COLUMNS, *SETTINGS, *LIMITS))
+    output.record(flat(changed), (*_COLUMNS, "held", *SETTINGS, *LIMITS))
     if language is not None:
         print_note("Existing items keep their index until it is rebuilt: see muniment reindex --help")
 

@@ -76,7 +76,10 @@ def erase(
     if agent_id is None:
         skipped = host.erase_of_every_agent(tag or "")
         if skipped.count:
-            print_note(f"! {skipped.count} agents were left out, such as {', '.join(skipped.agent_ids[:3])}")
+            print_note(
+                "! agents left out, because they are held or their ceiling is above that of the key: "
+                f"{skipped.count}, such as {', '.join(skipped.agent_ids[:3])}"
+            )
     else:
         one_kind = _KINDS[kind or "memory"]
         host.erase_items(agent_id, one_kind, name=name, tag=tag, item_id=item_id, revision=revision or 0)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Mapping
+from importlib.metadata import entry_points
 from typing import NamedTuple
 
 import click
+
+ENTRY_POINTS = "muniment.commands"
+"""The group of entry points by which other distributions add commands: each names a Section."""
 
 
 class Lazy(NamedTuple):
@@ -29,10 +34,30 @@ class Section(NamedTuple):
 
     heading: str
     commands: Mapping[str, Lazy]
+    """By name. `agent endorse` is the command `endorse` of the group `agent`."""
+
+
+@functools.cache
+def added_sections() -> list[Section]:
+    """The commands that other installed distributions add, by the names of their entry points."""
+    return [each.load() for each in sorted(entry_points(group=ENTRY_POINTS))]
+
+
+def find_added(name: str) -> click.Command | None:
+    """The command of that name that another distribution adds."""
+    found = (section.commands[name] for section in added_sections() if name in section.commands)
+    return next((command.load() for command in found), None)
 
 
 class Group(click.Group):
-    """A group that prints its help when it is called without arguments."""
+    """A group that prints its help when it is called without arguments. Other distributions may add commands to it."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return super().get_command(ctx, cmd_name) or find_added(f"{self.name} {cmd_name}")
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        added = (name.split() for section in added_sections() for name in section.commands)
+        return [*super().list_commands(ctx), *(name for group, *names in added if group == self.name for name in names)]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args:

@@ -41,8 +41,8 @@ _HINTS: dict[type[muniment.MunimentError], str] = {
     muniment.CredentialExpired: f"ask the operator for another, or create one: {CREATE_HOST_KEY}",
     muniment.Unauthenticated: "the host key is not valid, or its tenant is frozen: ask the operator, or create "
     f"another: {CREATE_HOST_KEY}",
-    muniment.PrincipalNotAllowed: "agents, sessions and sharing need MUNIMENT_HOST_KEY, a host key that was created "
-    "without --only, or with --only for this; items need a session",
+    muniment.PrincipalNotAllowed: "items need a session; agents, sessions, sharing, releases and the audit log a host "
+    "key (MUNIMENT_HOST_KEY) that was created without --only and --integrity, or with --only for this",
     muniment.SessionReadOnly: "use a session that was opened without --read-only: muniment session open",
     muniment.CeilingExceeded: "stay at or below the key's ceiling, or use a key with a higher one",
     muniment.IntegrityExceeded: "begin another conversation, without --integrity: --conversation ANOTHER-ID; or use a "

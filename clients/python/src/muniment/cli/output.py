@@ -10,7 +10,7 @@ import json
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from itertools import chain
 from typing import Any
@@ -21,6 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from muniment.cli.highlight import highlight
+from muniment.cli.parameters import in_words
 
 Row = Mapping[str, Any]
 
@@ -33,6 +34,12 @@ _LEAST = {"text": 24, "id": 36, "other": 64}
 """The longest value of each kind of column that a table never folds. An id is a UUID, or a longer name."""
 _GAP = 2
 _STEERING = {"Cc", "Cf", "Zl", "Zp"}
+_INVISIBLE = {
+    *"\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0",
+    *map(chr, (*range(0x180B, 0x1810), *range(0xFE00, 0xFE0E), *range(0xE0100, 0xE01F0))),
+}
+"""Letters and marks that show nothing, in which a text could hide another one from whoever reviews it. Not the two with
+which emoji are chosen."""
 
 
 class Output:
@@ -191,6 +198,8 @@ def _cell(value: object, kept: str = "") -> str:
             return value.name
         case datetime():
             return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+        case timedelta():
+            return in_words(value)
         case tuple():
             return ", ".join(harmless(str(each)).replace(",", r"\,") for each in value)
         case float():
@@ -204,6 +213,8 @@ def _jsonable(value: Any) -> Any:
             return value.name
         case datetime():
             return value.isoformat()
+        case timedelta():
+            return in_words(value)
         case Mapping():
             return {name: _jsonable(each) for name, each in value.items()}
         case tuple() | list():
@@ -214,12 +225,14 @@ def _jsonable(value: Any) -> Any:
 
 
 def harmless(text: str, *, kept: str = "") -> str:
-    """*text* with control and format characters, line ends and backslashes escaped, except those in *kept*."""
+    """*text* with what is invisible, line ends and backslashes escaped, except what is in *kept*."""
     return "".join(letter if letter in kept or not _steers(letter) else _escaped(letter) for letter in text)
 
 
 def _steers(letter: str) -> bool:
-    return letter == "\\" or (unicodedata.category(letter) in _STEERING and letter not in "\u200c\u200d")
+    if letter in _INVISIBLE or letter == "\\":
+        return True
+    return unicodedata.category(letter) in _STEERING and letter not in "\u200c\u200d"
 
 
 def _escaped(letter: str) -> str:

@@ -32,6 +32,15 @@ class DurationType(click.ParamType[timedelta]):
         return timedelta(**{_UNITS[match[2]]: int(match[1])})
 
 
+def in_words(length: timedelta) -> str:
+    """*length* as the option takes it, in days or the largest unit below that fits: `90d`, `36h`, `0d`."""
+    seconds = int(length.total_seconds())
+    unit, size = next(
+        (unit, size) for unit, size in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)) if seconds % size == 0
+    )
+    return f"{seconds // size}{unit}"
+
+
 class TimeType(click.ParamType[datetime]):
     """A moment in RFC 3339, or a day: its midnight in UTC."""
 

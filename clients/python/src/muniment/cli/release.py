@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict
 from datetime import timedelta
 
@@ -18,8 +19,17 @@ from muniment.cli.parameters import DURATION, LEVEL, TEXT
 _KINDS = {kind.name.lower(): kind for kind in ItemKind}
 _COLUMNS = ("release_id", "agent_id", "kind", "source", "target", "state", "approvals", "expire_time", "reason")
 _RECORD = (*_COLUMNS, "refusal", "item_id", "revision", "requester_host_key_id", "content_sha256")
-_SHOWN = (*_RECORD, "name", "tags", "thread", "author", "content")
+_SHOWN = (*_RECORD, "name", "tags", "thread", "author", "tier", "event_time", "item_expire_time", "content")
 _RELEASE = click.argument("release_id", metavar="RELEASE", type=TEXT)
+
+
+class _HashType(click.ParamType[str]):
+    name = "hash"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if re.fullmatch("[0-9a-f]{64}", str(value)) is None:
+            self.fail("is not a hash: give the 64 digits that `muniment release show` prints", param, ctx)
+        return str(value)
 
 
 @click.group(cls=Group)
@@ -120,11 +130,13 @@ def show(host: HostClient, output: Output, release_id: str) -> None:
     """
     found = host.get_release(release_id)
     output.record(_row(found), _SHOWN if found.text else _RECORD)
+    if output.on_terminal and found.text:
+        print_note(f"To approve it: muniment release approve {found.release_id} --hash {found.content_sha256}")
 
 
 @release.command
 @_RELEASE
-@click.option("--hash", "sha256", required=True, type=TEXT, help="The hash of the text that you have seen.")
+@click.option("--hash", "sha256", required=True, type=_HashType(), help="The hash of the text that you have seen.")
 @with_output
 @with_host
 def approve(host: HostClient, output: Output, release_id: str, sha256: str) -> None:
@@ -135,7 +147,8 @@ def approve(host: HostClient, output: Output, release_id: str, sha256: str) -> N
 
     \b
     Examples:
-      muniment release approve 5f0c1fb2-9c2e-4a53-9d3b-0f6c2f3d1a77 --hash "$HASH"
+      muniment release approve 5f0c1fb2-9c2e-4a53-9d3b-0f6c2f3d1a77 \\
+          --hash 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
     """
     approved = host.approve_release(release_id, sha256)
     output.record(_row(approved), _RECORD)
@@ -161,9 +174,10 @@ def reject(host: HostClient, output: Output, release_id: str, reason: str) -> No
 def _row(release: Release) -> Row:
     """A release, with its labels and approvals as people read them."""
     row = asdict(release)
+    text = row.pop("text")
     return {
+        **({**text, "item_expire_time": text["expire_time"]} if text else {}),
         **row,
-        **(row.pop("text") or {}),
         "source": _label(release.source_classification, release.source_integrity),
         "target": _label(release.classification, release.integrity),
         "approvals": f"{len(release.approver_host_key_ids)} of {release.required_approvals}",

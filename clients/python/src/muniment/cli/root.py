@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import io
 import sys
-from functools import cached_property
-from importlib.metadata import entry_points
 
 import click
 
 from muniment._installing import commands_for_server
-from muniment.cli.groups import Group, Lazy, Section
-
-ENTRY_POINTS = "muniment.commands"
-"""The group of entry points by which other distributions add commands: each names a Section."""
+from muniment.cli.groups import Group, Lazy, Section, added_sections, find_added
 
 _COMMANDS = {
     "agent": Lazy("muniment.cli.agent:agent", "Agents, for hosts."),
@@ -35,24 +30,16 @@ _WITHOUT_SERVER = "serve, migrate and the other operators' commands come with th
 class Root(Group):
     """The client's commands first. The installed distributions are searched only for a name that is not among them."""
 
-    @cached_property
-    def added(self) -> list[Section]:
-        """The commands that other distributions add, by the names of their entry points."""
-        return [each.load() for each in sorted(entry_points(group=ENTRY_POINTS))]
-
     @property
     def sections(self) -> list[Section]:
         """Every command, in the order of the help."""
-        return [Section("Commands", _COMMANDS), *self.added]
+        return [Section("Commands", _COMMANDS), *added_sections()]
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [name for section in self.sections for name in section.commands]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name in _COMMANDS:
-            return _COMMANDS[cmd_name].load()
-        found = (section.commands[cmd_name] for section in self.added if cmd_name in section.commands)
-        return next((command.load() for command in found), None)
+        return _COMMANDS[cmd_name].load() if cmd_name in _COMMANDS else find_added(cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -61,7 +48,7 @@ class Root(Group):
             return super().resolve_command(ctx, args)
         except click.NoSuchCommand as error:
             near = click.NoSuchCommand(error.command_name, possibilities=self.list_commands(ctx), ctx=ctx)
-            if self.added:
+            if added_sections():
                 raise near from None
             raise click.UsageError(
                 f"{near.format_message()}\n{_WITHOUT_SERVER}\n{commands_for_server()}", ctx

@@ -15,7 +15,10 @@ from muniment.cli.groups import Group
 from muniment.cli.output import Output, print_note, with_output
 from muniment.cli.parameters import DURATION, INTEGRITY, LEVEL, TEXT
 
-_COLUMNS = ("session_id", "agent_id", "conversation_id", "taint", "integrity", "ceiling", "create_time", "expire_time")
+_COLUMNS = (
+    "session_id", "agent_id", "conversation_id", "taint", "integrity", "ceiling", "create_time", "expire_time",
+    "read_only",
+)  # fmt: skip
 _SESSION = click.argument("session_id", metavar="[SESSION]", required=False, type=TEXT)
 _REASON = click.option(
     "--reason", default="", type=TEXT, help="The reason, for the audit log. Must not contain content."

@@ -8,6 +8,7 @@ import anyio.to_thread
 from google.protobuf.message import Message
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.provider import AccessToken
+from pydantic import Field
 
 from muniment import (
     InvalidArgument,
@@ -34,6 +35,12 @@ class _Calls(Calls):
         return not isinstance(error, ResourceExhausted) and super()._may_help(request, error)
 
 
+class _Bearer(AccessToken, arbitrary_types_allowed=True):
+    """A bearer, and the session that it is."""
+
+    session: SessionClient = Field(exclude=True, repr=False)
+
+
 class Callers:
     """The sessions of all callers, over one connection to Muniment. A token verifier for the SDK."""
 
@@ -43,21 +50,19 @@ class Callers:
     def session(self) -> SessionClient:
         """The session of the request that is being served."""
         bearer = get_access_token()
-        if bearer is None:
+        if not isinstance(bearer, _Bearer):
             raise RuntimeError("no request is being served")
-        return self._session(bearer.token)
+        return bearer.session
 
     async def verify_token(self, token: str) -> AccessToken | None:
         """The bearer, or None if *token* is not that of an open session. MunimentError: this cannot be decided now."""
         try:
-            session = self._session(token)
+            calls = _Calls(self._channel, token, timeout=_SECONDS, retries=True, owns_channel=False)
+            session = SessionClient(calls)
             await anyio.to_thread.run_sync(session.get_session)
         except (ValueError, *NOT_A_SESSION):
             return None
-        return AccessToken(token=token, client_id=hashlib.sha256(token.encode()).hexdigest(), scopes=[])
-
-    def _session(self, token: str) -> SessionClient:
-        return SessionClient(_Calls(self._channel, token, timeout=_SECONDS, retries=True, owns_channel=False))
+        return _Bearer(token=token, client_id=hashlib.sha256(token.encode()).hexdigest(), scopes=[], session=session)
 
     def close(self) -> None:
         """Close the connection."""

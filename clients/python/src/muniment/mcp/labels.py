@@ -13,7 +13,7 @@ from typing import Any, cast
 import anyio.to_thread
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 
-from muniment import Classification, MunimentError, SessionClient
+from muniment import Classification, Integrity, MunimentError, SessionClient
 from muniment.mcp.results import LEVELS, Labeled
 
 CLASSIFICATION = "muniment.v1/classification"
@@ -28,10 +28,11 @@ def contains(level: Classification) -> None:
 
 
 class Labeler:
-    """Middleware that labels each result with the highest level that it contains.
+    """Middleware that labels each result with the highest level that it contains, and the session's integrity.
 
     A result without such a level (a deletion, an error) is labeled with the session's taint, because it may depend on
-    anything that the session sees. If the taint cannot be read, the label is the highest.
+    anything that the session sees. The integrity is the session's even if all that is shown is trusted: what is shown
+    depends on the rest. If the session cannot be read, the label is the highest, and untrusted.
     """
 
     def __init__(self, session: Callable[[], SessionClient]) -> None:
@@ -47,18 +48,29 @@ class Labeler:
             result = await call_next(ctx)
         finally:
             _contained.reset(token)
-        return _labeled(result, max(levels) if levels else await anyio.to_thread.run_sync(self._taint))
+        level, integrity = await anyio.to_thread.run_sync(self._label, levels)
+        return _labeled(result, level, integrity)
 
-    def _taint(self) -> Classification:
+    def _label(self, levels: list[Classification]) -> tuple[Classification, Integrity]:
+        """That of a result that contains *levels*, read after it was made: then it cannot have been less trusted.
+
+        A session that was untrusted once is so forever.
+        """
         try:
-            return self._session().get_session().taint
+            own = self._session().session
+            if own.integrity is Integrity.TRUSTED or not levels:
+                own = self._session().get_session()
         except MunimentError:
-            return max(Classification)
+            return max(levels, default=max(Classification)), Integrity.UNTRUSTED
+        return max(levels, default=own.taint), own.integrity
 
 
-def ifc(level: Classification) -> dict[str, str]:
-    """The label of content at *level*. It is never trusted: a memory may repeat what an agent has read anywhere."""
-    return {"integrity": "untrusted", "confidentiality": "public" if level is Classification.PUBLIC else "private"}
+def ifc(level: Classification, integrity: Integrity) -> dict[str, str]:
+    """The label of an answer whose content is at *level*, to a session of *integrity*."""
+    return {
+        "integrity": integrity.name.lower(),
+        "confidentiality": "public" if level is Classification.PUBLIC else "private",
+    }
 
 
 def record(result: Any) -> None:
@@ -67,7 +79,7 @@ def record(result: Any) -> None:
         contains(Classification[result.classification])
 
 
-def _labeled(result: HandlerResult, level: Classification) -> dict[str, Any]:
+def _labeled(result: HandlerResult, level: Classification, integrity: Integrity) -> dict[str, Any]:
     serialized = cast(dict[str, Any], result)  # within the SDK's chain, results are serialized already
-    meta = serialized.get("_meta", {}) | {"ifc": ifc(level), CLASSIFICATION: LEVELS[level]}
+    meta = serialized.get("_meta", {}) | {"ifc": ifc(level, integrity), CLASSIFICATION: LEVELS[level]}
     return serialized | {"_meta": meta}

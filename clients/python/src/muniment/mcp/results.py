@@ -19,6 +19,8 @@ Level = Literal["PUBLIC", "INTERNAL", "CONFIDENTIAL", "RESTRICTED"]
 Target = Literal["memory", "user"]
 Kind = Literal["memory", "note", "block", "passage"]
 
+Trusted = Literal["TRUSTED"]
+
 LEVELS: dict[Classification, Level] = {
     Classification.PUBLIC: "PUBLIC",
     Classification.INTERNAL: "INTERNAL",
@@ -33,7 +35,7 @@ class Labeled(BaseModel):
     classification: Level
 
 
-_RARE = ("newer_below", "next", "relevance", "hint")
+_RARE = ("newer_below", "next", "relevance", "hint", "integrity")
 
 
 class _Sparse(Labeled):
@@ -49,6 +51,8 @@ class Shown(_Sparse):
 
     newer_below: Level | None = None
     """The level of a newer version that is less sensitive. Left out if there is none."""
+    integrity: Trusted | None = None
+    """Left out if it is untrusted."""
 
 
 class Entry(Shown):
@@ -67,9 +71,11 @@ class Listed(_Sparse):
     """The `after` of the next part. Absent on the last."""
 
 
-class Version(Labeled):
-    """The version of an item at one level, or what it has replaced there."""
+class Version(_Sparse):
+    """The version of an item at one label, or what it has replaced there."""
 
+    integrity: Trusted | None = None
+    """Left out if it is untrusted."""
     content: str
     tags: list[str]
     update_time: datetime
@@ -238,6 +244,7 @@ def memory(of: muniment.Memory) -> Memory:
     return Memory(
         classification=LEVELS[of.classification],
         newer_below=_newer_below(of),
+        integrity=_trusted(of),
         key=of.key,
         content=of.content,
         tags=list(of.tags),
@@ -251,6 +258,7 @@ def memory_entry(of: muniment.Memory, part: str, most: int = WHOLE) -> MemoryEnt
     return MemoryEntry(
         classification=LEVELS[of.classification],
         newer_below=_newer_below(of),
+        integrity=_trusted(of),
         key=of.key,
         content=shown,
         whole=whole,
@@ -265,7 +273,11 @@ def usage(of: muniment.Usage) -> Usage:
 
 def note(of: muniment.Note) -> Note:
     return Note(
-        classification=LEVELS[of.classification], newer_below=_newer_below(of), note_id=of.note_id, content=of.content
+        classification=LEVELS[of.classification],
+        newer_below=_newer_below(of),
+        integrity=_trusted(of),
+        note_id=of.note_id,
+        content=of.content,
     )
 
 
@@ -277,6 +289,7 @@ def block(of: muniment.Block) -> Block:
     return Block(
         classification=LEVELS[of.classification],
         newer_below=_newer_below(of),
+        integrity=_trusted(of),
         label=of.label,
         content=of.content,
         read_only=of.shared,
@@ -287,6 +300,7 @@ def passage(of: muniment.Passage) -> Passage:
     return Passage(
         classification=LEVELS[of.classification],
         newer_below=_newer_below(of),
+        integrity=_trusted(of),
         passage_id=of.passage_id,
         content=of.content,
         author=of.author,
@@ -300,6 +314,7 @@ def note_entry(of: muniment.Note, target: Target, part: str) -> NoteEntry:
     return NoteEntry(
         classification=LEVELS[of.classification],
         newer_below=_newer_below(of),
+        integrity=_trusted(of),
         note_id=of.note_id,
         target=target,
         content=shown,
@@ -313,6 +328,7 @@ def passage_entry(of: muniment.Passage, part: str, most: int = WHOLE) -> Passage
     return PassageEntry(
         classification=LEVELS[of.classification],
         newer_below=_newer_below(of),
+        integrity=_trusted(of),
         passage_id=of.passage_id,
         content=shown,
         whole=whole,
@@ -325,6 +341,7 @@ def passage_entry(of: muniment.Passage, part: str, most: int = WHOLE) -> Passage
 def version(of: muniment.ItemVersion) -> Version:
     return Version(
         classification=LEVELS[of.classification],
+        integrity=_trusted(of),
         content=of.content,
         tags=list(of.tags),
         update_time=of.update_time,
@@ -334,6 +351,12 @@ def version(of: muniment.ItemVersion) -> Version:
 
 def _newer_below(of: muniment.Memory | muniment.Note | muniment.Block | muniment.Passage) -> Level | None:
     return LEVELS[of.newer_below.classification] if of.newer_below else None
+
+
+def _trusted(
+    of: muniment.Memory | muniment.Note | muniment.Block | muniment.Passage | muniment.ItemVersion,
+) -> Trusted | None:
+    return "TRUSTED" if of.integrity is muniment.Integrity.TRUSTED else None
 
 
 def _shown(content: str, part: str, most: int) -> tuple[str, bool]:

@@ -11,6 +11,7 @@ from google.protobuf.internal import containers as containers
 from google.protobuf.internal import enum_type_wrapper as enum_type_wrapper
 from muniment.v1 import audit_pb2 as audit_pb2
 from muniment.v1 import classification_pb2 as classification_pb2
+from muniment.v1 import note_pb2 as note_pb2
 import builtins as builtins
 import sys
 import typing as typing
@@ -108,7 +109,9 @@ class Release(message.Message):
     requester_host_key_id: builtins.str
     """The host key that asked for it."""
     required_approvals: builtins.int
-    """How many keys beside the requester's must approve it. The operator sets it for the tenant."""
+    """How many keys beside the requester's must approve it. The operator sets it for the tenant. One more if the requester's
+    is no longer valid, or has lost a right.
+    """
     refusal: builtins.str
     """Why the last attempt to write the released item failed, as an ErrorReason without its prefix. Empty if none did."""
     released_item_id: builtins.str
@@ -168,6 +171,9 @@ class ReleasedText(message.Message):
     TAGS_FIELD_NUMBER: builtins.int
     THREAD_FIELD_NUMBER: builtins.int
     AUTHOR_FIELD_NUMBER: builtins.int
+    TIER_FIELD_NUMBER: builtins.int
+    EVENT_TIME_FIELD_NUMBER: builtins.int
+    EXPIRE_TIME_FIELD_NUMBER: builtins.int
     name: builtins.str
     """The key of a memory, the label of a block, or the id of a note or passage."""
     content: builtins.str
@@ -176,9 +182,19 @@ class ReleasedText(message.Message):
     """The thread of a passage."""
     author: builtins.str
     """The author of a passage."""
+    tier: note_pb2.Tier.ValueType
+    """The tier of a note."""
     @builtins.property
     def tags(self) -> containers.RepeatedScalarFieldContainer[builtins.str]:
         """The tags. Notes and blocks have none."""
+
+    @builtins.property
+    def event_time(self) -> timestamp_pb2.Timestamp:
+        """The event time of a passage."""
+
+    @builtins.property
+    def expire_time(self) -> timestamp_pb2.Timestamp:
+        """When the item expires. Absent if it does not."""
 
     def __init__(
         self,
@@ -188,9 +204,12 @@ class ReleasedText(message.Message):
         tags: abc.Iterable[builtins.str] | None = ...,
         thread: builtins.str = ...,
         author: builtins.str = ...,
+        tier: note_pb2.Tier.ValueType = ...,
+        event_time: timestamp_pb2.Timestamp | None = ...,
+        expire_time: timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = typing.Literal["event_time", b"event_time", "expire_time", b"expire_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["author", b"author", "content", b"content", "name", b"name", "tags", b"tags", "thread", b"thread"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["author", b"author", "content", b"content", "event_time", b"event_time", "expire_time", b"expire_time", "name", b"name", "tags", b"tags", "thread", b"thread", "tier", b"tier"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...

@@ -48,8 +48,9 @@ class SessionServiceStub:
     `AGENT_CEILING_EXCEEDED` if it is above that of the agent, and `CONVERSATION_CEILING_EXCEEDED` if it is above that
     of the conversation.
 
-    Fails with PERMISSION_DENIED `INTEGRITY_EXCEEDED` if the key is for untrusted sessions only, and TRUSTED is asked for
-    or the conversation is trusted. For such a key, trusted conversations do not exist otherwise.
+    Fails with PERMISSION_DENIED `INTEGRITY_EXCEEDED` if the key is for untrusted sessions only, and TRUSTED is asked for,
+    or another key has reset the conversation to TRUSTED. For such a key, only conversations exist that such keys have
+    begun. Others see a `~` before their ids.
 
     For a key, conversations above its ceiling do not exist: a name that one of them has is free for another.
     """
@@ -107,8 +108,9 @@ class SessionServiceAsyncStub(SessionServiceStub):
     `AGENT_CEILING_EXCEEDED` if it is above that of the agent, and `CONVERSATION_CEILING_EXCEEDED` if it is above that
     of the conversation.
 
-    Fails with PERMISSION_DENIED `INTEGRITY_EXCEEDED` if the key is for untrusted sessions only, and TRUSTED is asked for
-    or the conversation is trusted. For such a key, trusted conversations do not exist otherwise.
+    Fails with PERMISSION_DENIED `INTEGRITY_EXCEEDED` if the key is for untrusted sessions only, and TRUSTED is asked for,
+    or another key has reset the conversation to TRUSTED. For such a key, only conversations exist that such keys have
+    begun. Others see a `~` before their ids.
 
     For a key, conversations above its ceiling do not exist: a name that one of them has is free for another.
     """
@@ -169,8 +171,9 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
         `AGENT_CEILING_EXCEEDED` if it is above that of the agent, and `CONVERSATION_CEILING_EXCEEDED` if it is above that
         of the conversation.
 
-        Fails with PERMISSION_DENIED `INTEGRITY_EXCEEDED` if the key is for untrusted sessions only, and TRUSTED is asked for
-        or the conversation is trusted. For such a key, trusted conversations do not exist otherwise.
+        Fails with PERMISSION_DENIED `INTEGRITY_EXCEEDED` if the key is for untrusted sessions only, and TRUSTED is asked for,
+        or another key has reset the conversation to TRUSTED. For such a key, only conversations exist that such keys have
+        begun. Others see a `~` before their ids.
 
         For a key, conversations above its ceiling do not exist: a name that one of them has is free for another.
         """

@@ -37,6 +37,8 @@ class BlockPage:
     blocks: tuple[Block, ...]
     next_page_token: str = field(repr=False)
     classification: Classification
+    integrity: Integrity = Integrity.UNTRUSTED
+    """That of the session: what is shown depends on all that it sees."""
 
     def __iter__(self) -> Iterator[Block]:
         return iter(self.blocks)

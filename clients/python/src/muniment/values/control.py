@@ -43,7 +43,7 @@ class AgentLimits:
 
 @dataclass(frozen=True, slots=True)
 class AgentStorage:
-    """What an agent stores at one level."""
+    """What an agent stores with one label."""
 
     classification: Classification
     items: int
@@ -51,6 +51,7 @@ class AgentStorage:
     """Of revisions, passages and index."""
     nearly_full: bool
     """Whether one of the two is at 80 % of its limit or above."""
+    integrity: Integrity = Integrity.UNTRUSTED
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,8 @@ class MemoryPage:
     memories: tuple[Memory, ...]
     next_page_token: str = field(repr=False)
     classification: Classification
+    integrity: Integrity = Integrity.UNTRUSTED
+    """That of the session: what is shown depends on all that it sees."""
 
     def __iter__(self) -> Iterator[Memory]:
         return iter(self.memories)
@@ -95,6 +97,8 @@ class SearchResults:
     classification: Classification
     semantic: bool
     reranked: bool = False
+    integrity: Integrity = Integrity.UNTRUSTED
+    """That of the session: what is shown depends on all that it sees."""
 
     def __iter__(self) -> Iterator[MemoryResult]:
         return iter(self.results)

@@ -60,6 +60,7 @@ class BudgetEntry:
     preview: str = field(repr=False)
     own_level: bool
     classification: Classification
+    integrity: Integrity = Integrity.UNTRUSTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,8 @@ class NotePage:
     usage: Usage
     next_page_token: str = field(repr=False)
     classification: Classification
+    integrity: Integrity = Integrity.UNTRUSTED
+    """That of the session: what is shown depends on all that it sees."""
 
     def __iter__(self) -> Iterator[Note]:
         return iter(self.notes)
@@ -118,6 +121,8 @@ class NoteSearchResults:
     classification: Classification
     semantic: bool
     reranked: bool = False
+    integrity: Integrity = Integrity.UNTRUSTED
+    """That of the session: what is shown depends on all that it sees."""
 
     def __iter__(self) -> Iterator[NoteResult]:
         return iter(self.results)
@@ -163,3 +168,5 @@ class NotesEdited:
     notes: tuple[Note, ...]
     usage: Usage
     classification: Classification
+    integrity: Integrity = Integrity.UNTRUSTED
+    """That of the session: what is shown depends on all that it sees."""

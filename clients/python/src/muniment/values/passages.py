@@ -53,6 +53,8 @@ class PassagePage:
     passages: tuple[Passage, ...]
     next_page_token: str = field(repr=False)
     classification: Classification
+    integrity: Integrity = Integrity.UNTRUSTED
+    """That of the session: what is shown depends on all that it sees."""
 
     def __iter__(self) -> Iterator[Passage]:
         return iter(self.passages)
@@ -84,6 +86,8 @@ class PassageSearchResults:
     classification: Classification
     semantic: bool
     reranked: bool = False
+    integrity: Integrity = Integrity.UNTRUSTED
+    """That of the session: what is shown depends on all that it sees."""
 
     def __iter__(self) -> Iterator[PassageResult]:
         return iter(self.results)

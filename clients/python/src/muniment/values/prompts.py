@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from muniment.values.levels import Classification, NamedEnum
+from muniment.values.levels import Classification, Integrity, NamedEnum
 from muniment.values.notes import Usage
 from muniment.values.versions import NewerBelow
 
@@ -31,6 +31,7 @@ class PromptSection:
     note_ids: tuple[str, ...]
     classification: Classification
     newer_below: NewerBelow | None = None
+    integrity: Integrity = Integrity.UNTRUSTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,3 +50,5 @@ class Prompt:
     etag: str = field(repr=False)
     not_modified: bool
     left_out: tuple[PromptSection, ...] = ()
+    integrity: Integrity = Integrity.UNTRUSTED
+    """That of the session: what is shown depends on all that it sees."""

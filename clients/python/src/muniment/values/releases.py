@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from muniment.values.levels import Classification, Integrity, ItemKind, NamedEnum
+from muniment.values.notes import Tier
 
 
 class ReleaseState(NamedEnum):
@@ -27,6 +28,12 @@ class ReleasedText:
     tags: tuple[str, ...] = field(repr=False)
     thread: str | None = field(repr=False)
     author: str | None = field(repr=False)
+    tier: Tier | None = None
+    """The tier of a note."""
+    event_time: datetime | None = None
+    """The event time of a passage."""
+    expire_time: datetime | None = None
+    """When the item expires. None: it does not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from muniment.values.levels import Classification
+from muniment.values.levels import Classification, Integrity
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +15,7 @@ class NewerBelow:
 
     classification: Classification
     update_time: datetime
+    integrity: Integrity = Integrity.UNTRUSTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class ItemVersion:
     expire_time: datetime | None
     replaced: bool
     """Whether a newer revision has replaced it: only in lists with revisions."""
+    integrity: Integrity = Integrity.UNTRUSTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,8 @@ class VersionPage:
     versions: tuple[ItemVersion, ...]
     next_page_token: str = field(repr=False)
     classification: Classification
+    integrity: Integrity = Integrity.UNTRUSTED
+    """That of the session: what is shown depends on all that it sees."""
 
     def __iter__(self) -> Iterator[ItemVersion]:
         return iter(self.versions)

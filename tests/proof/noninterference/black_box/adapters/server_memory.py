@@ -17,6 +17,8 @@ from .mcp_stdio import McpServer
 _USERS = "a server and a file for each user"
 _LEVELS = "a server and a file for each level"
 _TOGETHER = "one file for both levels"
+_TRUST = "a server and a file for each integrity"
+_MIXED = "one file for trusted and untrusted contexts"
 _PACKAGE = (
     Path(os.environ["NONINTERFERENCE_ENVIRONMENTS"]) / "server-memory/node_modules/@modelcontextprotocol/server-memory"
 )
@@ -26,7 +28,13 @@ class ServerMemory(Adapter):
     """Entities with observations, and relations."""
 
     system = "MCP server-memory"
-    arrangements: ClassVar[dict[str, Boundary]] = {_USERS: "another user", _LEVELS: "above", _TOGETHER: "above"}
+    arrangements: ClassVar[dict[str, Boundary]] = {
+        _USERS: "another user",
+        _LEVELS: "above",
+        _TOGETHER: "above",
+        _TRUST: "untrusted",
+        _MIXED: "untrusted",
+    }
 
     def __init__(self, folder: str) -> None:
         super().__init__()
@@ -41,7 +49,7 @@ class ServerMemory(Adapter):
         """Delete the files: the server reads its file for each call."""
         for file in self._files.values():
             file.unlink(missing_ok=True)
-        self._together = arrangement == _TOGETHER
+        self._together = arrangement in {_TOGETHER, _MIXED}
 
     def close(self) -> None:
         """End the servers."""

@@ -8,6 +8,7 @@ from ..adapter import Adapter, Boundary, operation, serve
 
 _APART = "a dictionary for each"
 _TOGETHER = "one dictionary for both"
+_MIXED = "one dictionary for trusted and untrusted contexts"
 _COUNTED = "a dictionary for each, one counter for both"
 
 
@@ -20,13 +21,14 @@ class Toy(Adapter):
         _APART: "another user",
         _TOGETHER: "above",
         _COUNTED: "another user",
+        _MIXED: "untrusted",
     }
 
     def begin(self, arrangement: str) -> None:
         """Empty dictionaries."""
         self._counted = arrangement == _COUNTED
         shared: dict[str, str] = {}
-        self._texts = {actor: shared if arrangement == _TOGETHER else {} for actor in ("low", "high")}
+        self._texts = {actor: shared if arrangement in {_TOGETHER, _MIXED} else {} for actor in ("low", "high")}
         self._writes = 0
 
     @operation(key="key", text="text")

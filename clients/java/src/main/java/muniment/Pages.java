@@ -9,8 +9,8 @@ import muniment.v1.ErrorReason;
 
 /** Follows the pages of a list. */
 public final class Pages {
-  /** How often the taint of a conversation can rise: there are four levels. */
-  static final int RAISES = 3;
+  /** How often a conversation can be raised: thrice to a higher level, once to UNTRUSTED. */
+  static final int RAISES = 4;
 
   private Pages() {}
 

@@ -123,14 +123,14 @@ class AdkMemoryTest {
   }
 
   @Test
-  void anAddIsMadeAgainAtMostThreeTimesIfTheTaintIsRaised() {
+  void anAddIsMadeAgainAtMostFourTimesIfTheTaintIsRaised() {
     var raised = failure(Code.ABORTED, "TAINT_CHANGED");
-    server.script("ImportPassages", raised, raised, raised, raised);
+    server.script("ImportPassages", raised, raised, raised, raised, raised);
 
     var error = assertThrows(MunimentException.class, () -> add(Options.DEFAULT));
 
     assertEquals(ErrorReason.ERROR_REASON_TAINT_CHANGED, error.reason());
-    assertEquals(4, server.calls("ImportPassages").size());
+    assertEquals(5, server.calls("ImportPassages").size());
   }
 
   /** Nor does it count the agents of the tenant, as CreateAgent does. */

@@ -12,6 +12,8 @@ MAX_CONVERSATIONS = 20
 """How many conversations a page shows: the newest, and as many of those whose taint has changed."""
 MAX_STEPS = 20
 """How many steps of a conversation a page shows: the newest."""
+OF_SHOW, OF_CONSOLE = "agent-show-", "console-"
+"""How the names of conversations begin in which pages themselves are read."""
 _STEPS = {"OpenSession": "opened", "RaiseTaint": "raised", "ResetSession": "reset", "CloseSession": "closed"}
 
 
@@ -60,9 +62,10 @@ def conversations_of(sessions: Iterable[Session], events: Sequence[AuditEvent], 
 
 
 def shown_of(conversations: Sequence[Conversation]) -> list[Conversation]:
-    """Those to show. Conversations that only read, as a page's own do, must not hide those whose taint has changed."""
+    """Those to show. Conversations that only read, as a page's own do, must hide neither others nor a raise."""
     changed = [each for each in conversations if len(each.spans) > 1][:MAX_CONVERSATIONS]
-    newest = conversations[:MAX_CONVERSATIONS]
+    others_first = sorted(conversations, key=lambda each: each.conversation_id.startswith((OF_SHOW, OF_CONSOLE)))
+    newest = others_first[:MAX_CONVERSATIONS]
     return [each for each in conversations if each in newest or each in changed]
 
 

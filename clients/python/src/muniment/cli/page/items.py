@@ -1,7 +1,8 @@
 """The items of an agent by kind: counted at each level, and the first of them to show.
 
-Each level is read by its own session, and only the versions at exactly that level are kept, as for `muniment export`.
-The versions arrive from the highest level down, so that a version is shadowed if its name came before.
+Each level is read by an untrusted and by a trusted session, and only the versions with exactly their labels are kept,
+as for `muniment export`. The versions arrive from the highest label down, so that a version is shadowed if its name
+came before.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
-from muniment import Block, Classification, Memory, NewerBelow, Note, NotePage, Passage, SessionClient, Tier, Usage
+from muniment import Block, Classification, Integrity, Memory, Note, NotePage, Passage, SessionClient, Tier, Usage
 from muniment._calls import pages
-from muniment.cli.transfer.gather import own
+from muniment.cli.transfer.gather import labeled
 from muniment.cli.transfer.progress import Advance
 from muniment.cli.transfer.sessions import Sessions
 
@@ -44,6 +45,9 @@ class Version:
     expire_time: datetime | None = None
     newer: Classification | None = None
     """The level of a newer version below."""
+    etag: str = field(default="", repr=False)
+    """Empty for passages, and for blocks of other agents, whose audit log is another."""
+    trusted: bool = False
 
 
 @dataclass(slots=True)
@@ -111,31 +115,33 @@ class Items:
         return [self.blocks, self.shared, *self.notes.values(), self.memories, self.passages]
 
 
-def read_items(sessions: Sessions, agent_id: str, advance: Advance) -> Items:
-    """Read the items of an agent at the levels of *sessions*."""
-    items = Items(sessions)
-    for level in sorted(sessions, reverse=True):
-        _read_level(items, sessions[level], level, agent_id, advance)
+def read_items(untrusted: Sessions, trusted: Sessions, agent_id: str, advance: Advance) -> Items:
+    """Read the items of an agent at the levels of both sessions, which are the same."""
+    items = Items(untrusted)
+    for level in sorted(untrusted, reverse=True):
+        for sessions in (untrusted, trusted):
+            _read_label(items, sessions[level], agent_id, advance)
     return items
 
 
-def _read_level(items: Items, session: SessionClient, level: Classification, agent_id: str, advance: Advance) -> None:
-    for block in own(level, session.list_blocks(page_size=_PAGE_SIZE)):
+def _read_label(items: Items, session: SessionClient, agent_id: str, advance: Advance) -> None:
+    for block in labeled(session, session.list_blocks(page_size=_PAGE_SIZE)):
         if block.owner_agent_id == agent_id:
-            items.blocks.add(_block(block, block.label))
+            items.blocks.add(replace(_block(block, block.label), etag=block.etag))
         else:
             items.shared.add(_block(block, f"{block.owner_agent_id}/{block.label}"))
         advance(1)
     for tier, kind in items.notes.items():
         for notes in pages(partial(_note_page, session, tier)):
-            for note in own(level, notes):
+            for note in labeled(session, notes):
                 kind.add(_note(note))
                 advance(1)
-        items.usage[level].append(notes.usage)
-    for memory in own(level, session.list_memories(page_size=_PAGE_SIZE)):
+        if session.session.integrity is Integrity.UNTRUSTED:  # which sees all that counts
+            items.usage[session.session.taint].append(notes.usage)
+    for memory in labeled(session, session.list_memories(page_size=_PAGE_SIZE)):
         items.memories.add(_memory(memory))
         advance(1)
-    for passage in own(level, session.list_passages(page_size=_PAGE_SIZE)):
+    for passage in labeled(session, session.list_passages(page_size=_PAGE_SIZE)):
         items.passages.add(_passage(passage))
         advance(1)
 
@@ -145,41 +151,36 @@ def _note_page(session: SessionClient, tier: Tier, token: str) -> NotePage:
 
 
 def _block(block: Block, name: str) -> Version:
-    return _version(name, block.classification, block.content, block.update_time, (0, name), block.newer_below)
+    return _version(block, name, block.update_time, (0, name))
 
 
 def _note(note: Note) -> Version:
-    place = (note.create_time.timestamp(), note.note_id)
-    return _version(note.note_id, note.classification, note.content, note.update_time, place, note.newer_below)
+    version = _version(note, note.note_id, note.update_time, (note.create_time.timestamp(), note.note_id))
+    return replace(version, etag=note.etag)
 
 
 def _memory(memory: Memory) -> Version:
-    version = _version(
-        memory.key, memory.classification, memory.content, memory.update_time, (0, memory.key), memory.newer_below
-    )
-    return replace(version, tags=memory.tags, expire_time=memory.expire_time)
+    version = _version(memory, memory.key, memory.update_time, (0, memory.key))
+    return replace(version, tags=memory.tags, expire_time=memory.expire_time, etag=memory.etag)
 
 
 def _passage(passage: Passage) -> Version:
     place = (-passage.event_time.timestamp(), passage.passage_id)
-    version = _version(
-        passage.passage_id, passage.classification, passage.content, passage.event_time, place, passage.newer_below
-    )
+    version = _version(passage, passage.passage_id, passage.event_time, place)
     return replace(
         version, tags=passage.tags, thread=passage.thread, author=passage.author, expire_time=passage.expire_time
     )
 
 
-def _version(
-    name: str, level: Classification, text: str, time: datetime, place: tuple[float, str], newer: NewerBelow | None
-) -> Version:
+def _version(item: Block | Note | Memory | Passage, name: str, time: datetime, place: tuple[float, str]) -> Version:
     return Version(
         name=name,
-        level=level,
-        text=text[:MAX_CHARS],
-        more_chars=max(0, len(text) - MAX_CHARS),
-        bytes=len(text.encode()),
+        level=item.classification,
+        trusted=item.integrity is Integrity.TRUSTED,
+        text=item.content[:MAX_CHARS],
+        more_chars=max(0, len(item.content) - MAX_CHARS),
+        bytes=len(item.content.encode()),
         time=time,
         place=place,
-        newer=newer.classification if newer else None,
+        newer=item.newer_below.classification if item.newer_below else None,
     )

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 
-from muniment import Agent, AuditEvent, Classification, HostClient, Session
-from muniment.cli.page.conversations import Conversation, conversations_of
+from muniment import Agent, AuditEvent, Classification, HostClient, Integrity, Session
+from muniment.cli.page.conversations import OF_SHOW, Conversation, conversations_of
 from muniment.cli.page.items import Items, read_items
 from muniment.cli.transfer.progress import Advance
 from muniment.cli.transfer.sessions import reached_level, sessions_at
@@ -89,13 +90,11 @@ def read_history(
     )
 
 
-def read_agent(
-    host: HostClient, agent_id: str, advance: Advance, *, conversation_prefix: str = "agent-show-"
-) -> AgentPage:
+def read_agent(host: HostClient, agent_id: str, advance: Advance, *, conversation_prefix: str = OF_SHOW) -> AgentPage:
     """Read an agent. Raises AgentNotFound if the key's tenant has none of that id that the key knows.
 
-    Opens a session for each level, in a conversation whose id begins with *conversation_prefix*, and closes them
-    whatever happens. The list of sessions and the audit log are read
+    Opens two sessions for each level, of either integrity, in conversations whose ids begin with *conversation_prefix*,
+    and closes them whatever happens. The list of sessions and the audit log are read
     first, so that they do not show these sessions.
     """
     agent = host.get_agent(agent_id)
@@ -103,8 +102,9 @@ def read_agent(
     time = datetime.now(UTC)
     history = read_history(host, agent_id, ceiling)
     levels = [level for level in Classification if level <= ceiling]
-    with sessions_at(host, agent_id, levels, conversation_prefix=conversation_prefix) as opened:
-        items = read_items(opened, agent_id, advance)
+    opened = partial(sessions_at, host, agent_id, levels, conversation_prefix=conversation_prefix)
+    with opened() as untrusted, opened(integrity=Integrity.TRUSTED) as trusted:
+        items = read_items(untrusted, trusted, agent_id, advance)
     return AgentPage(
         agent=agent,
         ceiling=ceiling,

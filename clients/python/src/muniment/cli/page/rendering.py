@@ -13,7 +13,7 @@ from typing import NamedTuple
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from muniment import Classification
+from muniment import Agent, AgentStorage, Classification
 from muniment.cli.page.conversations import Conversation, Span, shown_of
 from muniment.cli.page.reading import MAX_EVENTS, AgentPage
 
@@ -57,11 +57,19 @@ def variables_of(page: AgentPage) -> dict[str, object]:
     return {
         "page": page,
         "levels": [level for level in Classification if level <= page.ceiling],
-        "storage": {stored.classification: stored for stored in page.agent.storage},
+        "storage": storage_of(page.agent),
         "conversations": conversations,
         "axis": axis_of(conversations),
         "events": page.events[:MAX_EVENTS],
     }
+
+
+def storage_of(agent: Agent) -> dict[Classification, list[AgentStorage]]:
+    """What the agent stores at each level: what untrusted sessions do, and what trusted ones do, if anything."""
+    storage: dict[Classification, list[AgentStorage]] = {}
+    for stored in sorted(agent.storage, key=lambda stored: (stored.classification, stored.integrity)):
+        storage.setdefault(stored.classification, []).append(stored)
+    return storage
 
 
 def _escaped(value: object) -> object:

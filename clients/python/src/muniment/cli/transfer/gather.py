@@ -56,11 +56,6 @@ def _oldest_first(session: SessionClient) -> Iterator[Passage]:
     return reversed(list(session.list_passages()))
 
 
-def own(level: Classification, seen: Iterable[_L]) -> Iterator[_L]:
-    """Those of a session's items that are at exactly *level*."""
-    return (each for each in seen if each.classification == level)
-
-
 def labeled(session: SessionClient, seen: Iterable[_L]) -> Iterator[_L]:
     """Those of the items that a session sees that have exactly its label: its level and its integrity."""
     label = (session.session.taint, session.session.integrity)

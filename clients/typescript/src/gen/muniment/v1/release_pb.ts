@@ -10,13 +10,15 @@ import type { ItemKind } from "./audit_pb.js";
 import { file_muniment_v1_audit } from "./audit_pb.js";
 import type { Classification, Integrity } from "./classification_pb.js";
 import { file_muniment_v1_classification } from "./classification_pb.js";
+import type { Tier } from "./note_pb.js";
+import { file_muniment_v1_note } from "./note_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file muniment/v1/release.proto.
  */
 export const file_muniment_v1_release: GenFile = /*@__PURE__*/
-  fileDesc("ChltdW5pbWVudC92MS9yZWxlYXNlLnByb3RvEgttdW5pbWVudC52MSKeBQoHUmVsZWFzZRISCgpyZWxlYXNlX2lkGAEgASgJEhAKCGFnZW50X2lkGAIgASgJEiMKBGtpbmQYAyABKA4yFS5tdW5pbWVudC52MS5JdGVtS2luZBIPCgdpdGVtX2lkGAQgASgJEhAKCHJldmlzaW9uGAUgASgFEhYKDmNvbnRlbnRfc2hhMjU2GAYgASgJEjoKFXNvdXJjZV9jbGFzc2lmaWNhdGlvbhgHIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uEjAKEHNvdXJjZV9pbnRlZ3JpdHkYCCABKA4yFi5tdW5pbWVudC52MS5JbnRlZ3JpdHkSMwoOY2xhc3NpZmljYXRpb24YCSABKA4yGy5tdW5pbWVudC52MS5DbGFzc2lmaWNhdGlvbhIpCglpbnRlZ3JpdHkYCiABKA4yFi5tdW5pbWVudC52MS5JbnRlZ3JpdHkSKAoFc3RhdGUYCyABKA4yGS5tdW5pbWVudC52MS5SZWxlYXNlU3RhdGUSEwoGcmVhc29uGAwgASgJQgOAAQESHQoVcmVxdWVzdGVyX2hvc3Rfa2V5X2lkGA0gASgJEh0KFWFwcHJvdmVyX2hvc3Rfa2V5X2lkcxgOIAMoCRIaChJyZXF1aXJlZF9hcHByb3ZhbHMYDyABKAUSLwoLY3JlYXRlX3RpbWUYECABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2V4cGlyZV90aW1lGBEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdyZWZ1c2FsGBIgASgJEhgKEHJlbGVhc2VkX2l0ZW1faWQYEyABKAkSGQoRcmVsZWFzZWRfcmV2aXNpb24YFCABKAUidAoMUmVsZWFzZWRUZXh0EhEKBG5hbWUYASABKAlCA4ABARIUCgdjb250ZW50GAIgASgJQgOAAQESEQoEdGFncxgDIAMoCUIDgAEBEhMKBnRocmVhZBgEIAEoCUIDgAEBEhMKBmF1dGhvchgFIAEoCUIDgAEBKpgBCgxSZWxlYXNlU3RhdGUSHQoZUkVMRUFTRV9TVEFURV9VTlNQRUNJRklFRBAAEhYKElJFTEVBU0VfU1RBVEVfT1BFThABEhoKFlJFTEVBU0VfU1RBVEVfUkVMRUFTRUQQAhIaChZSRUxFQVNFX1NUQVRFX1JFSkVDVEVEEAMSGQoVUkVMRUFTRV9TVEFURV9FWFBJUkVEEARCRwoLbXVuaW1lbnQudjFQAVo2bXVuaW1lbnQuZXhhbXBsZS9jbGllbnRzL2dvL2dlbi9tdW5pbWVudC92MTttdW5pbWVudHYxYgZwcm90bzM", [file_google_protobuf_timestamp, file_muniment_v1_audit, file_muniment_v1_classification]);
+  fileDesc("ChltdW5pbWVudC92MS9yZWxlYXNlLnByb3RvEgttdW5pbWVudC52MSKeBQoHUmVsZWFzZRISCgpyZWxlYXNlX2lkGAEgASgJEhAKCGFnZW50X2lkGAIgASgJEiMKBGtpbmQYAyABKA4yFS5tdW5pbWVudC52MS5JdGVtS2luZBIPCgdpdGVtX2lkGAQgASgJEhAKCHJldmlzaW9uGAUgASgFEhYKDmNvbnRlbnRfc2hhMjU2GAYgASgJEjoKFXNvdXJjZV9jbGFzc2lmaWNhdGlvbhgHIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uEjAKEHNvdXJjZV9pbnRlZ3JpdHkYCCABKA4yFi5tdW5pbWVudC52MS5JbnRlZ3JpdHkSMwoOY2xhc3NpZmljYXRpb24YCSABKA4yGy5tdW5pbWVudC52MS5DbGFzc2lmaWNhdGlvbhIpCglpbnRlZ3JpdHkYCiABKA4yFi5tdW5pbWVudC52MS5JbnRlZ3JpdHkSKAoFc3RhdGUYCyABKA4yGS5tdW5pbWVudC52MS5SZWxlYXNlU3RhdGUSEwoGcmVhc29uGAwgASgJQgOAAQESHQoVcmVxdWVzdGVyX2hvc3Rfa2V5X2lkGA0gASgJEh0KFWFwcHJvdmVyX2hvc3Rfa2V5X2lkcxgOIAMoCRIaChJyZXF1aXJlZF9hcHByb3ZhbHMYDyABKAUSLwoLY3JlYXRlX3RpbWUYECABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2V4cGlyZV90aW1lGBEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdyZWZ1c2FsGBIgASgJEhgKEHJlbGVhc2VkX2l0ZW1faWQYEyABKAkSGQoRcmVsZWFzZWRfcmV2aXNpb24YFCABKAUi9gEKDFJlbGVhc2VkVGV4dBIRCgRuYW1lGAEgASgJQgOAAQESFAoHY29udGVudBgCIAEoCUIDgAEBEhEKBHRhZ3MYAyADKAlCA4ABARITCgZ0aHJlYWQYBCABKAlCA4ABARITCgZhdXRob3IYBSABKAlCA4ABARIfCgR0aWVyGAYgASgOMhEubXVuaW1lbnQudjEuVGllchIuCgpldmVudF90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtleHBpcmVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAqmAEKDFJlbGVhc2VTdGF0ZRIdChlSRUxFQVNFX1NUQVRFX1VOU1BFQ0lGSUVEEAASFgoSUkVMRUFTRV9TVEFURV9PUEVOEAESGgoWUkVMRUFTRV9TVEFURV9SRUxFQVNFRBACEhoKFlJFTEVBU0VfU1RBVEVfUkVKRUNURUQQAxIZChVSRUxFQVNFX1NUQVRFX0VYUElSRUQQBEJHCgttdW5pbWVudC52MVABWjZtdW5pbWVudC5leGFtcGxlL2NsaWVudHMvZ28vZ2VuL211bmltZW50L3YxO211bmltZW50djFiBnByb3RvMw", [file_google_protobuf_timestamp, file_muniment_v1_audit, file_muniment_v1_classification, file_muniment_v1_note]);
 
 /**
  * The release of one revision of an item to a label that it may not flow to by itself: a lower level (declassify), or
@@ -124,7 +126,8 @@ export type Release = Message<"muniment.v1.Release"> & {
   approverHostKeyIds: string[];
 
   /**
-   * How many keys beside the requester's must approve it. The operator sets it for the tenant.
+   * How many keys beside the requester's must approve it. The operator sets it for the tenant. One more if the requester's
+   * is no longer valid, or has lost a right.
    *
    * @generated from field: int32 required_approvals = 15;
    */
@@ -213,6 +216,27 @@ export type ReleasedText = Message<"muniment.v1.ReleasedText"> & {
    * @generated from field: string author = 5;
    */
   author: string;
+
+  /**
+   * The tier of a note.
+   *
+   * @generated from field: muniment.v1.Tier tier = 6;
+   */
+  tier: Tier;
+
+  /**
+   * The event time of a passage.
+   *
+   * @generated from field: google.protobuf.Timestamp event_time = 7;
+   */
+  eventTime?: Timestamp | undefined;
+
+  /**
+   * When the item expires. Absent if it does not.
+   *
+   * @generated from field: google.protobuf.Timestamp expire_time = 8;
+   */
+  expireTime?: Timestamp | undefined;
 };
 
 /**
