@@ -319,6 +319,14 @@ _ROWS: dict[str, Rpc] = {
         outcomes=Outcomes(("OK", "AGENT_NOT_FOUND", "FIELD_INVALID")),
         refused=lambda w: ({"agent_id": "alice", "page_size": -3},),
     ),
+    "RenewSession": Rpc(
+        changes="session",
+        request=lambda w: {"session_id": w.session},
+        answer=session_service_pb2.RenewSessionResponse(session=SESSION),
+        python=lambda host, _: host.renew_session(SESSION_ID),
+        outcomes=Outcomes(("OK", "SESSION_NOT_FOUND")),
+        refused=lambda w: ({"session_id": "not-one"},),
+    ),
     "RaiseTaint": Rpc(
         changes="conversation",
         request=lambda w: {"session_id": w.session, "taint": 4, "reason": w.word},

@@ -17,7 +17,8 @@ import (
 // again where that is safe, and fails with an [*Error].
 type Conn struct {
 	pool       *pool
-	credential credential
+	credential *held
+	renewals   *renewals // of a conversation
 	timeout    time.Duration
 	once       bool
 }
@@ -33,9 +34,9 @@ func (c *Conn) WithCredential(credential string) (*Conn, error) {
 	return c.with(held), nil
 }
 
-func (c *Conn) with(credential credential) *Conn {
+func (c *Conn) with(credential *held) *Conn {
 	lent := *c
-	lent.credential = credential
+	lent.credential, lent.renewals = credential, nil
 	return &lent
 }
 
@@ -52,12 +53,12 @@ func (c *Conn) Invoke(ctx context.Context, method string, request, response any,
 	safe := mayRepeat(method, request)
 	return repeat(ctx, func() (bool, error) {
 		sent := false
-		err := authorized(ctx, c.credential, func(held *held) error {
+		err := c.renewals.around(ctx, func() error {
 			channel, giveBack := c.pool.take()
 			defer giveBack()
 			var sentTo peer.Peer
 			var trailers metadata.MD
-			options := append(append(held.option(), options...), grpc.Peer(&sentTo), grpc.Trailer(&trailers))
+			options := append(append(c.credential.option(), options...), grpc.Peer(&sentTo), grpc.Trailer(&trailers))
 			err := unsendable(channel.Invoke(ctx, method, request, response, options...), request)
 			// Without a peer there was no connection to send anything over.
 			sent = sentTo.Addr != nil
@@ -78,9 +79,8 @@ func (c *Conn) NewStream(
 	ctx context.Context, desc *grpc.StreamDesc, method string, options ...grpc.CallOption,
 ) (grpc.ClientStream, error) {
 	ctx, cancel := c.withDeadline(ctx)
-	if c.credential != nil {
-		options = append(c.credential.fresh(ctx).option(), options...)
-	}
+	c.renewals.fresh(ctx)
+	options = append(c.credential.option(), options...)
 	channel, giveBack := c.pool.take()
 	context.AfterFunc(ctx, giveBack)
 	stream, err := channel.NewStream(ctx, desc, method, options...)

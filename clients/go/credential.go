@@ -4,30 +4,14 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/status"
-
-	munimentv1 "muniment.example/clients/go/gen/muniment/v1"
 )
 
-// A credential is what calls are made with. It may be renewed between two calls.
-type credential interface {
-	// fresh returns the one for a call that begins now.
-	fresh(ctx context.Context) *held
-	// replacement returns another one for a call that was refused, and so not executed. It is nil if the refusal stands.
-	replacement(ctx context.Context, sent *held, refusal error) (*held, error)
-}
-
-// held is one host key or token. As a credential, it stays the same.
+// held is one host key or token.
 type held struct {
 	bearer bearer
-	// The session that the host opened, and when to renew it, if it is one of a conversation.
-	session *munimentv1.Session
-	due     time.Time
 }
 
 func hold(credential string) (*held, error) {
@@ -40,10 +24,6 @@ func hold(credential string) (*held, error) {
 	}
 	return &held{bearer: func() string { return "Bearer " + credential }}, nil
 }
-
-func (h *held) fresh(context.Context) *held { return h }
-
-func (h *held) replacement(context.Context, *held, error) (*held, error) { return nil, nil }
 
 // option sends it with a call. No held one sends none.
 func (h *held) option() []grpc.CallOption {
@@ -71,28 +51,4 @@ func (bearer) RequireTransportSecurity() bool { return false }
 
 func isVisible(credential string) bool {
 	return credential != "" && strings.IndexFunc(credential, func(c rune) bool { return c <= ' ' || c > '~' }) < 0
-}
-
-// authorized sends a call with the credential, and once more with another if that helps.
-func authorized(ctx context.Context, with credential, send func(*held) error) error {
-	if with == nil {
-		return send(nil)
-	}
-	sent := with.fresh(ctx)
-	refusal := send(sent)
-	if refusal == nil {
-		return nil
-	}
-	other, err := with.replacement(ctx, sent, refusal)
-	if err != nil {
-		return err
-	}
-	if other == nil {
-		return refusal
-	}
-	err = send(other)
-	if status.Code(err) == codes.Unauthenticated && status.Code(refusal) != codes.Unauthenticated {
-		return refusal
-	}
-	return err
 }

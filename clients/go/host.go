@@ -27,6 +27,8 @@ type HostSessions interface {
 	GetSession(context.Context, *munimentv1.GetSessionRequest, ...grpc.CallOption) (*munimentv1.GetSessionResponse, error)
 	// ListSessions returns the sessions of an agent, newest first, up to the key's ceiling.
 	ListSessions(context.Context, *munimentv1.ListSessionsRequest, ...grpc.CallOption) (*munimentv1.ListSessionsResponse, error)
+	// RenewSession has a session, which may have expired, last for another while. Its token stays.
+	RenewSession(context.Context, *munimentv1.RenewSessionRequest, ...grpc.CallOption) (*munimentv1.RenewSessionResponse, error)
 	// RaiseTaint raises the taint of the session's conversation, and so of all its sessions. Reveal to the model only
 	// after it has returned.
 	RaiseTaint(context.Context, *munimentv1.RaiseTaintRequest, ...grpc.CallOption) (*munimentv1.RaiseTaintResponse, error)

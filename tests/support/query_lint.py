@@ -50,9 +50,10 @@ def problems_of_hosts(text: str) -> Iterator[str]:
         shown = f"{name}.release_id = ANY(" in select or f"({name}.create_time, " in select
         if relation == "vault.release" and shown and f"agent.ceiling <= {_CEILING}" not in select:
             yield f"{relation} is not held to the ceiling of its agent"
-        of_host = relation in {"session", "vault.session"} and f"agent.ceiling <= {_CEILING}" not in select
+        of_host = relation in {"session", "unclosed", "vault.session"} and f"agent.ceiling <= {_CEILING}" not in select
         by_id = f"{name}.session_id = %(session_id)s" in select
-        if of_host and by_id and f"agent.known_from <= {_CEILING}" not in select:
+        by_owner = f"{name}.agent = (SELECT owner.agent FROM owner)" in select  # which is checked itself
+        if of_host and by_id and not by_owner and f"agent.known_from <= {_CEILING}" not in select:
             yield f"{relation} is not held to the ceiling of its agent"
         if of_host and (by_id or f"{name}.agent = agent.agent AND" in select) and not held:
             yield f"{relation} is not held to the ceiling of its conversation"

@@ -1,11 +1,11 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::{Instant, sleep, timeout_at};
-use tonic::{Code, Request, Response, Status, codegen::tokio_stream::Stream, transport::Channel};
+use tonic::{Request, Response, Status, codegen::tokio_stream::Stream, transport::Channel};
 
 use crate::{
     Conversation, Error, InvalidSettings, Session,
-    credential::{Credential, Held},
+    credential::Held,
     pool::Pool,
     renewals::Renewals,
     retries::{UnaryRequest, may_repeat, pauses},
@@ -24,14 +24,22 @@ const LONGEST_TIMEOUT: Duration = Duration::from_secs(86400);
 #[derive(Debug, Clone)]
 pub struct Client {
     pool: Arc<Pool>,
-    credential: Option<Credential>,
+    credential: Option<Arc<Held>>,
+    /// Of a conversation.
+    renewals: Option<Arc<Renewals>>,
     timeout: Duration,
     retries: bool,
 }
 
 impl Client {
     pub(crate) fn new(pool: Pool) -> Self {
-        Self { pool: Arc::new(pool), credential: None, timeout: DEFAULT_TIMEOUT, retries: true }
+        Self {
+            pool: Arc::new(pool),
+            credential: None,
+            renewals: None,
+            timeout: DEFAULT_TIMEOUT,
+            retries: true,
+        }
     }
 
     /// This client with another credential: a host key or a session's token.
@@ -44,11 +52,11 @@ impl Client {
     }
 
     fn holding(&self, held: Arc<Held>) -> Self {
-        Self { credential: Some(Credential::Fixed(held)), ..self.clone() }
+        Self { credential: Some(held), renewals: None, ..self.clone() }
     }
 
     pub(crate) fn renewed_by(&self, renewals: Arc<Renewals>) -> Self {
-        Self { credential: Some(Credential::Renewed(renewals)), ..self.clone() }
+        Self { renewals: Some(renewals), ..self.clone() }
     }
 
     /// Open a session that goes on for as long as its conversation does. With an empty id, the conversation is new.
@@ -65,13 +73,14 @@ impl Client {
         self.conversation_of(v1::OpenSessionRequest { agent_id, conversation_id, ..Default::default() }).await
     }
 
-    /// The same with all that a session is opened with. The *ttl* is that of each session of the conversation.
+    /// The same with all that a session is opened with. The *ttl* is that of each renewal.
     ///
     /// # Errors
     ///
     /// The call failed: see [`Client::open_session`].
     pub async fn conversation_of(&self, request: v1::OpenSessionRequest) -> Result<Conversation, Error> {
-        Ok(Conversation::new(self, Renewals::open(self, request).await?))
+        let begun = Instant::now();
+        Ok(Conversation::new(self, &self.open_session(request).await?, begun))
     }
 
     /// This client with another deadline: how long a call may take, all its attempts together.
@@ -137,7 +146,7 @@ impl Client {
         }
     }
 
-    /// Send with the credential, and once more with another if that helps.
+    /// Send, and once more if the session had expired and could be renewed.
     async fn authorized<M, R, F>(
         &self,
         message: &M,
@@ -148,20 +157,17 @@ impl Client {
         M: UnaryRequest,
         F: Future<Output = Result<Response<R>, Status>>,
     {
-        let Some(credential) = &self.credential else {
-            return self.send(message, call, deadline, None).await;
+        let Some(renewals) = &self.renewals else {
+            return self.send(message, call, deadline).await;
         };
-        let sent = credential.fresh().await;
-        let refusal = match self.send(message, call, deadline, Some(&sent)).await {
+        renewals.fresh().await;
+        let refusal = match self.send(message, call, deadline).await {
             Ok(response) => return Ok(response),
             Err(refusal) => refusal,
         };
-        match credential.replacement(&sent, &refusal.error).await {
-            Ok(Some(other)) => {
-                let came = self.send(message, call, deadline, Some(&other)).await;
-                came.map_err(|failed| failed.unless_unauthenticated(refusal))
-            }
-            Ok(None) => Err(refusal),
+        match renewals.renewed(&refusal.error).await {
+            Ok(true) => self.send(message, call, deadline).await,
+            Ok(false) => Err(refusal),
             Err(error) => Err(Failed { error, may_have_begun: false }),
         }
     }
@@ -171,14 +177,13 @@ impl Client {
         message: &M,
         call: &impl Fn(Channel, Request<M>) -> F,
         deadline: Instant,
-        held: Option<&Held>,
     ) -> Result<R, Failed>
     where
         M: UnaryRequest,
         F: Future<Output = Result<Response<R>, Status>>,
     {
         let taken = self.pool.take();
-        let came = call(taken.channel(), request(message.clone(), deadline, held)).await;
+        let came = call(taken.channel(), self.request(message.clone(), deadline)).await;
         self.pool.result(came).await.map_err(|error| Failed {
             may_have_begun: !error.never_began() && error.reason_name().as_deref() != Some(Error::EXPIRED),
             error,
@@ -197,15 +202,23 @@ impl Client {
     {
         let deadline = Instant::now() + self.timeout;
         let attempt = async {
-            let held = match &self.credential {
-                Some(credential) => Some(credential.fresh().await),
-                None => None,
-            };
+            if let Some(renewals) = &self.renewals {
+                renewals.fresh().await;
+            }
             let taken = self.pool.take();
-            let came = call(taken.channel(), request(messages, deadline, held.as_deref())).await;
+            let came = call(taken.channel(), self.request(messages, deadline)).await;
             self.pool.result(came).await
         };
         timeout_at(deadline, attempt).await.unwrap_or_else(|_| Err(Error::deadline_exceeded(None)))
+    }
+
+    fn request<T>(&self, message: T, deadline: Instant) -> Request<T> {
+        let mut request = Request::new(message);
+        request.set_timeout(deadline - Instant::now());
+        if let Some(held) = &self.credential {
+            request.metadata_mut().insert("authorization", held.authorization());
+        }
+        request
     }
 }
 
@@ -213,21 +226,4 @@ impl Client {
 struct Failed {
     error: Error,
     may_have_begun: bool,
-}
-
-impl Failed {
-    /// A refusal stands if the other credential is refused too, though for itself.
-    fn unless_unauthenticated(self, refusal: Self) -> Self {
-        let unauthenticated = |failed: &Self| failed.error.code() == Code::Unauthenticated;
-        if unauthenticated(&self) && !unauthenticated(&refusal) { refusal } else { self }
-    }
-}
-
-fn request<T>(message: T, deadline: Instant, held: Option<&Held>) -> Request<T> {
-    let mut request = Request::new(message);
-    request.set_timeout(deadline - Instant::now());
-    if let Some(held) = held {
-        request.metadata_mut().insert("authorization", held.authorization());
-    }
-    request
 }

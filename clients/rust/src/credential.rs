@@ -1,10 +1,10 @@
-//! What a call is made with: the key of a host, or the token of a session, which may be renewed.
+//! What a call is made with: the key of a host, or the token of a session.
 
-use std::{fmt, sync::Arc};
+use std::fmt;
 
 use tonic::metadata::{Ascii, MetadataValue};
 
-use crate::{Error, InvalidSettings, renewals::Renewals};
+use crate::InvalidSettings;
 
 /// A host key or a token, as it is sent.
 pub(crate) struct Held {
@@ -34,34 +34,9 @@ impl Held {
     }
 }
 
-/// What a client calls with.
-#[derive(Clone)]
-pub(crate) enum Credential {
-    Fixed(Arc<Held>),
-    Renewed(Arc<Renewals>),
-}
-
-impl Credential {
-    /// What a call sends that begins now.
-    pub(crate) async fn fresh(&self) -> Arc<Held> {
-        match self {
-            Self::Fixed(held) => held.clone(),
-            Self::Renewed(renewals) => renewals.fresh().await,
-        }
-    }
-
-    /// Another for a call that was refused, and so not executed. None: the refusal stands.
-    pub(crate) async fn replacement(&self, sent: &Held, refusal: &Error) -> Result<Option<Arc<Held>>, Error> {
-        match self {
-            Self::Fixed(_) => Ok(None),
-            Self::Renewed(renewals) => renewals.replacement(sent, refusal).await,
-        }
-    }
-}
-
 /// Shows no credential.
-impl fmt::Debug for Credential {
+impl fmt::Debug for Held {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Credential")
+        f.write_str("Held")
     }
 }

@@ -22,10 +22,6 @@ impl Session {
         Self { client, held, opened }
     }
 
-    pub(crate) fn held(&self) -> Arc<Held> {
-        self.held.clone()
-    }
-
     /// The credential. Whoever has it is this session: [`Client::with_credential`] makes a client of it.
     #[must_use]
     pub fn token(&self) -> &str {

@@ -5,6 +5,7 @@
 
 import { readFileSync, readSync } from "node:fs";
 import {
+  create,
   createRegistry,
   type DescFile,
   type DescMethod,
@@ -17,13 +18,12 @@ import {
 } from "@bufbuild/protobuf";
 import { type Any, AnySchema, anyIs } from "@bufbuild/protobuf/wkt";
 import { type CallOptions, Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
-import { Calls } from "../src/calls.js";
+import { Calls, type Renewal } from "../src/calls.js";
 import { type Connection, openConnection } from "../src/connection.js";
-import { type Credential, fixed } from "../src/credentials.js";
 import { errorOf, MunimentError } from "../src/errors.js";
 import { ErrorInfoSchema, file_google_rpc_error_details } from "../src/gen/google/rpc/error_details_pb.js";
 import * as contract from "../src/index.js";
-import { type Opening, Renewals } from "../src/renewals.js";
+import { Renewals } from "../src/renewals.js";
 
 interface Step {
   readonly as: string;
@@ -118,25 +118,30 @@ class Callers {
       return this.#connection.transport; // the client refuses to be without a credential
     }
     if (principal === "host") {
-      return this.#with(fixed(process.env.MUNIMENT_HOST_KEY ?? ""));
+      return this.#with(process.env.MUNIMENT_HOST_KEY ?? "");
     }
     const [, agentId, conversationId] = principal.split(" ");
     return agentId && conversationId
       ? this.#conversation(principal, { agentId, conversationId })
-      : this.#with(fixed(principal));
+      : this.#with(principal);
   }
 
   /** Opened by the first step that names it. */
-  async #conversation(principal: string, opening: Opening): Promise<Transport> {
-    const host = createClient(contract.SessionService, await this.as("host"));
-    const opened =
-      this.#conversations.get(principal) ?? Renewals.open(host, opening).then((renewals) => this.#with(renewals));
+  #conversation(principal: string, opening: { agentId: string; conversationId: string }): Promise<Transport> {
+    const opened = this.#conversations.get(principal) ?? this.#opened(opening);
     this.#conversations.set(principal, opened);
     return opened;
   }
 
-  #with(credential: Credential): Transport {
-    return new Calls(this.#connection, credential, DEFAULTS);
+  async #opened(opening: { agentId: string; conversationId: string }): Promise<Transport> {
+    const host = createClient(contract.SessionService, await this.as("host"));
+    const begunMs = performance.now();
+    const { token, session = create(contract.SessionSchema) } = await host.openSession(opening);
+    return this.#with(token, new Renewals(host, session, begunMs));
+  }
+
+  #with(credential: string, renewal?: Renewal): Transport {
+    return new Calls(this.#connection, credential, DEFAULTS, renewal);
   }
 }
 

@@ -16,7 +16,6 @@ import {
   type UnaryResponse,
 } from "@connectrpc/connect";
 import type { Connection } from "./connection.js";
-import type { Credential, Deadline } from "./credentials.js";
 import { errorOf, MunimentError, neverBegan } from "./errors.js";
 import { mayRepeat, passes, pauseFor, pauseMs } from "./retries.js";
 
@@ -30,25 +29,41 @@ export interface CallDefaults {
   readonly retries: boolean;
 }
 
+/** How long a call waits: the milliseconds that are left of its deadline, and what aborts it. */
+export interface Deadline {
+  readonly leftMs: () => number;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** What keeps a credential valid. */
+export interface Renewal {
+  /** Before a call. */
+  fresh(deadline: Deadline): Promise<void>;
+  /** Whether the credential of a call that was refused, and so not executed, is valid again. */
+  renewed(refusal: MunimentError, deadline: Deadline): Promise<boolean>;
+}
+
 /** A transport that makes calls over a connection with one credential, and throws errors of ours. */
 export class Calls implements Transport {
   readonly #connection: Connection;
-  readonly #credential: Credential;
+  readonly #credential: string;
   readonly #defaults: CallDefaults;
+  readonly #renewal: Renewal | undefined;
 
-  constructor(connection: Connection, credential: Credential, defaults: CallDefaults) {
+  constructor(connection: Connection, credential: string, defaults: CallDefaults, renewal?: Renewal) {
     this.#connection = connection;
-    this.#credential = credential;
+    this.#credential = checkedCredential(credential);
+    this.#renewal = renewal;
     this.#defaults = { ...defaults, timeoutMs: checkedTimeout(defaults.timeoutMs) };
   }
 
   get credential(): string {
-    return this.#credential.current;
+    return this.#credential;
   }
 
   /** The same connection for another caller. */
-  withCredential(credential: Credential): Calls {
-    return new Calls(this.#connection, credential, this.#defaults);
+  withCredential(credential: string, renewal?: Renewal): Calls {
+    return new Calls(this.#connection, credential, this.#defaults, renewal);
   }
 
   async unary<I extends DescMessage, O extends DescMessage>(
@@ -65,10 +80,10 @@ export class Calls implements Transport {
     let hasBegun = false;
     const attempt = (leftMs: () => number) => {
       hasBegun = false;
-      const send = async (credential: string) => {
+      const send = async () => {
         hasBegun = true;
         try {
-          return await transport.unary(method, signal, leftMs(), headers(header, credential), request, contextValues);
+          return await transport.unary(method, signal, leftMs(), this.#headers(header), request, contextValues);
         } catch (failure) {
           if (!(failure instanceof ConnectError)) {
             throw failure;
@@ -78,7 +93,7 @@ export class Calls implements Transport {
           throw error;
         }
       };
-      return this.#authorized(send, { leftMs, signal });
+      return this.#renewed(send, { leftMs, signal });
     };
     const again = (error: MunimentError) => passes(error) && (!hasBegun || mayRepeat(method, request));
     return this.repeat(attempt, again, signal, timeoutMs);
@@ -126,28 +141,30 @@ export class Calls implements Transport {
       throw failure instanceof ConnectError ? await this.#error(failure) : failure;
     };
     const leftMs = leftUntil(performance.now() + this.#timeout(timeoutMs));
-    const credential = await this.#credential.fresh({ leftMs, signal });
+    await this.#renewal?.fresh({ leftMs, signal });
     const response = await this.#connection.transport
-      .stream(method, signal, leftMs(), headers(header, credential), source, contextValues)
+      .stream(method, signal, leftMs(), this.#headers(header), source, contextValues)
       .catch(rethrow);
     return { ...response, message: withErrors(response.message, rethrow) };
   }
 
-  /** Send with the credential, and once more with another if one helps. */
-  async #authorized<Result>(send: (credential: string) => Promise<Result>, deadline: Deadline): Promise<Result> {
-    const credential = await this.#credential.fresh(deadline);
+  /** Send, and once more if the credential had expired and could be renewed. */
+  async #renewed<Result>(send: () => Promise<Result>, deadline: Deadline): Promise<Result> {
+    await this.#renewal?.fresh(deadline);
     try {
-      return await send(credential);
+      return await send();
     } catch (refusal) {
-      const other =
-        refusal instanceof MunimentError && (await this.#credential.replacement(credential, refusal, deadline));
-      if (!other) {
+      if (!(refusal instanceof MunimentError && (await this.#renewal?.renewed(refusal, deadline)))) {
         throw refusal;
       }
-      return send(other).catch((failure: unknown) => {
-        throw isUnauthenticated(failure) && !isUnauthenticated(refusal) ? refusal : failure;
-      });
+      return send();
     }
+  }
+
+  #headers(header: HeadersInit | undefined): Headers {
+    const sent = new Headers(header);
+    sent.set("authorization", `Bearer ${this.#credential}`);
+    return sent;
   }
 
   async #error(failure: ConnectError): Promise<MunimentError> {
@@ -171,14 +188,12 @@ function leftUntil(deadline: number): () => number {
   return () => Math.max(1, Math.ceil(deadline - performance.now()));
 }
 
-function isUnauthenticated(failure: unknown): boolean {
-  return failure instanceof MunimentError && failure.code === Code.Unauthenticated;
-}
-
-function headers(header: HeadersInit | undefined, credential: string): Headers {
-  const sent = new Headers(header);
-  sent.set("authorization", `Bearer ${credential}`);
-  return sent;
+/** The credential. One that no header can carry is refused without being shown. */
+function checkedCredential(credential: string): string {
+  if (!/^[!-~]+$/.test(credential)) {
+    throw new TypeError("a credential is visible ASCII characters: is there a line end in it?");
+  }
+  return credential;
 }
 
 /** Messages of the caller's. What reading them throws is kept: it is the caller's, and no failure of the call. */

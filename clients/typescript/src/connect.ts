@@ -3,7 +3,6 @@
 import { readFileSync } from "node:fs";
 import { Calls } from "./calls.js";
 import { type Connection, openConnection, type TlsOptions } from "./connection.js";
-import { fixed } from "./credentials.js";
 import { HostClient } from "./host.js";
 import { SessionClient } from "./session.js";
 
@@ -104,7 +103,7 @@ function opened(options: ClientOptions, given: string | undefined, name: string)
     throw new TypeError(`a credential is needed: give one, or set ${name} and leave out the address too`);
   }
   const connection = openConnection(address, tls);
-  return [new Calls(connection, fixed(credential), { timeoutMs, retries }), connection];
+  return [new Calls(connection, credential, { timeoutMs, retries }), connection];
 }
 
 function environment(options: ClientOptions, name: string): Settings {

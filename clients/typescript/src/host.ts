@@ -5,7 +5,6 @@ import { type CallOptions, type Client, createClient } from "@connectrpc/connect
 import type { Calls } from "./calls.js";
 import type { Connection } from "./connection.js";
 import { Conversation, type ConversationOptions } from "./conversation.js";
-import { fixed } from "./credentials.js";
 import { AgentService } from "./gen/muniment/v1/agent_service_pb.js";
 import { AuditService } from "./gen/muniment/v1/audit_service_pb.js";
 import { BlockService } from "./gen/muniment/v1/block_service_pb.js";
@@ -68,7 +67,7 @@ export class HostClient {
   }
 
   /**
-   * Open a session that goes on as long as its conversation does: it is opened again before it expires.
+   * Open a session that goes on as long as its conversation does: it is renewed before it expires.
    *
    * Without a conversation id, or with an empty one, the conversation is new.
    */
@@ -78,7 +77,7 @@ export class HostClient {
 
   /** The session of a token that was kept, over the same connection. */
   session(token: string): SessionClient {
-    return new SessionClient(this.#calls.withCredential(fixed(token)));
+    return new SessionClient(this.#calls.withCredential(token));
   }
 
   /** Let go of the connection, also for the sessions that were opened over it. On the server they stay open. */
@@ -87,9 +86,6 @@ export class HostClient {
   }
 
   #opened(response: { session?: Session; token: string }): OpenedSession {
-    return new OpenedSession(
-      this.#calls.withCredential(fixed(response.token)),
-      response.session ?? create(SessionSchema),
-    );
+    return new OpenedSession(this.#calls.withCredential(response.token), response.session ?? create(SessionSchema));
   }
 }

@@ -4,7 +4,7 @@ import type { Client } from "@connectrpc/connect";
 import type { BlockService } from "./gen/muniment/v1/block_service_pb.js";
 import type { SessionService } from "./gen/muniment/v1/session_service_pb.js";
 
-const HOST_SESSIONS = ["getSession", "listSessions", "raiseTaint", "closeSession"] as const;
+const HOST_SESSIONS = ["getSession", "listSessions", "renewSession", "raiseTaint", "closeSession"] as const;
 const HOST_BLOCKS = [
   "createSharedBlock",
   "deleteSharedBlock",

@@ -36,7 +36,13 @@ test("a session that a host opens or resets has its own credential, and is close
 
 test("no response of a host's holds a token", () => {
   const { sessions } = connect({ address: "localhost:1", hostKey: "h" });
-  assert.deepEqual(Object.keys(sessions).sort(), ["closeSession", "getSession", "listSessions", "raiseTaint"]);
+  assert.deepEqual(Object.keys(sessions).sort(), [
+    "closeSession",
+    "getSession",
+    "listSessions",
+    "raiseTaint",
+    "renewSession",
+  ]);
 });
 
 test("leaving a session that is over already is no failure; any other is", async () => {

@@ -23,6 +23,7 @@ test("of what changes something, this is repeated as it stands", () => {
     "EditNotes",
     "EraseItems",
     "RaiseTaint",
+    "RenewSession",
     "SaveMemories",
     "SaveMemory",
     "UpdateAgent",

@@ -1,13 +1,13 @@
 -- Closes sessions, for an operator.
 
 -- name: sessions_of_host_key
--- The open sessions that a host key has opened, by its audit rows. No session lasts longer than 30 days.
+-- The open sessions that a host key has opened or renewed, by its audit rows. No session lasts longer than 30 days unless renewed.
 SELECT session.tenant, session.session_id
   FROM vault.host_key
        JOIN muniment_control.audit USING (tenant, host_key_id)
        JOIN vault.session USING (tenant, session_id)
  WHERE host_key.host_key_id = %(host_key_id)s
-   AND audit.method IN ('OpenSession', 'ResetSession')
+   AND audit.method IN ('OpenSession', 'RenewSession', 'ResetSession')
    AND audit.outcome = 'OK'
    AND audit.time > vault.clock() - interval '31 days'
    AND session.close_time IS NULL

@@ -64,7 +64,7 @@ _ERASING = (
         *_on("SELECT", "tenant", "agent", "kind", "embedder", "number", "version")),
 )  # fmt: skip
 """The views of what hosts erase, with their tables, and the eraser's rights."""
-_CONTROL_VIEWS = (f"{roles.CONTROL}.session", f"{roles.CONTROL}.host_key")
+_CONTROL_VIEWS = tuple(f"{roles.CONTROL}.{view}" for view in ("session", "unclosed", "host_key"))
 _SEALS = ("seal", "sealed_event")
 _HOST_TABLES = (
     "host_key",
@@ -261,15 +261,14 @@ def _control() -> Iterator[Fact]:
         yield Fact(role, f"schema {schema}", "USAGE")
     for table in (*(f"vault.{name}" for name in (*_HOST_TABLES, "tenant", "migration")), *_CONTROL_VIEWS):
         yield Fact(role, table, "SELECT")
-    yield Fact(role, "vault.tenant", "UPDATE (fence)")
-    yield Fact(role, f"{role}.session", "UPDATE (fence)")
+    yield from (Fact(role, name, "UPDATE (fence)") for name in ("vault.tenant", *_CONTROL_VIEWS[:2]))
     for name in (name for name in _HOST_TABLES if name != "host_key"):
         yield Fact(role, f"vault.{name}", "INSERT")
     for name in ("shared_block", "block_link", "erasure"):
         yield Fact(role, f"vault.{name}", "DELETE")
     yield from (Fact(role, "vault.agent", right) for right in _on("UPDATE", *_AGENT_COLUMNS))
     yield from (Fact(role, "vault.conversation", right) for right in _on("UPDATE", "taint", "trusted"))
-    yield Fact(role, "vault.session", "UPDATE (close_time)")
+    yield from (Fact(role, "vault.session", f"UPDATE ({name}_time)") for name in ("close", "expire", "renew"))
     yield from (Fact(role, "vault.release", right) for right in _on("UPDATE", *_RELEASE_COLUMNS))
     for label in roles.LABELS:
         yield from (Fact(role, f"{label}.{name}", "SELECT") for name in ("storage", "storage_size"))
@@ -338,6 +337,7 @@ def _views() -> Iterator[Fact]:
     for label in Label:
         yield from _label_views(label)
     yield from _view(roles.CONTROL, "session", _INVOKER, *_OPEN_SESSIONS)
+    yield from _view(roles.CONTROL, "unclosed", _INVOKER, *_OPEN_SESSIONS[:3])
     yield from _view(roles.CONTROL, "host_key", _INVOKER, "reads vault.host_key", *_VALID)
     audits = [f"reads {schema}.audit" for schema in (roles.CONTROL, *roles.LABELS)]
     yield from _view(roles.AUDITOR, "audit", _INVOKER, *audits)

@@ -485,6 +485,7 @@ CREATE TABLE vault.session (
     ceiling smallint DEFAULT 4 NOT NULL,
     trusted boolean DEFAULT false NOT NULL,
     read_only boolean DEFAULT false NOT NULL,
+    renew_time timestamp with time zone,
     CONSTRAINT fence_is_empty CHECK ((fence = 0)),
     CONSTRAINT level_is_a_level CHECK (((level >= 1) AND (level <= 4)))
 );
@@ -853,6 +854,22 @@ CREATE VIEW muniment_control.session WITH (security_invoker='true') AS
    FROM (vault.conversation
      JOIN vault.session USING (tenant, agent, conversation_id, ceiling))
   WHERE ((session.close_time IS NULL) AND (session.expire_time > vault.clock()));
+
+CREATE VIEW muniment_control.unclosed WITH (security_invoker='true') AS
+ SELECT session.tenant,
+    session.agent,
+    session.session_id,
+    session.conversation_id,
+    conversation.taint,
+    session.create_time,
+    session.expire_time,
+    0 AS fence,
+    session.ceiling,
+    conversation.trusted,
+    session.read_only
+   FROM (vault.conversation
+     JOIN vault.session USING (tenant, agent, conversation_id, ceiling))
+  WHERE ((session.close_time IS NULL) OR (session.close_time = session.expire_time));
 
 CREATE VIEW muniment_eraser.agent WITH (security_barrier='true') AS
  SELECT tenant,
@@ -2728,9 +2745,13 @@ GRANT SELECT(agent) ON TABLE vault.session TO muniment_auditor;
 
 GRANT SELECT(session_id) ON TABLE vault.session TO muniment_auditor;
 
+GRANT UPDATE(expire_time) ON TABLE vault.session TO muniment_control;
+
 GRANT UPDATE(close_time) ON TABLE vault.session TO muniment_control;
 
 GRANT SELECT(ceiling) ON TABLE vault.session TO muniment_auditor;
+
+GRANT UPDATE(renew_time) ON TABLE vault.session TO muniment_control;
 
 GRANT SELECT,INSERT ON TABLE vault.agent TO muniment_control;
 
@@ -3021,6 +3042,10 @@ GRANT SELECT ON TABLE muniment_control.host_key TO muniment_control;
 GRANT SELECT ON TABLE muniment_control.session TO muniment_control;
 
 GRANT UPDATE(fence) ON TABLE muniment_control.session TO muniment_control;
+
+GRANT SELECT ON TABLE muniment_control.unclosed TO muniment_control;
+
+GRANT UPDATE(fence) ON TABLE muniment_control.unclosed TO muniment_control;
 
 GRANT SELECT,DELETE ON TABLE muniment_eraser.agent TO muniment_eraser;
 

@@ -1,6 +1,6 @@
 -- Conversations and sessions, as the control role. For a host, agents that its key does not know, conversations above the ceiling
 -- of its key, and the sessions of both, do not exist; nor do, for a key that is not trusted, conversations that are, and those that
--- others have begun: the names of its own begin with ~. Statements that open, raise or reset a session read the key again, and
+-- others have begun: the names of its own begin with ~. Statements that open, renew, raise or reset a session read the key again, and
 -- compare the ceiling of the conversation, which never changes.
 -- Locks are taken in this order: agent, conversation, session.
 
@@ -131,6 +131,66 @@ SELECT found.session_id, agent.agent_id, found.conversation_id, found.taint, fou
    AND agent.known_from <= %(ceiling)s
  ORDER BY found.create_time DESC, found.session_id DESC;
 
+-- name: renew_session
+-- Prolong a session that is open or has expired. Its label is that of its conversation, which has not fallen since the session was
+-- opened: a reset closes expired sessions too. Waits for the writers of the conversation.
+-- No row: closed, or above the ceiling of the key.
+WITH owner AS MATERIALIZED ( -- FOR SHARE: the mark of DeleteAgent waits
+    SELECT agent.agent, agent.agent_id
+      FROM vault.agent
+     WHERE agent.tenant = %(tenant)s
+       AND agent.delete_time IS NULL
+       AND EXISTS (
+               SELECT
+                 FROM unclosed AS session
+                WHERE session.tenant = %(tenant)s
+                  AND session.session_id = %(session_id)s
+                  AND session.agent = agent.agent
+                  AND session.ceiling <= %(ceiling)s
+                  AND agent.known_from <= %(ceiling)s
+           )
+       FOR SHARE
+),
+found AS MATERIALIZED (
+    SELECT session.*
+      FROM unclosed AS session
+     WHERE session.tenant = %(tenant)s
+       AND session.session_id = %(session_id)s
+       AND session.agent = (SELECT owner.agent FROM owner)
+       AND session.ceiling <= %(ceiling)s
+       AND (%(key_trusted)s OR NOT session.trusted AND left(session.conversation_id, 1) = '~')
+       AND session.conversation_id <> session.session_id::text
+       AND EXISTS (
+               SELECT
+                 FROM host_key
+                WHERE host_key.tenant = %(tenant)s
+                  AND host_key.host_key_id = %(host_key_id)s
+                  AND host_key.ceiling >= session.ceiling
+                  AND host_key.trusted >= session.trusted
+           )
+       FOR NO KEY UPDATE
+),
+renewed AS (
+    UPDATE vault.session AS renewed
+       SET expire_time = vault.clock() + %(ttl)s,
+           close_time  = NULL,
+           renew_time  = vault.clock()
+      FROM found
+     WHERE renewed.tenant = %(tenant)s
+       AND renewed.session_id = found.session_id
+ RETURNING renewed.expire_time
+),
+logged AS (
+    INSERT INTO audit AS logged (tenant, event_id, agent, level, trusted, host_key_id, session_id, method, outcome)
+    SELECT %(tenant)s, %(change_id)s, found.agent, found.taint, found.trusted, %(host_key_id)s, found.session_id, 'RenewSession', 'OK'
+      FROM found
+)
+SELECT found.session_id, owner.agent_id, found.conversation_id, (2 * found.taint - found.trusted::integer)::smallint AS taint,
+       found.create_time, renewed.expire_time, NULL::timestamptz AS close_time, found.ceiling, found.read_only
+  FROM found
+       CROSS JOIN renewed
+       CROSS JOIN owner;
+
 -- name: raise_taint
 -- Raise the conversation of an open session to the least label that its own and the given one flow to, unless that is above its
 -- ceiling. Waits for the writers before it.
@@ -190,26 +250,29 @@ SELECT found.session_id, owner.agent_id, found.conversation_id,
        CROSS JOIN owner;
 
 -- name: close_session
--- Close an open session. No row: not open.
+-- Close a session that is open; for a host, also one that has expired, after its expire_time, so that it cannot be renewed.
+-- No row: closed.
 WITH found AS MATERIALIZED (
-    SELECT session.*
-      FROM session
+    SELECT session.*, vault.clock() AS now, vault.clock() + interval '1 microsecond' AS later
+      FROM unclosed AS session
      WHERE session.tenant = %(tenant)s
        AND session.session_id = %(session_id)s
        AND session.ceiling <= %(ceiling)s
        AND (%(key_trusted)s OR NOT session.trusted AND left(session.conversation_id, 1) = '~')
+       AND (session.expire_time > vault.clock() OR %(host_key_id)s::uuid IS NOT NULL)
        AND EXISTS (
                SELECT
                  FROM vault.agent
                 WHERE agent.tenant = %(tenant)s
                   AND agent.agent = session.agent
                   AND agent.known_from <= %(ceiling)s
+                  AND agent.delete_time IS NULL
            )
        FOR NO KEY UPDATE
 ),
 closed AS (
     UPDATE vault.session AS closed
-       SET close_time = vault.clock()
+       SET close_time = CASE WHEN closed.expire_time <= found.now THEN found.later ELSE found.now END
       FROM found
      WHERE closed.tenant = %(tenant)s
        AND closed.session_id = found.session_id
@@ -283,8 +346,11 @@ opened AS (
     INSERT INTO vault.session AS opened (tenant, agent, session_id, conversation_id, ceiling, level, trusted, read_only, token_hash,
                                          create_time, expire_time)
     SELECT %(tenant)s, found.agent, %(new_session_id)s::uuid, found.conversation_id, found.ceiling, 1, %(trusted)s, found.read_only,
-           %(token_hash)s, vault.clock(), vault.clock() + (found.expire_time - found.create_time)
+           %(token_hash)s, vault.clock(), vault.clock() + (old.expire_time - coalesce(old.renew_time, old.create_time))
       FROM found
+           JOIN vault.session AS old
+                ON old.tenant = %(tenant)s
+               AND old.session_id = found.session_id
  RETURNING opened.agent, opened.session_id, opened.conversation_id, opened.ceiling, opened.read_only, opened.create_time,
            opened.expire_time
 ),

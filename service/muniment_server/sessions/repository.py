@@ -148,6 +148,11 @@ def list_sessions(
     return page, len(rows) > limit
 
 
+def renew(scope: HostScope, session_id: SessionId, *, ttl: timedelta) -> Session:
+    """Prolong a session, which may have expired, to *ttl* from now. Raises SessionNotFound."""
+    return _found(scope.change("renew_session", Session, session_id=session_id, ttl=ttl))
+
+
 def raise_taint(
     scope: HostScope, session_id: SessionId, *, taint: Classification, integrity: Integrity, reason: str
 ) -> Session:
@@ -196,7 +201,7 @@ def reset(scope: HostScope, session_id: SessionId, *, integrity: Integrity, reas
 
 
 def close(scope: HostScope, session_id: SessionId) -> None:
-    """Close an open session. Raises SessionNotFound."""
+    """Close a session, which may have expired. Raises SessionNotFound."""
     if scope.change("close_session", _Closed, session_id=session_id) is None:
         raise SessionNotFound
 

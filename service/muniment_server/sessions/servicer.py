@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from uuid import UUID
 
 from muniment.v1 import session_service_pb2 as pb
@@ -21,7 +22,7 @@ class SessionServicer(session_service_pb2_grpc.SessionServiceServicer):
     """Sessions and taint: for hosts, and for each session itself."""
 
     def OpenSession(self, request: pb.OpenSessionRequest, context: CallContext) -> pb.OpenSessionResponse:
-        ttl = duration_from_proto(request.ttl, field="ttl") if request.HasField("ttl") else DEFAULT_TTL
+        ttl = _ttl_of(request)
         with context.host_scope() as scope:
             try:
                 session, token = repository.open_session(
@@ -56,6 +57,11 @@ class SessionServicer(session_service_pb2_grpc.SessionServiceServicer):
             sessions=[wire.session_to_proto(session, context.principal) for session in sessions],
             next_page_token=pager.token(*wire.position_of(sessions[-1])) if more else "",
         )
+
+    def RenewSession(self, request: pb.RenewSessionRequest, context: CallContext) -> pb.RenewSessionResponse:
+        with context.host_scope() as scope:
+            session = repository.renew(scope, wire.session_id_from_proto(request.session_id), ttl=_ttl_of(request))
+        return pb.RenewSessionResponse(session=wire.session_to_proto(session, context.principal))
 
     def RaiseTaint(self, request: pb.RaiseTaintRequest, context: CallContext) -> pb.RaiseTaintResponse:
         reason = text.plain(request.reason, field="reason")
@@ -98,6 +104,10 @@ class SessionServicer(session_service_pb2_grpc.SessionServiceServicer):
         session_id = wire.session_id_from_proto(request.session_id)
         with context.host_scope() as scope:
             return repository.get(scope, session_id)
+
+
+def _ttl_of(request: pb.OpenSessionRequest | pb.RenewSessionRequest) -> timedelta:
+    return duration_from_proto(request.ttl, field="ttl") if request.HasField("ttl") else DEFAULT_TTL
 
 
 def _check_own(asked: str, session: SessionIdentity) -> None:

@@ -111,7 +111,6 @@ def test_an_expired_session_is_closed(service, clock):
     assert refusal(caller(host, opened).get_memory, key="plan") == EXPIRED
     assert refusal(host.raise_taint, session_id=opened.session.session_id, taint=INTERNAL) == NO_SESSION
     assert refusal(host.reset_session, session_id=opened.session.session_id) == NO_SESSION
-    assert refusal(host.close_session, session_id=opened.session.session_id) == NO_SESSION
     assert host.list_sessions(agent_id="alice").sessions == []
     assert len(host.list_sessions(agent_id="alice", include_closed=True).sessions) == 1
 

@@ -86,7 +86,7 @@ RAISE = step(
 RESET = step("host", "SessionService.ResetSession", {"sessionId": "${another}", "reason": "done"})
 
 
-def test_a_call_after_the_session_has_expired_is_made_again_in_another(client, server):
+def test_a_call_after_the_session_has_expired_is_made_again(client, server):
     with playing(client, server, AGENT, SAVE_TEA, GET_TEA | _WAIT) as played:
         assert [played.next()["status"] for _ in range(2)] == ["OK", "OK"]
         server.expire_sessions()
@@ -94,7 +94,7 @@ def test_a_call_after_the_session_has_expired_is_made_again_in_another(client, s
         assert played.go_on()["response"]["memory"]["content"] == "Assam"
 
 
-def test_another_session_begins_at_the_taint_to_which_another_host_has_raised_it(client, server):
+def test_a_renewed_session_has_the_taint_to_which_another_host_has_raised_it(client, server):
     with playing(client, server, AGENT, SAVE_TEA, OPEN_ANOTHER, RAISE, SAVE_MILK | _WAIT) as played:
         assert [played.next()["status"] for _ in range(4)] == ["OK"] * 4
         server.expire_sessions()
@@ -102,7 +102,7 @@ def test_another_session_begins_at_the_taint_to_which_another_host_has_raised_it
         assert played.go_on()["response"]["memory"]["classification"] == "CLASSIFICATION_CONFIDENTIAL"
 
 
-def test_another_session_only_reads_if_the_one_before_did(client, server):
+def test_a_session_that_only_reads_still_does_when_it_is_renewed(client, server):
     with playing(client, server, AGENT, SAVE_TEA, SAVE_MILK | _WAIT) as played:
         assert [played.next()["status"] for _ in range(2)] == ["OK", "OK"]
         server.make_sessions_read_only()

@@ -248,7 +248,7 @@ def a_neighbor_is_a_turn_that_is_seen(world: World) -> None:
 
 
 def a_key_is_read_again(world: World) -> None:
-    """A key that was revoked after its look-up opens, raises and resets no session, whatever was looked up."""
+    """A key that was revoked after its look-up opens, renews, raises and resets no session, whatever was looked up."""
     probed = Probed(world)
     _, session_id = probed.session(Classification.PUBLIC)
     tenant = int(probed.host.split("_")[2])
@@ -270,6 +270,7 @@ def a_key_is_read_again(world: World) -> None:
     with psycopg.connect(world.database.conninfo(roles.CONTROL)) as control:
         for query, session in (
             ("open_session", uuid.uuid4()),
+            ("renew_session", uuid.UUID(session_id)),
             ("raise_taint", uuid.UUID(session_id)),
             ("reset_session", uuid.UUID(session_id)),
         ):
@@ -314,6 +315,7 @@ def an_untrusted_key_reaches_nothing_trusted(world: World) -> None:
                 ("RaiseTaint", {"taint": 2}),
                 ("ResetSession", {}),
                 ("CloseSession", {}),
+                ("RenewSession", {}),
             )
         ),
     )
@@ -462,6 +464,7 @@ def expired_is_not_closed(world: World) -> None:
         assert list(map(reason_of, outcomes)) == ["CREDENTIAL_EXPIRED", "CREDENTIAL_INVALID"]
         again = host.open_session(agent_id="alice", conversation_id="a")
         host.reset_session(session_id=again.session.session_id)
+    assert reason_of(probed.call(probed.host, "RenewSession", session_id=expired.session_id)) == "SESSION_NOT_FOUND"
     shown = host.get_session(session_id=expired.session_id).session
     assert shown.close_time.ToDatetime() > shown.expire_time.ToDatetime()
 

@@ -370,6 +370,8 @@ class Program:
                 return operation if flows(self._reached_by_opening(operation), self._observer) else None
             case "UndeleteItem":
                 return operation if flows(self._reached_by_undeleting(operation), self._observer) else None
+            case "RenewSession":
+                return self._renewed_in_b(operation)
             case "RaiseTaint" | "CloseSession" | "ResetSession":
                 return self._session_changed_in_b(operation)
         return operation
@@ -460,13 +462,28 @@ class Program:
             return min(LABELS)
         return label_from(request.classification, request.integrity)
 
+    def _renewed_in_b(self, operation: Operation) -> Operation | None:
+        """World B knows no sessions above the observer. One that it knows at a lower label is renewed in neither."""
+        session_id = operation.parsed().session_id
+        level, known = (model.unclosed_level(session_id) for model in self._models)
+        if level is None or flows(level, self._observer):
+            if (level is None) != (known is None):
+                raise Skip
+            return operation
+        if known is not None:
+            raise Skip
+        return None
+
     def _session_changed_in_b(self, operation: Operation) -> Operation | None:
         tenant, ceiling = self._models[0].hosts[operation.token]
         request = operation.parsed()
         session = self._models[0].sessions.get(request.session_id)
-        level = self._models[0].open_level(request.session_id)
+        closes = operation.rpc == "CloseSession"  # also one that has expired
+        level, known = (
+            (model.unclosed_level if closes else model.open_level)(request.session_id) for model in self._models
+        )
         if level is None or session is None or session.tenant != tenant:
-            return operation if self._models[1].open_level(request.session_id) is None or level is not None else None
+            return operation if known is None or level is not None else None
         if not self._models[0].is_known(session, ceiling):
             return operation
         reached = level

@@ -155,6 +155,7 @@ class Session:
     expires: datetime
     read_only: bool = False
     closed: datetime | None = None
+    renewed: datetime | None = None
 
     @property
     def conversation(self) -> Conversation:

@@ -7562,6 +7562,45 @@ impl ::prost::Name for ListSessionsResponse {
         "/muniment.v1.ListSessionsResponse".into()
     }
 }
+/// The request of RenewSession.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RenewSessionRequest {
+    /// The session id.
+    #[prost(string, tag = "1")]
+    pub session_id: ::prost::alloc::string::String,
+    /// How long the session stays valid from now on: 1 second to 30 days.
+    ///
+    /// The default is 24 hours.
+    #[prost(message, optional, tag = "2")]
+    pub ttl: ::core::option::Option<::prost_types::Duration>,
+}
+impl ::prost::Name for RenewSessionRequest {
+    const NAME: &'static str = "RenewSessionRequest";
+    const PACKAGE: &'static str = "muniment.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "muniment.v1.RenewSessionRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/muniment.v1.RenewSessionRequest".into()
+    }
+}
+/// The response of RenewSession.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RenewSessionResponse {
+    /// The session as it is now.
+    #[prost(message, optional, tag = "1")]
+    pub session: ::core::option::Option<Session>,
+}
+impl ::prost::Name for RenewSessionResponse {
+    const NAME: &'static str = "RenewSessionResponse";
+    const PACKAGE: &'static str = "muniment.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "muniment.v1.RenewSessionResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/muniment.v1.RenewSessionResponse".into()
+    }
+}
 /// The request of RaiseTaint.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RaiseTaintRequest {
@@ -7690,8 +7729,7 @@ impl ::prost::Name for CloseSessionResponse {
 impl crate::Client {
     /// Open a session.
     ///
-    /// Without a taint, the session has that of its conversation, and a new conversation begins at PUBLIC. Opening a
-    /// session again in the same conversation is how to go on after the first one expires.
+    /// Without a taint, the session has that of its conversation, and a new conversation begins at PUBLIC.
     ///
     /// With a taint, a new conversation begins there. If the taint of the conversation is lower, it is raised. If it is
     /// higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`, whose detail ConversationTainted names it.
@@ -7777,6 +7815,26 @@ impl crate::Client {
             },
         )
     }
+    /// Renew a session: from now on, it is valid for `ttl`, with the same token and the taint of its conversation.
+    ///
+    /// A session that has expired can be renewed too, but none that was closed, as by ResetSession: then the call fails with
+    /// NOT_FOUND.
+    pub async fn renew_session(
+        &self,
+        request: RenewSessionRequest,
+    ) -> Result<RenewSessionResponse, crate::Error> {
+        let response = self
+            .unary(
+                request,
+                |channel, request| async move {
+                    session_service_client::SessionServiceClient::new(channel)
+                        .renew_session(request)
+                        .await
+                },
+            )
+            .await?;
+        Ok(response)
+    }
     /// Raise the taint of a session's conversation, and so of all its sessions.
     ///
     /// Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
@@ -7820,7 +7878,8 @@ impl crate::Client {
     }
     /// Close a session. Its token becomes invalid.
     ///
-    /// A session can close only itself. Fails with NOT_FOUND if the session is not open.
+    /// A session can close only itself. A host can close one that has expired, which then cannot be renewed. Fails with
+    /// NOT_FOUND if the session was closed before.
     pub async fn close_session(
         &self,
         request: CloseSessionRequest,
@@ -7845,6 +7904,9 @@ impl crate::retries::UnaryRequest for GetSessionRequest {
     const MAY_BE_REPEATED: bool = true;
 }
 impl crate::retries::UnaryRequest for ListSessionsRequest {
+    const MAY_BE_REPEATED: bool = true;
+}
+impl crate::retries::UnaryRequest for RenewSessionRequest {
     const MAY_BE_REPEATED: bool = true;
 }
 impl crate::retries::UnaryRequest for RaiseTaintRequest {
@@ -7942,8 +8004,7 @@ pub mod session_service_client {
         }
         /// Open a session.
         ///
-        /// Without a taint, the session has that of its conversation, and a new conversation begins at PUBLIC. Opening a
-        /// session again in the same conversation is how to go on after the first one expires.
+        /// Without a taint, the session has that of its conversation, and a new conversation begins at PUBLIC.
         ///
         /// With a taint, a new conversation begins there. If the taint of the conversation is lower, it is raised. If it is
         /// higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`, whose detail ConversationTainted names it.
@@ -8033,6 +8094,34 @@ pub mod session_service_client {
                 .insert(GrpcMethod::new("muniment.v1.SessionService", "ListSessions"));
             self.inner.unary(req, path, codec).await
         }
+        /// Renew a session: from now on, it is valid for `ttl`, with the same token and the taint of its conversation.
+        ///
+        /// A session that has expired can be renewed too, but none that was closed, as by ResetSession: then the call fails with
+        /// NOT_FOUND.
+        pub async fn renew_session(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RenewSessionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RenewSessionResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/muniment.v1.SessionService/RenewSession",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("muniment.v1.SessionService", "RenewSession"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Raise the taint of a session's conversation, and so of all its sessions.
         ///
         /// Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
@@ -8092,7 +8181,8 @@ pub mod session_service_client {
         }
         /// Close a session. Its token becomes invalid.
         ///
-        /// A session can close only itself. Fails with NOT_FOUND if the session is not open.
+        /// A session can close only itself. A host can close one that has expired, which then cannot be renewed. Fails with
+        /// NOT_FOUND if the session was closed before.
         pub async fn close_session(
             &mut self,
             request: impl tonic::IntoRequest<super::CloseSessionRequest>,
@@ -8406,6 +8496,7 @@ macro_rules! for_each_method {
         "SessionService.OpenSession" open_session OpenSessionResponse; unary
         "SessionService.GetSession" get_session GetSessionResponse; unary
         "SessionService.ListSessions" list_sessions ListSessionsResponse; unary
+        "SessionService.RenewSession" renew_session RenewSessionResponse; unary
         "SessionService.RaiseTaint" raise_taint RaiseTaintResponse; session
         "SessionService.ResetSession" reset_session ResetSessionResponse; unary
         "SessionService.CloseSession" close_session CloseSessionResponse; unary

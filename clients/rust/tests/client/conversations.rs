@@ -1,4 +1,4 @@
-//! Sessions that their host opens again.
+//! Sessions that their host renews.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -12,11 +12,10 @@ use crate::{
 use muniment::{
     Client, ClientBuilder, Code, Conversation,
     v1::{
-        Classification, CloseSessionRequest, CloseSessionResponse, ConversationTainted, DeleteMemoryRequest,
-        DeleteMemoryResponse, GetSessionResponse, ImportPassagesRequest, ImportPassagesResponse, Integrity,
-        ListMemoriesRequest, ListMemoriesResponse, OpenSessionRequest, OpenSessionResponse,
-        RaiseTaintRequest, RaiseTaintResponse, ResetSessionRequest, ResetSessionResponse, SaveMemoryRequest,
-        SaveMemoryResponse, Session,
+        Classification, CloseSessionResponse, DeleteMemoryRequest, DeleteMemoryResponse,
+        ImportPassagesRequest, ImportPassagesResponse, OpenSessionRequest, OpenSessionResponse,
+        RaiseTaintRequest, RaiseTaintResponse, RenewSessionRequest, RenewSessionResponse,
+        ResetSessionRequest, ResetSessionResponse, SaveMemoryRequest, SaveMemoryResponse, Session,
     },
 };
 use prost_types::{Duration, Timestamp};
@@ -35,11 +34,6 @@ fn expired() -> Answer {
 
 fn gone() -> Answer {
     refusal(Code::NotFound, "SESSION_NOT_FOUND")
-}
-
-fn tainted(taint: Classification) -> Answer {
-    let detail = ConversationTainted { taint: taint.into(), ..Default::default() };
-    Answer::Error(status(Code::FailedPrecondition, "CONVERSATION_TAINTED", &detail))
 }
 
 /// A session s1, s2 and so on, of so many seconds.
@@ -101,16 +95,6 @@ impl Hosted {
         };
         self.server.calls().into_iter().skip(from).map(heard).collect()
     }
-
-    fn taints(&self) -> Vec<Classification> {
-        let opened = self.calls("OpenSession").into_iter();
-        opened.map(|call| call.messages::<OpenSessionRequest>()[0].taint()).collect()
-    }
-
-    fn closed(&self) -> Vec<String> {
-        let closed = self.calls("CloseSession").into_iter();
-        closed.map(|call| call.messages::<CloseSessionRequest>()[0].session_id.clone()).collect()
-    }
 }
 
 fn answer(method: &str, opened: &Mutex<usize>, seconds: &[i64]) -> Answer {
@@ -128,7 +112,7 @@ fn answer(method: &str, opened: &Mutex<usize>, seconds: &[i64]) -> Answer {
             *number += 1;
             message(ResetSessionResponse { session, token })
         }
-        "GetSession" => message(GetSessionResponse { session: Some(session(*number, HOUR)) }),
+        "RenewSession" => message(RenewSessionResponse { session: Some(session(*number, HOUR)) }),
         "RaiseTaint" => {
             let taint = Classification::Confidential.into();
             message(RaiseTaintResponse { session: Some(Session { taint, ..session(*number, HOUR) }) })
@@ -136,7 +120,6 @@ fn answer(method: &str, opened: &Mutex<usize>, seconds: &[i64]) -> Answer {
         "CloseSession" => message(CloseSessionResponse::default()),
         "SaveMemory" => message(SaveMemoryResponse::default()),
         "DeleteMemory" => message(DeleteMemoryResponse::default()),
-        "ListMemories" => message(ListMemoriesResponse::default()),
         "ImportPassages" => message(ImportPassagesResponse::default()),
         other => panic!("{other}"),
     }
@@ -153,47 +136,52 @@ async fn delete(client: &Client) {
 }
 
 #[tokio::test]
-async fn a_session_with_little_time_is_opened_again_at_the_taint_of_its_conversation() {
-    let hosted = Hosted::start(&[0]).await;
+async fn a_session_with_little_time_is_renewed() {
+    let hosted = Hosted::start(&[4, 0]).await;
+    let young = hosted.conversation().await;
+    save(&young).await;
     let conversation = hosted.conversation().await;
 
     save(&conversation).await;
-    save(&conversation).await;
 
-    let calls = ["OpenSession h", "GetSession h", "OpenSession h", "SaveMemory t2", "SaveMemory t2"];
+    let calls = ["OpenSession h", "SaveMemory t1", "OpenSession h", "RenewSession h", "SaveMemory t2"];
     assert_eq!(hosted.heard(0), calls);
-    assert_eq!(hosted.taints(), [Classification::Unspecified, Classification::Internal]);
-    assert_eq!((conversation.token(), conversation.session_id()), ("t2".into(), "s2".into()));
+    assert_eq!((conversation.token(), conversation.session_id()), ("t2", "s2"));
+    assert_eq!(conversation.session(), session(2, HOUR));
 }
 
 #[tokio::test]
-async fn each_session_is_opened_with_the_time_that_was_asked_for() {
-    let hosted = Hosted::start(&[0]).await;
-    let request = OpenSessionRequest {
-        agent_id: "ada".into(),
-        conversation_id: "chat-42".into(),
-        taint: Classification::Internal.into(),
-        ttl: Some(Duration { seconds: 60, nanos: 0 }),
-        ..Default::default()
-    };
+async fn a_session_is_renewed_for_the_time_for_which_it_was_opened() {
+    let hosted = Hosted::start(&[60]).await;
+    let request = OpenSessionRequest { agent_id: "ada".into(), ..Default::default() };
+    hosted.script("SaveMemory", [expired()]);
 
-    save(&hosted.host().conversation_of(request.clone()).await.unwrap()).await;
+    let conversation = hosted.host().conversation_of(request).await.unwrap();
+    save(&conversation).await;
 
-    let opened = hosted.calls("OpenSession").into_iter().flat_map(|call| call.messages());
-    assert_eq!(opened.collect::<Vec<OpenSessionRequest>>(), [request.clone(), request]);
+    let renewed = &hosted.calls("RenewSession")[0].messages::<RenewSessionRequest>()[0];
+    let ttl = Some(Duration { seconds: 60, nanos: 0 });
+    assert_eq!(*renewed, RenewSessionRequest { session_id: "s1".into(), ttl });
 }
 
 #[tokio::test]
-async fn a_session_that_cannot_be_renewed_in_time_goes_on_with_its_token() {
-    let hosted = Hosted::start(&[0]).await;
+async fn a_session_that_cannot_be_renewed_in_time_goes_on_and_is_renewed_later() {
+    let hosted = Hosted::start(&[1]).await;
     let conversation = hosted.conversation().await;
-    hosted.script("OpenSession", [refusal(Code::PermissionDenied, "CEILING_EXCEEDED")]);
+    sleep(750).await;
+    hosted.script("RenewSession", [refusal(Code::Internal, "INTERNAL")]);
 
+    save(&conversation).await;
+    assert_eq!(hosted.heard(1), ["RenewSession h", "SaveMemory t1"]);
+    sleep(60).await;
     save(&conversation).await;
     save(&conversation).await;
 
-    let renewal = ["GetSession h", "OpenSession h"];
-    assert_eq!(hosted.heard(1), [&renewal[..], &["SaveMemory t1"], &renewal, &["SaveMemory t2"]].concat());
+    assert_eq!(hosted.heard(3), ["RenewSession h", "SaveMemory t1", "SaveMemory t1"]);
+}
+
+async fn sleep(milliseconds: u64) {
+    tokio::time::sleep(std::time::Duration::from_millis(milliseconds)).await;
 }
 
 #[tokio::test]
@@ -202,7 +190,7 @@ async fn a_call_whose_token_has_expired_is_made_again_once_whatever_it_is() {
     let conversation = hosted.conversation().await;
     hosted.script("DeleteMemory", [expired()]);
     delete(&conversation).await;
-    assert_eq!(hosted.heard(1), ["DeleteMemory t1", "GetSession h", "OpenSession h", "DeleteMemory t2"]);
+    assert_eq!(hosted.heard(1), ["DeleteMemory t1", "RenewSession h", "DeleteMemory t1"]);
 
     hosted.script("SaveMemory", [expired(), expired()]);
     assert_eq!(save(&conversation).await, "CREDENTIAL_EXPIRED");
@@ -210,48 +198,14 @@ async fn a_call_whose_token_has_expired_is_made_again_once_whatever_it_is() {
 }
 
 #[tokio::test]
-async fn calls_that_expire_together_wait_for_one_renewal() {
+async fn a_session_that_somebody_has_ended_is_not_renewed() {
     let hosted = Hosted::start(&[]).await;
     let conversation = hosted.conversation().await;
-    hosted.script("DeleteMemory", [expired(), expired(), expired()]);
+    hosted.script("SaveMemory", [expired()]);
+    hosted.script("RenewSession", [gone()]);
 
-    tokio::join!(delete(&conversation), delete(&conversation), delete(&conversation));
-
-    assert_eq!(hosted.calls("OpenSession").len(), 2);
-    assert_eq!(hosted.calls("DeleteMemory").len(), 6);
-}
-
-#[tokio::test]
-async fn a_session_that_somebody_has_ended_is_not_opened_again() {
-    let hosted = Hosted::start(&[]).await;
-    let conversation = hosted.conversation().await;
-    let closed = |close_time| {
-        message(GetSessionResponse { session: Some(Session { close_time, ..session(1, HOUR) }) })
-    };
-    hosted.script("SaveMemory", [expired(), expired(), expired()]);
-
-    hosted.script("GetSession", [gone(), closed(Some(Timestamp { seconds: 9000, nanos: 0 }))]);
     assert_eq!(save(&conversation).await, "CREDENTIAL_EXPIRED");
-    assert_eq!(save(&conversation).await, "CREDENTIAL_EXPIRED");
-    assert_eq!(hosted.calls("OpenSession").len(), 1);
-
-    hosted.script("GetSession", [closed(session(1, HOUR).expire_time)]);
-    assert_eq!(save(&conversation).await, "");
-}
-
-#[tokio::test]
-async fn a_server_that_is_set_back_to_before_a_raise_is_noticed() {
-    let hosted = Hosted::start(&[]).await;
-    let conversation = hosted.conversation().await;
-    conversation.raise(Classification::Confidential, "read the payroll").await.unwrap();
-    let (taint, integrity) = (Classification::Confidential.into(), Integrity::Trusted.into());
-    for found in [session(1, HOUR), Session { taint, integrity, ..session(1, HOUR) }] {
-        hosted.script("GetSession", [message(GetSessionResponse { session: Some(found) })]);
-        hosted.script("SaveMemory", [expired()]);
-
-        assert_eq!(save(&conversation).await, "CREDENTIAL_EXPIRED");
-        assert_eq!(hosted.calls("OpenSession").len(), 1);
-    }
+    assert_eq!(hosted.heard(1), ["SaveMemory t1", "RenewSession h"]);
 }
 
 #[tokio::test]
@@ -261,134 +215,87 @@ async fn only_the_session_of_a_conversation_is_renewed_and_only_if_it_has_expire
     hosted.script("SaveMemory", [refusal(Code::Unauthenticated, "CREDENTIAL_INVALID"), expired()]);
 
     assert_eq!(save(&conversation).await, "CREDENTIAL_INVALID");
-    assert_eq!(save(&hosted.host().with_credential("t1").unwrap()).await, "CREDENTIAL_EXPIRED");
-    assert_eq!(hosted.calls("OpenSession").len(), 1);
+    assert_eq!(save(&conversation.with_credential("t1").unwrap()).await, "CREDENTIAL_EXPIRED");
+    assert_eq!(hosted.heard(1), ["SaveMemory t1", "SaveMemory t1"]);
 }
 
 #[tokio::test]
-async fn a_raise_between_two_steps_of_a_renewal_is_followed_at_most_four_times() {
+async fn a_renewal_that_finds_no_server_is_tried_again() {
     let hosted = Hosted::start(&[]).await;
     let conversation = hosted.conversation().await;
-    let levels = [Classification::Public, Classification::Confidential, Classification::Restricted];
-    hosted.script("SaveMemory", [expired(), expired(), expired()]);
-
-    hosted.script("OpenSession", levels.map(tainted));
-    hosted.script("OpenSession", [Classification::Restricted; 2].map(tainted));
-    assert_eq!(save(&conversation).await, "CONVERSATION_TAINTED");
-    hosted.script("OpenSession", [refusal(Code::FailedPrecondition, "CONVERSATION_TAINTED")]);
-    assert_eq!(save(&conversation).await, "CONVERSATION_TAINTED");
-    hosted.script("OpenSession", levels.map(tainted));
-    assert_eq!(save(&conversation).await, "");
-
-    let renewal = [&[Classification::Internal], &levels[..]].concat();
-    let refused = [Classification::Restricted, Classification::Internal];
-    assert_eq!(hosted.taints()[1..], [&renewal[..], &refused, &renewal].concat());
-}
-
-#[tokio::test]
-async fn a_renewal_that_finds_no_server_is_tried_again_with_the_call_which_has_not_begun() {
-    let hosted = Hosted::start(&[]).await;
-    let conversation = hosted.conversation().await;
-    hosted.script("DeleteMemory", [expired(), expired()]);
-    hosted.script("OpenSession", [Answer::Error(Status::unavailable("away"))]);
+    hosted.script("DeleteMemory", [expired()]);
+    hosted.script("RenewSession", [Answer::Error(Status::unavailable("away"))]);
 
     delete(&conversation).await;
 
-    let renewal = ["DeleteMemory t1", "GetSession h", "OpenSession h"];
-    assert_eq!(hosted.heard(1), [&renewal[..], &renewal, &["DeleteMemory t2"]].concat());
-}
-
-#[tokio::test]
-async fn a_list_goes_on_over_a_renewal() {
-    let hosted = Hosted::start(&[0]).await;
-    let conversation = hosted.conversation().await;
-    let foreign = || refusal(Code::InvalidArgument, "PAGE_TOKEN_INVALID");
-    let page = ListMemoriesRequest { page_token: "of t1".into(), ..Default::default() };
-
-    hosted.script("ListMemories", [foreign()]);
-    conversation.list_memories(page.clone()).await.unwrap();
-    assert_eq!(hosted.heard(3), ["ListMemories t2", "ListMemories t1"]);
-
-    hosted.script("ListMemories", [foreign(), expired()]);
-    let lost = conversation.list_memories(page).await.unwrap_err();
-    assert_eq!(lost.reason_name().as_deref(), Some("PAGE_TOKEN_INVALID"));
+    let calls = ["DeleteMemory t1", "RenewSession h", "RenewSession h", "DeleteMemory t1"];
+    assert_eq!(hosted.heard(1), calls);
 }
 
 #[tokio::test]
 async fn a_stream_begins_with_a_fresh_token_and_is_never_made_again() {
     let hosted = Hosted::start(&[0]).await;
     let conversation = hosted.conversation().await;
-    let passages = || tokio_stream::iter([ImportPassagesRequest::default()]);
 
-    conversation.import_passages(passages()).await.unwrap();
     hosted.script("ImportPassages", [expired()]);
-    conversation.import_passages(passages()).await.unwrap_err();
+    let passages = tokio_stream::iter([ImportPassagesRequest::default()]);
+    conversation.import_passages(passages).await.unwrap_err();
 
-    assert_eq!(hosted.heard(3), ["ImportPassages t2", "ImportPassages t2"]);
+    assert_eq!(hosted.heard(1), ["RenewSession h", "ImportPassages t1"]);
 }
 
 #[tokio::test]
-async fn a_call_waits_for_a_renewal_no_longer_than_its_deadline_and_the_next_renews() {
+async fn a_renewal_takes_no_longer_than_the_call() {
     let hosted = Hosted::start(&[]).await;
     let conversation = hosted.conversation().await;
-    hosted.script("SaveMemory", [expired(), expired()]);
-    hosted.script("GetSession", [Answer::Silence]);
+    hosted.script("SaveMemory", [expired()]);
+    hosted.script("RenewSession", [Answer::Silence]);
 
     let hurried = conversation.with_timeout(std::time::Duration::from_millis(200)).unwrap();
     let late = hurried.save_memory(SaveMemoryRequest::default()).await.unwrap_err();
 
     assert_eq!(late.code(), Code::DeadlineExceeded);
-    assert_eq!(save(&conversation).await, "");
 }
 
 #[tokio::test]
-async fn closing_closes_the_last_two_sessions_and_nothing_is_renewed_after_it() {
-    let hosted = Hosted::start(&[0, 0]).await;
+async fn closing_closes_the_session_unless_it_has_ended() {
+    let hosted = Hosted::start(&[]).await;
     let conversation = hosted.conversation().await;
-    save(&conversation).await;
-    save(&conversation).await;
-    hosted.script("CloseSession", [gone(), refusal(Code::Internal, "INTERNAL")]);
+    hosted.script("CloseSession", [refusal(Code::Internal, "INTERNAL"), gone()]);
 
     assert_eq!(conversation.close().await.unwrap_err().code(), Code::Internal);
     conversation.close().await.unwrap();
     conversation.close().await.unwrap();
-    assert_eq!(hosted.closed(), ["s2", "s3", "s3"]);
-
-    hosted.script("SaveMemory", [expired()]);
-    assert_eq!(save(&conversation).await, "CREDENTIAL_EXPIRED");
-    assert_eq!(hosted.calls("GetSession").len(), 2);
+    assert_eq!(hosted.heard(1), ["CloseSession h", "CloseSession h", "CloseSession h"]);
 }
 
 #[tokio::test]
-async fn a_raise_is_of_the_session_that_is_open_now() {
+async fn a_raise_is_of_a_session_that_is_open() {
     let hosted = Hosted::start(&[0]).await;
     let conversation = hosted.conversation().await;
 
     conversation.raise(Classification::Confidential, "read the payroll").await.unwrap();
 
-    assert_eq!(hosted.heard(1), ["GetSession h", "OpenSession h", "RaiseTaint h"]);
+    assert_eq!(hosted.heard(1), ["RenewSession h", "RaiseTaint h"]);
     let raised = &hosted.calls("RaiseTaint")[0].messages::<RaiseTaintRequest>()[0];
-    assert_eq!(raised.session_id, "s2");
+    assert_eq!(raised.session_id, "s1");
     assert_eq!(conversation.session().taint(), Classification::Confidential);
 }
 
 #[tokio::test]
-async fn a_reset_gives_another_conversation_and_the_old_one_is_over() {
-    let hosted = Hosted::start(&[0]).await;
+async fn a_reset_gives_another_conversation() {
+    let hosted = Hosted::start(&[]).await;
     let old = hosted.conversation().await;
     hosted.script("ResetSession", [refusal(Code::Internal, "INTERNAL")]);
     old.reset("it fails").await.unwrap_err();
-    hosted.script("SaveMemory", [expired()]);
-    assert_eq!(save(&old).await, "");
 
     let anew = old.reset("the context was wiped").await.unwrap();
 
     let reset = &hosted.calls("ResetSession")[1].messages::<ResetSessionRequest>()[0];
-    assert_eq!(reset.session_id, "s3");
-    hosted.script("SaveMemory", [expired(), expired()]);
-    assert_eq!(save(&old).await, "CREDENTIAL_EXPIRED");
+    assert_eq!(reset.session_id, "s1");
+    hosted.script("SaveMemory", [expired()]);
     assert_eq!(save(&anew).await, "");
-    assert_eq!(anew.token(), "t5");
+    assert_eq!(hosted.heard(3), ["SaveMemory t2", "RenewSession h", "SaveMemory t2"]);
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-// Conversations on a real server, whose sessions live for a second.
+// Conversations on a real server, whose sessions are renewed for a second.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -13,10 +13,10 @@ async function conversation(options = {}): Promise<Conversation> {
   return host.conversation(agent?.agentId ?? "", "chat-42", options);
 }
 
-/** Saves until the session is another one. */
+/** Saves until the session was renewed. */
 async function renewed(talk: Conversation): Promise<void> {
-  const { sessionId } = talk.info;
-  while (talk.info.sessionId === sessionId) {
+  const { expireTime } = talk.info;
+  while (talk.info.expireTime === expireTime) {
     await talk.memories.saveMemory({ key: "k", content: "c" });
   }
 }

@@ -76,8 +76,13 @@ class Ground:
 
     def open_level(self, session_id: str) -> int | None:
         """The taint of an open session."""
+        level = self.unclosed_level(session_id)
+        return level if level is not None and self.sessions[session_id].expires > self.now else None
+
+    def unclosed_level(self, session_id: str) -> int | None:
+        """The taint of a session that is open or has only expired."""
         session = self.sessions.get(session_id)
-        if session is None or session.closed or session.expires <= self.now:
+        if session is None or session.closed:
             return None
         return session.conversation.taint
 

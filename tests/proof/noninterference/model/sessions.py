@@ -81,6 +81,12 @@ class Sessions(Ground):
         shown = [self._session(session_id, self.sessions[session_id]) for _, session_id in page]
         return pb.ListSessionsResponse(sessions=shown, next_page_token=more)
 
+    def _RenewSession(self, tenant: str, ceiling: int, request: pb.RenewSessionRequest) -> Message:
+        session = self._unclosed(tenant, ceiling, request.session_id)
+        session.renewed = self.now
+        session.expires = self.now + (request.ttl.ToTimedelta() if request.HasField("ttl") else timedelta(hours=24))
+        return pb.RenewSessionResponse(session=self._session(request.session_id, session))
+
     def _RaiseTaint(self, tenant: str, ceiling: int, request: pb.RaiseTaintRequest) -> Message:
         if request.taint > ceiling:
             raise Refused("CEILING_EXCEEDED")
@@ -99,15 +105,16 @@ class Sessions(Ground):
             if session.conversation is old.conversation and session.closed is None:
                 session.closed = self.now + timedelta(microseconds=session.expires <= self.now)
         old.conversation.taint = label_from(1, request.integrity)
-        expires = self.now + (old.expires - old.created)
+        expires = self.now + (old.expires - (old.renewed or old.created))
         new = Session(tenant, old.agent, old.conversation_id, old.ceiling, self.now, expires, old.read_only)
         return pb.ResetSessionResponse(session=self._session(LATER, new), token=LATER)
 
     def _CloseSession(self, of: Any, limit: int, request: pb.CloseSessionRequest) -> Message:
         session_id = self._named(of, request)
         if isinstance(of, str):
-            self._open(of, limit, session_id)
-        self.sessions[session_id].closed = self.now
+            self._unclosed(of, limit, session_id)
+        session = self.sessions[session_id]
+        session.closed = self.now + timedelta(microseconds=session.expires <= self.now)
         return pb.CloseSessionResponse()
 
     def _named(self, of: Any, request: Any) -> str:
@@ -124,6 +131,15 @@ class Sessions(Ground):
     def _open(self, tenant: str, ceiling: int, session_id: str) -> Session:
         session = self.sessions.get(session_id)
         if session is None or self.open_level(session_id) is None or session.tenant != tenant:
+            raise Refused("SESSION_NOT_FOUND")
+        if not self.is_known(session, ceiling):
+            raise Refused("SESSION_NOT_FOUND")
+        return session
+
+    def _unclosed(self, tenant: str, ceiling: int, session_id: str) -> Session:
+        """A session that is open or has only expired."""
+        session = self.sessions.get(session_id)
+        if session is None or self.unclosed_level(session_id) is None or session.tenant != tenant:
             raise Refused("SESSION_NOT_FOUND")
         if not self.is_known(session, ceiling):
             raise Refused("SESSION_NOT_FOUND")

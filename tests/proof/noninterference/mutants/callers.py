@@ -219,6 +219,12 @@ _STATE = (
         )
         for query in ("open_session", "raise_taint", "reset_session")
     ),
+    Mutant(
+        "M51 renew_session goes by the key that was looked up",
+        "a key is read again",
+        (cut(HOSTS, "renew_session", r"AND EXISTS \( SELECT FROM host_key WHERE .*?session\.trusted \)"),),
+        probe=probes.a_key_is_read_again,
+    ),
     Mutant("a host lists sessions of agents above its ceiling", "model", (edit(HOSTS, "list_sessions", _BELOW, ""),)),
     Mutant("a host opens sessions of agents above its ceiling", "model", (edit(HOSTS, "open_session", _BELOW, ""),)),
     Mutant("a host reads agents above its ceiling", "egress", (edit(HOSTS, "get_agent", _BELOW, ""),)),
@@ -260,7 +266,7 @@ _STATE = (
     ),
     *(
         Mutant(f"M90 {query} goes above its key", killer, (edit(HOSTS, query, _OF_CONVERSATION, ""),), about="hosts")
-        for query, killer in (("raise_taint", "egress"), ("close_session", "model"))
+        for query, killer in (("raise_taint", "egress"), ("close_session", "model"), ("renew_session", "egress"))
     ),
     Mutant(
         "M91 the name of a conversation above a key is taken",

@@ -72,6 +72,7 @@ _UNTRUSTED_KEYS = (
         for name, queries, of in (
             ("raises", ("raise_taint",), "session"),
             ("closes", ("close_session",), "session"),
+            ("renews", ("renew_session",), "session"),
             ("resets", ("lock_session", "reset_session"), "session"),
             ("sees", ("get_session",), "conversation"),
             ("lists", ("list_sessions",), "conversation"),

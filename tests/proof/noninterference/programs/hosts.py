@@ -22,6 +22,7 @@ from tests.proof.noninterference.programs.alphabets import (
 _DO = {
     "OpenSession": 30,
     "RaiseTaint": 26,
+    "RenewSession": 8,
     "ResetSession": 7,
     "CloseSession": 6,
     "GetSession": 6,
@@ -47,6 +48,7 @@ MORE = {
     "hosts": {
         "OpenSession": 90,
         "RaiseTaint": 60,
+        "RenewSession": 30,
         "ResetSession": 25,
         "CloseSession": 20,
         "GetSession": 20,
@@ -104,6 +106,9 @@ def about_hosts(rng: random.Random, model: Model, keys: Keys, about: str) -> tup
             fields["integrity"] = rng.choice((0, 1, 1))
         case "ResetSession":
             host, fields = keys.host_of(session["session_id"]), {**session, "integrity": rng.choice((0, 1))}
+        case "RenewSession":
+            host, fields = keys.host_of(session["session_id"]), session
+            fields |= rng.choice(({}, {"ttl": {"seconds": 1}}, {"ttl": {"seconds": 3600}}))
         case "GetSession" | "CloseSession":
             host, fields = keys.host_of(session["session_id"]), session
         case "ListSessions":

@@ -23,6 +23,7 @@ def wrong_calls(session: str, session_id: str, host: str) -> tuple[tuple[str, st
         (session, "ListAuditEvents", {}),
         (session, "ListSessions", {"agent_id": "alice"}),
         (session, "ResetSession", {"session_id": session_id}),
+        (session, "RenewSession", {"session_id": session_id}),
         (session, "UpdateAgent", {"agent_id": "alice"}),
         (session, "CreateSharedBlock", {"owner_agent_id": "alice", "label": "plan"}),
         (session, "AttachBlock", {"owner_agent_id": "alice", "label": "plan", "agent_id": "bob"}),

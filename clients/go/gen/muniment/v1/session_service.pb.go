@@ -404,6 +404,109 @@ func (x *ListSessionsResponse) GetNextPageToken() string {
 	return ""
 }
 
+// The request of RenewSession.
+type RenewSessionRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The session id.
+	SessionId string `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	// How long the session stays valid from now on: 1 second to 30 days.
+	//
+	// The default is 24 hours.
+	Ttl           *durationpb.Duration `protobuf:"bytes,2,opt,name=ttl,proto3" json:"ttl,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RenewSessionRequest) Reset() {
+	*x = RenewSessionRequest{}
+	mi := &file_muniment_v1_session_service_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RenewSessionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RenewSessionRequest) ProtoMessage() {}
+
+func (x *RenewSessionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muniment_v1_session_service_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RenewSessionRequest.ProtoReflect.Descriptor instead.
+func (*RenewSessionRequest) Descriptor() ([]byte, []int) {
+	return file_muniment_v1_session_service_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *RenewSessionRequest) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *RenewSessionRequest) GetTtl() *durationpb.Duration {
+	if x != nil {
+		return x.Ttl
+	}
+	return nil
+}
+
+// The response of RenewSession.
+type RenewSessionResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The session as it is now.
+	Session       *Session `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RenewSessionResponse) Reset() {
+	*x = RenewSessionResponse{}
+	mi := &file_muniment_v1_session_service_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RenewSessionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RenewSessionResponse) ProtoMessage() {}
+
+func (x *RenewSessionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_muniment_v1_session_service_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RenewSessionResponse.ProtoReflect.Descriptor instead.
+func (*RenewSessionResponse) Descriptor() ([]byte, []int) {
+	return file_muniment_v1_session_service_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *RenewSessionResponse) GetSession() *Session {
+	if x != nil {
+		return x.Session
+	}
+	return nil
+}
+
 // The request of RaiseTaint.
 type RaiseTaintRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -424,7 +527,7 @@ type RaiseTaintRequest struct {
 
 func (x *RaiseTaintRequest) Reset() {
 	*x = RaiseTaintRequest{}
-	mi := &file_muniment_v1_session_service_proto_msgTypes[6]
+	mi := &file_muniment_v1_session_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -436,7 +539,7 @@ func (x *RaiseTaintRequest) String() string {
 func (*RaiseTaintRequest) ProtoMessage() {}
 
 func (x *RaiseTaintRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muniment_v1_session_service_proto_msgTypes[6]
+	mi := &file_muniment_v1_session_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -449,7 +552,7 @@ func (x *RaiseTaintRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseTaintRequest.ProtoReflect.Descriptor instead.
 func (*RaiseTaintRequest) Descriptor() ([]byte, []int) {
-	return file_muniment_v1_session_service_proto_rawDescGZIP(), []int{6}
+	return file_muniment_v1_session_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *RaiseTaintRequest) GetSessionId() string {
@@ -491,7 +594,7 @@ type RaiseTaintResponse struct {
 
 func (x *RaiseTaintResponse) Reset() {
 	*x = RaiseTaintResponse{}
-	mi := &file_muniment_v1_session_service_proto_msgTypes[7]
+	mi := &file_muniment_v1_session_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -503,7 +606,7 @@ func (x *RaiseTaintResponse) String() string {
 func (*RaiseTaintResponse) ProtoMessage() {}
 
 func (x *RaiseTaintResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_muniment_v1_session_service_proto_msgTypes[7]
+	mi := &file_muniment_v1_session_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -516,7 +619,7 @@ func (x *RaiseTaintResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseTaintResponse.ProtoReflect.Descriptor instead.
 func (*RaiseTaintResponse) Descriptor() ([]byte, []int) {
-	return file_muniment_v1_session_service_proto_rawDescGZIP(), []int{7}
+	return file_muniment_v1_session_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *RaiseTaintResponse) GetSession() *Session {
@@ -543,7 +646,7 @@ type ResetSessionRequest struct {
 
 func (x *ResetSessionRequest) Reset() {
 	*x = ResetSessionRequest{}
-	mi := &file_muniment_v1_session_service_proto_msgTypes[8]
+	mi := &file_muniment_v1_session_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -555,7 +658,7 @@ func (x *ResetSessionRequest) String() string {
 func (*ResetSessionRequest) ProtoMessage() {}
 
 func (x *ResetSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muniment_v1_session_service_proto_msgTypes[8]
+	mi := &file_muniment_v1_session_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -568,7 +671,7 @@ func (x *ResetSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetSessionRequest.ProtoReflect.Descriptor instead.
 func (*ResetSessionRequest) Descriptor() ([]byte, []int) {
-	return file_muniment_v1_session_service_proto_rawDescGZIP(), []int{8}
+	return file_muniment_v1_session_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ResetSessionRequest) GetSessionId() string {
@@ -605,7 +708,7 @@ type ResetSessionResponse struct {
 
 func (x *ResetSessionResponse) Reset() {
 	*x = ResetSessionResponse{}
-	mi := &file_muniment_v1_session_service_proto_msgTypes[9]
+	mi := &file_muniment_v1_session_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -617,7 +720,7 @@ func (x *ResetSessionResponse) String() string {
 func (*ResetSessionResponse) ProtoMessage() {}
 
 func (x *ResetSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_muniment_v1_session_service_proto_msgTypes[9]
+	mi := &file_muniment_v1_session_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -630,7 +733,7 @@ func (x *ResetSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetSessionResponse.ProtoReflect.Descriptor instead.
 func (*ResetSessionResponse) Descriptor() ([]byte, []int) {
-	return file_muniment_v1_session_service_proto_rawDescGZIP(), []int{9}
+	return file_muniment_v1_session_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ResetSessionResponse) GetSession() *Session {
@@ -660,7 +763,7 @@ type CloseSessionRequest struct {
 
 func (x *CloseSessionRequest) Reset() {
 	*x = CloseSessionRequest{}
-	mi := &file_muniment_v1_session_service_proto_msgTypes[10]
+	mi := &file_muniment_v1_session_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -672,7 +775,7 @@ func (x *CloseSessionRequest) String() string {
 func (*CloseSessionRequest) ProtoMessage() {}
 
 func (x *CloseSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muniment_v1_session_service_proto_msgTypes[10]
+	mi := &file_muniment_v1_session_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -685,7 +788,7 @@ func (x *CloseSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseSessionRequest.ProtoReflect.Descriptor instead.
 func (*CloseSessionRequest) Descriptor() ([]byte, []int) {
-	return file_muniment_v1_session_service_proto_rawDescGZIP(), []int{10}
+	return file_muniment_v1_session_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *CloseSessionRequest) GetSessionId() string {
@@ -704,7 +807,7 @@ type CloseSessionResponse struct {
 
 func (x *CloseSessionResponse) Reset() {
 	*x = CloseSessionResponse{}
-	mi := &file_muniment_v1_session_service_proto_msgTypes[11]
+	mi := &file_muniment_v1_session_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -716,7 +819,7 @@ func (x *CloseSessionResponse) String() string {
 func (*CloseSessionResponse) ProtoMessage() {}
 
 func (x *CloseSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_muniment_v1_session_service_proto_msgTypes[11]
+	mi := &file_muniment_v1_session_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -729,7 +832,7 @@ func (x *CloseSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseSessionResponse.ProtoReflect.Descriptor instead.
 func (*CloseSessionResponse) Descriptor() ([]byte, []int) {
-	return file_muniment_v1_session_service_proto_rawDescGZIP(), []int{11}
+	return file_muniment_v1_session_service_proto_rawDescGZIP(), []int{13}
 }
 
 var File_muniment_v1_session_service_proto protoreflect.FileDescriptor
@@ -760,7 +863,13 @@ const file_muniment_v1_session_service_proto_rawDesc = "" +
 	"page_token\x18\x04 \x01(\tR\tpageToken\"p\n" +
 	"\x14ListSessionsResponse\x120\n" +
 	"\bsessions\x18\x01 \x03(\v2\x14.muniment.v1.SessionR\bsessions\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xb3\x01\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"a\n" +
+	"\x13RenewSessionRequest\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x01 \x01(\tR\tsessionId\x12+\n" +
+	"\x03ttl\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\"F\n" +
+	"\x14RenewSessionResponse\x12.\n" +
+	"\asession\x18\x01 \x01(\v2\x14.muniment.v1.SessionR\asession\"\xb3\x01\n" +
 	"\x11RaiseTaintRequest\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x121\n" +
@@ -780,7 +889,7 @@ const file_muniment_v1_session_service_proto_rawDesc = "" +
 	"\x13CloseSessionRequest\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\"\x16\n" +
-	"\x14CloseSessionResponse2\xdb\x04\n" +
+	"\x14CloseSessionResponse2\xc0\x05\n" +
 	"\x0eSessionService\x12^\n" +
 	"\vOpenSession\x12\x1f.muniment.v1.OpenSessionRequest\x1a .muniment.v1.OpenSessionResponse\"\f\xc2\xc1\x18\x05\n" +
 	"\x01\x01\x10\x03\x90\x02\x00\x12^\n" +
@@ -788,7 +897,9 @@ const file_muniment_v1_session_service_proto_rawDesc = "" +
 	"GetSession\x12\x1e.muniment.v1.GetSessionRequest\x1a\x1f.muniment.v1.GetSessionResponse\"\x0f\xc2\xc1\x18\b\n" +
 	"\x02\x01\x02\x10\x03\x18\x01\x90\x02\x01\x12c\n" +
 	"\fListSessions\x12 .muniment.v1.ListSessionsRequest\x1a!.muniment.v1.ListSessionsResponse\"\x0e\xc2\xc1\x18\a\n" +
-	"\x01\x01\x10\x03\x18\x01\x90\x02\x01\x12]\n" +
+	"\x01\x01\x10\x03\x18\x01\x90\x02\x01\x12c\n" +
+	"\fRenewSession\x12 .muniment.v1.RenewSessionRequest\x1a!.muniment.v1.RenewSessionResponse\"\x0e\xc2\xc1\x18\a\n" +
+	"\x01\x01\x10\x03\x18\x01\x90\x02\x02\x12]\n" +
 	"\n" +
 	"RaiseTaint\x12\x1e.muniment.v1.RaiseTaintRequest\x1a\x1f.muniment.v1.RaiseTaintResponse\"\x0e\xc2\xc1\x18\a\n" +
 	"\x01\x01\x10\x03\x18\x01\x90\x02\x02\x12a\n" +
@@ -810,7 +921,7 @@ func file_muniment_v1_session_service_proto_rawDescGZIP() []byte {
 	return file_muniment_v1_session_service_proto_rawDescData
 }
 
-var file_muniment_v1_session_service_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_muniment_v1_session_service_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_muniment_v1_session_service_proto_goTypes = []any{
 	(*OpenSessionRequest)(nil),   // 0: muniment.v1.OpenSessionRequest
 	(*OpenSessionResponse)(nil),  // 1: muniment.v1.OpenSessionResponse
@@ -818,46 +929,52 @@ var file_muniment_v1_session_service_proto_goTypes = []any{
 	(*GetSessionResponse)(nil),   // 3: muniment.v1.GetSessionResponse
 	(*ListSessionsRequest)(nil),  // 4: muniment.v1.ListSessionsRequest
 	(*ListSessionsResponse)(nil), // 5: muniment.v1.ListSessionsResponse
-	(*RaiseTaintRequest)(nil),    // 6: muniment.v1.RaiseTaintRequest
-	(*RaiseTaintResponse)(nil),   // 7: muniment.v1.RaiseTaintResponse
-	(*ResetSessionRequest)(nil),  // 8: muniment.v1.ResetSessionRequest
-	(*ResetSessionResponse)(nil), // 9: muniment.v1.ResetSessionResponse
-	(*CloseSessionRequest)(nil),  // 10: muniment.v1.CloseSessionRequest
-	(*CloseSessionResponse)(nil), // 11: muniment.v1.CloseSessionResponse
-	(Classification)(0),          // 12: muniment.v1.Classification
-	(*durationpb.Duration)(nil),  // 13: google.protobuf.Duration
-	(Integrity)(0),               // 14: muniment.v1.Integrity
-	(*Session)(nil),              // 15: muniment.v1.Session
+	(*RenewSessionRequest)(nil),  // 6: muniment.v1.RenewSessionRequest
+	(*RenewSessionResponse)(nil), // 7: muniment.v1.RenewSessionResponse
+	(*RaiseTaintRequest)(nil),    // 8: muniment.v1.RaiseTaintRequest
+	(*RaiseTaintResponse)(nil),   // 9: muniment.v1.RaiseTaintResponse
+	(*ResetSessionRequest)(nil),  // 10: muniment.v1.ResetSessionRequest
+	(*ResetSessionResponse)(nil), // 11: muniment.v1.ResetSessionResponse
+	(*CloseSessionRequest)(nil),  // 12: muniment.v1.CloseSessionRequest
+	(*CloseSessionResponse)(nil), // 13: muniment.v1.CloseSessionResponse
+	(Classification)(0),          // 14: muniment.v1.Classification
+	(*durationpb.Duration)(nil),  // 15: google.protobuf.Duration
+	(Integrity)(0),               // 16: muniment.v1.Integrity
+	(*Session)(nil),              // 17: muniment.v1.Session
 }
 var file_muniment_v1_session_service_proto_depIdxs = []int32{
-	12, // 0: muniment.v1.OpenSessionRequest.taint:type_name -> muniment.v1.Classification
-	13, // 1: muniment.v1.OpenSessionRequest.ttl:type_name -> google.protobuf.Duration
-	14, // 2: muniment.v1.OpenSessionRequest.integrity:type_name -> muniment.v1.Integrity
-	15, // 3: muniment.v1.OpenSessionResponse.session:type_name -> muniment.v1.Session
-	15, // 4: muniment.v1.GetSessionResponse.session:type_name -> muniment.v1.Session
-	15, // 5: muniment.v1.ListSessionsResponse.sessions:type_name -> muniment.v1.Session
-	12, // 6: muniment.v1.RaiseTaintRequest.taint:type_name -> muniment.v1.Classification
-	14, // 7: muniment.v1.RaiseTaintRequest.integrity:type_name -> muniment.v1.Integrity
-	15, // 8: muniment.v1.RaiseTaintResponse.session:type_name -> muniment.v1.Session
-	14, // 9: muniment.v1.ResetSessionRequest.integrity:type_name -> muniment.v1.Integrity
-	15, // 10: muniment.v1.ResetSessionResponse.session:type_name -> muniment.v1.Session
-	0,  // 11: muniment.v1.SessionService.OpenSession:input_type -> muniment.v1.OpenSessionRequest
-	2,  // 12: muniment.v1.SessionService.GetSession:input_type -> muniment.v1.GetSessionRequest
-	4,  // 13: muniment.v1.SessionService.ListSessions:input_type -> muniment.v1.ListSessionsRequest
-	6,  // 14: muniment.v1.SessionService.RaiseTaint:input_type -> muniment.v1.RaiseTaintRequest
-	8,  // 15: muniment.v1.SessionService.ResetSession:input_type -> muniment.v1.ResetSessionRequest
-	10, // 16: muniment.v1.SessionService.CloseSession:input_type -> muniment.v1.CloseSessionRequest
-	1,  // 17: muniment.v1.SessionService.OpenSession:output_type -> muniment.v1.OpenSessionResponse
-	3,  // 18: muniment.v1.SessionService.GetSession:output_type -> muniment.v1.GetSessionResponse
-	5,  // 19: muniment.v1.SessionService.ListSessions:output_type -> muniment.v1.ListSessionsResponse
-	7,  // 20: muniment.v1.SessionService.RaiseTaint:output_type -> muniment.v1.RaiseTaintResponse
-	9,  // 21: muniment.v1.SessionService.ResetSession:output_type -> muniment.v1.ResetSessionResponse
-	11, // 22: muniment.v1.SessionService.CloseSession:output_type -> muniment.v1.CloseSessionResponse
-	17, // [17:23] is the sub-list for method output_type
-	11, // [11:17] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	14, // 0: muniment.v1.OpenSessionRequest.taint:type_name -> muniment.v1.Classification
+	15, // 1: muniment.v1.OpenSessionRequest.ttl:type_name -> google.protobuf.Duration
+	16, // 2: muniment.v1.OpenSessionRequest.integrity:type_name -> muniment.v1.Integrity
+	17, // 3: muniment.v1.OpenSessionResponse.session:type_name -> muniment.v1.Session
+	17, // 4: muniment.v1.GetSessionResponse.session:type_name -> muniment.v1.Session
+	17, // 5: muniment.v1.ListSessionsResponse.sessions:type_name -> muniment.v1.Session
+	15, // 6: muniment.v1.RenewSessionRequest.ttl:type_name -> google.protobuf.Duration
+	17, // 7: muniment.v1.RenewSessionResponse.session:type_name -> muniment.v1.Session
+	14, // 8: muniment.v1.RaiseTaintRequest.taint:type_name -> muniment.v1.Classification
+	16, // 9: muniment.v1.RaiseTaintRequest.integrity:type_name -> muniment.v1.Integrity
+	17, // 10: muniment.v1.RaiseTaintResponse.session:type_name -> muniment.v1.Session
+	16, // 11: muniment.v1.ResetSessionRequest.integrity:type_name -> muniment.v1.Integrity
+	17, // 12: muniment.v1.ResetSessionResponse.session:type_name -> muniment.v1.Session
+	0,  // 13: muniment.v1.SessionService.OpenSession:input_type -> muniment.v1.OpenSessionRequest
+	2,  // 14: muniment.v1.SessionService.GetSession:input_type -> muniment.v1.GetSessionRequest
+	4,  // 15: muniment.v1.SessionService.ListSessions:input_type -> muniment.v1.ListSessionsRequest
+	6,  // 16: muniment.v1.SessionService.RenewSession:input_type -> muniment.v1.RenewSessionRequest
+	8,  // 17: muniment.v1.SessionService.RaiseTaint:input_type -> muniment.v1.RaiseTaintRequest
+	10, // 18: muniment.v1.SessionService.ResetSession:input_type -> muniment.v1.ResetSessionRequest
+	12, // 19: muniment.v1.SessionService.CloseSession:input_type -> muniment.v1.CloseSessionRequest
+	1,  // 20: muniment.v1.SessionService.OpenSession:output_type -> muniment.v1.OpenSessionResponse
+	3,  // 21: muniment.v1.SessionService.GetSession:output_type -> muniment.v1.GetSessionResponse
+	5,  // 22: muniment.v1.SessionService.ListSessions:output_type -> muniment.v1.ListSessionsResponse
+	7,  // 23: muniment.v1.SessionService.RenewSession:output_type -> muniment.v1.RenewSessionResponse
+	9,  // 24: muniment.v1.SessionService.RaiseTaint:output_type -> muniment.v1.RaiseTaintResponse
+	11, // 25: muniment.v1.SessionService.ResetSession:output_type -> muniment.v1.ResetSessionResponse
+	13, // 26: muniment.v1.SessionService.CloseSession:output_type -> muniment.v1.CloseSessionResponse
+	20, // [20:27] is the sub-list for method output_type
+	13, // [13:20] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_muniment_v1_session_service_proto_init() }
@@ -874,7 +991,7 @@ func file_muniment_v1_session_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muniment_v1_session_service_proto_rawDesc), len(file_muniment_v1_session_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   12,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -22,6 +22,7 @@ const (
 	SessionService_OpenSession_FullMethodName  = "/muniment.v1.SessionService/OpenSession"
 	SessionService_GetSession_FullMethodName   = "/muniment.v1.SessionService/GetSession"
 	SessionService_ListSessions_FullMethodName = "/muniment.v1.SessionService/ListSessions"
+	SessionService_RenewSession_FullMethodName = "/muniment.v1.SessionService/RenewSession"
 	SessionService_RaiseTaint_FullMethodName   = "/muniment.v1.SessionService/RaiseTaint"
 	SessionService_ResetSession_FullMethodName = "/muniment.v1.SessionService/ResetSession"
 	SessionService_CloseSession_FullMethodName = "/muniment.v1.SessionService/CloseSession"
@@ -38,8 +39,7 @@ const (
 type SessionServiceClient interface {
 	// Open a session.
 	//
-	// Without a taint, the session has that of its conversation, and a new conversation begins at PUBLIC. Opening a
-	// session again in the same conversation is how to go on after the first one expires.
+	// Without a taint, the session has that of its conversation, and a new conversation begins at PUBLIC.
 	//
 	// With a taint, a new conversation begins there. If the taint of the conversation is lower, it is raised. If it is
 	// higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`, whose detail ConversationTainted names it.
@@ -60,6 +60,11 @@ type SessionServiceClient interface {
 	GetSession(ctx context.Context, in *GetSessionRequest, opts ...grpc.CallOption) (*GetSessionResponse, error)
 	// List the sessions of an agent whose conversations have no higher ceiling than the key, newest first.
 	ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error)
+	// Renew a session: from now on, it is valid for `ttl`, with the same token and the taint of its conversation.
+	//
+	// A session that has expired can be renewed too, but none that was closed, as by ResetSession: then the call fails with
+	// NOT_FOUND.
+	RenewSession(ctx context.Context, in *RenewSessionRequest, opts ...grpc.CallOption) (*RenewSessionResponse, error)
 	// Raise the taint of a session's conversation, and so of all its sessions.
 	//
 	// Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
@@ -73,7 +78,8 @@ type SessionServiceClient interface {
 	ResetSession(ctx context.Context, in *ResetSessionRequest, opts ...grpc.CallOption) (*ResetSessionResponse, error)
 	// Close a session. Its token becomes invalid.
 	//
-	// A session can close only itself. Fails with NOT_FOUND if the session is not open.
+	// A session can close only itself. A host can close one that has expired, which then cannot be renewed. Fails with
+	// NOT_FOUND if the session was closed before.
 	CloseSession(ctx context.Context, in *CloseSessionRequest, opts ...grpc.CallOption) (*CloseSessionResponse, error)
 }
 
@@ -109,6 +115,16 @@ func (c *sessionServiceClient) ListSessions(ctx context.Context, in *ListSession
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListSessionsResponse)
 	err := c.cc.Invoke(ctx, SessionService_ListSessions_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *sessionServiceClient) RenewSession(ctx context.Context, in *RenewSessionRequest, opts ...grpc.CallOption) (*RenewSessionResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RenewSessionResponse)
+	err := c.cc.Invoke(ctx, SessionService_RenewSession_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -156,8 +172,7 @@ func (c *sessionServiceClient) CloseSession(ctx context.Context, in *CloseSessio
 type SessionServiceServer interface {
 	// Open a session.
 	//
-	// Without a taint, the session has that of its conversation, and a new conversation begins at PUBLIC. Opening a
-	// session again in the same conversation is how to go on after the first one expires.
+	// Without a taint, the session has that of its conversation, and a new conversation begins at PUBLIC.
 	//
 	// With a taint, a new conversation begins there. If the taint of the conversation is lower, it is raised. If it is
 	// higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`, whose detail ConversationTainted names it.
@@ -178,6 +193,11 @@ type SessionServiceServer interface {
 	GetSession(context.Context, *GetSessionRequest) (*GetSessionResponse, error)
 	// List the sessions of an agent whose conversations have no higher ceiling than the key, newest first.
 	ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error)
+	// Renew a session: from now on, it is valid for `ttl`, with the same token and the taint of its conversation.
+	//
+	// A session that has expired can be renewed too, but none that was closed, as by ResetSession: then the call fails with
+	// NOT_FOUND.
+	RenewSession(context.Context, *RenewSessionRequest) (*RenewSessionResponse, error)
 	// Raise the taint of a session's conversation, and so of all its sessions.
 	//
 	// Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
@@ -191,7 +211,8 @@ type SessionServiceServer interface {
 	ResetSession(context.Context, *ResetSessionRequest) (*ResetSessionResponse, error)
 	// Close a session. Its token becomes invalid.
 	//
-	// A session can close only itself. Fails with NOT_FOUND if the session is not open.
+	// A session can close only itself. A host can close one that has expired, which then cannot be renewed. Fails with
+	// NOT_FOUND if the session was closed before.
 	CloseSession(context.Context, *CloseSessionRequest) (*CloseSessionResponse, error)
 	mustEmbedUnimplementedSessionServiceServer()
 }
@@ -211,6 +232,9 @@ func (UnimplementedSessionServiceServer) GetSession(context.Context, *GetSession
 }
 func (UnimplementedSessionServiceServer) ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListSessions not implemented")
+}
+func (UnimplementedSessionServiceServer) RenewSession(context.Context, *RenewSessionRequest) (*RenewSessionResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RenewSession not implemented")
 }
 func (UnimplementedSessionServiceServer) RaiseTaint(context.Context, *RaiseTaintRequest) (*RaiseTaintResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RaiseTaint not implemented")
@@ -296,6 +320,24 @@ func _SessionService_ListSessions_Handler(srv interface{}, ctx context.Context, 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _SessionService_RenewSession_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RenewSessionRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SessionServiceServer).RenewSession(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SessionService_RenewSession_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SessionServiceServer).RenewSession(ctx, req.(*RenewSessionRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _SessionService_RaiseTaint_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(RaiseTaintRequest)
 	if err := dec(in); err != nil {
@@ -368,6 +410,10 @@ var SessionService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListSessions",
 			Handler:    _SessionService_ListSessions_Handler,
+		},
+		{
+			MethodName: "RenewSession",
+			Handler:    _SessionService_RenewSession_Handler,
 		},
 		{
 			MethodName: "RaiseTaint",

@@ -238,7 +238,7 @@ class HostClient(SharedBlocks, Releases):
         read_only: bool = False,
         timeout: float | None = None,
     ) -> Conversation:
-        """Open a session as `open_session` does, and open it again before it expires, for as long as it is used."""
+        """Open a session as `open_session` does, and renew it before it expires, for as long as it is used."""
         since = time.monotonic()
         opened = await self.open_session(
             agent_id,
@@ -249,7 +249,19 @@ class HostClient(SharedBlocks, Releases):
             read_only=read_only,
             timeout=timeout,
         )
-        return Conversation(self, opened, ttl=ttl, since=since)
+        return Conversation(self, opened, since=since)
+
+    async def renew_session(
+        self, session: AnySession, ttl: timedelta | None = None, *, timeout: float | None = None
+    ) -> Session:
+        """Have a session expire after *ttl* from now: 1 second to 30 days; None means 24 hours. Its token stays.
+
+        It may have expired already. SessionNotFound: it was closed or reset, or there is none.
+        """
+        request = _convert.message(
+            session_service_pb2.RenewSessionRequest, session_id=_id_of(session), ttl=_convert.duration_to_proto(ttl)
+        )
+        return _convert.session((await self._calls(self._sessions.RenewSession, request, timeout)).session)
 
     async def get_session(self, session: AnySession, *, timeout: float | None = None) -> Session:
         """One session of an agent up to the key's ceiling, including closed ones."""
@@ -299,7 +311,7 @@ class HostClient(SharedBlocks, Releases):
         )
         raised = _convert.session((await self._calls(self._sessions.RaiseTaint, request, timeout)).session)
         if isinstance(session, Conversation):
-            await session.get_session(timeout=timeout)
+            session._session = raised
         return raised
 
     async def reset_session(
@@ -326,7 +338,7 @@ class HostClient(SharedBlocks, Releases):
         )
         opened = self._opened(await self._calls(self._sessions.ResetSession, request, timeout))
         if isinstance(session, Conversation):
-            return Conversation(self, opened, ttl=session.ttl, since=since)
+            return Conversation(self, opened, since=since)
         return opened
 
     async def close_session(self, session: AnySession, *, timeout: float | None = None) -> None:

@@ -38,7 +38,7 @@ def mcp(
 
     MUNIMENT_ADDRESS names the server, MUNIMENT_TOKEN the session, MUNIMENT_TLS_CA the authority to trust over TLS.
 
-    With --agent, it opens a conversation with MUNIMENT_HOST_KEY, and opens it again before it expires. The key reaches
+    With --agent, it opens a conversation with MUNIMENT_HOST_KEY, and renews it before it expires. The key reaches
     everything up to its ceiling: use one of the lowest ceiling, made with --integrity untrusted.
 
     With --http, it serves many sessions, until it is stopped: each request carries the token of its session as bearer.

@@ -28,7 +28,7 @@ from muniment.v1 import policy_pb2 as muniment_dot_v1_dot_policy__pb2
 from muniment.v1 import session_pb2 as muniment_dot_v1_dot_session__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!muniment/v1/session_service.proto\x12\x0bmuniment.v1\x1a\x1egoogle/protobuf/duration.proto\x1a muniment/v1/classification.proto\x1a\x18muniment/v1/policy.proto\x1a\x19muniment/v1/session.proto\"\x8b\x02\n\x12OpenSessionRequest\x12\x19\n\x08\x61gent_id\x18\x01 \x01(\tR\x07\x61gentId\x12\x31\n\x05taint\x18\x02 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x05taint\x12\'\n\x0f\x63onversation_id\x18\x03 \x01(\tR\x0e\x63onversationId\x12+\n\x03ttl\x18\x04 \x01(\x0b\x32\x19.google.protobuf.DurationR\x03ttl\x12\x34\n\tintegrity\x18\x05 \x01(\x0e\x32\x16.muniment.v1.IntegrityR\tintegrity\x12\x1b\n\tread_only\x18\x06 \x01(\x08R\x08readOnly\"`\n\x13OpenSessionResponse\x12.\n\x07session\x18\x01 \x01(\x0b\x32\x14.muniment.v1.SessionR\x07session\x12\x19\n\x05token\x18\x02 \x01(\tB\x03\x80\x01\x01R\x05token\"2\n\x11GetSessionRequest\x12\x1d\n\nsession_id\x18\x01 \x01(\tR\tsessionId\"D\n\x12GetSessionResponse\x12.\n\x07session\x18\x01 \x01(\x0b\x32\x14.muniment.v1.SessionR\x07session\"\x93\x01\n\x13ListSessionsRequest\x12\x19\n\x08\x61gent_id\x18\x01 \x01(\tR\x07\x61gentId\x12%\n\x0einclude_closed\x18\x02 \x01(\x08R\rincludeClosed\x12\x1b\n\tpage_size\x18\x03 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x04 \x01(\tR\tpageToken\"p\n\x14ListSessionsResponse\x12\x30\n\x08sessions\x18\x01 \x03(\x0b\x32\x14.muniment.v1.SessionR\x08sessions\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xb3\x01\n\x11RaiseTaintRequest\x12\x1d\n\nsession_id\x18\x01 \x01(\tR\tsessionId\x12\x31\n\x05taint\x18\x02 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x05taint\x12\x16\n\x06reason\x18\x03 \x01(\tR\x06reason\x12\x34\n\tintegrity\x18\x04 \x01(\x0e\x32\x16.muniment.v1.IntegrityR\tintegrity\"D\n\x12RaiseTaintResponse\x12.\n\x07session\x18\x01 \x01(\x0b\x32\x14.muniment.v1.SessionR\x07session\"\x82\x01\n\x13ResetSessionRequest\x12\x1d\n\nsession_id\x18\x01 \x01(\tR\tsessionId\x12\x16\n\x06reason\x18\x02 \x01(\tR\x06reason\x12\x34\n\tintegrity\x18\x03 \x01(\x0e\x32\x16.muniment.v1.IntegrityR\tintegrity\"a\n\x14ResetSessionResponse\x12.\n\x07session\x18\x01 \x01(\x0b\x32\x14.muniment.v1.SessionR\x07session\x12\x19\n\x05token\x18\x02 \x01(\tB\x03\x80\x01\x01R\x05token\"4\n\x13\x43loseSessionRequest\x12\x1d\n\nsession_id\x18\x01 \x01(\tR\tsessionId\"\x16\n\x14\x43loseSessionResponse2\xdb\x04\n\x0eSessionService\x12^\n\x0bOpenSession\x12\x1f.muniment.v1.OpenSessionRequest\x1a .muniment.v1.OpenSessionResponse\"\x0c\x90\x02\x00\xc2\xc1\x18\x05\n\x01\x01\x10\x03\x12^\n\nGetSession\x12\x1e.muniment.v1.GetSessionRequest\x1a\x1f.muniment.v1.GetSessionResponse\"\x0f\x90\x02\x01\xc2\xc1\x18\x08\n\x02\x01\x02\x10\x03\x18\x01\x12\x63\n\x0cListSessions\x12 .muniment.v1.ListSessionsRequest\x1a!.muniment.v1.ListSessionsResponse\"\x0e\x90\x02\x01\xc2\xc1\x18\x07\n\x01\x01\x10\x03\x18\x01\x12]\n\nRaiseTaint\x12\x1e.muniment.v1.RaiseTaintRequest\x1a\x1f.muniment.v1.RaiseTaintResponse\"\x0e\x90\x02\x02\xc2\xc1\x18\x07\n\x01\x01\x10\x03\x18\x01\x12\x61\n\x0cResetSession\x12 .muniment.v1.ResetSessionRequest\x1a!.muniment.v1.ResetSessionResponse\"\x0c\x90\x02\x00\xc2\xc1\x18\x05\n\x01\x01\x10\x03\x12\x62\n\x0c\x43loseSession\x12 .muniment.v1.CloseSessionRequest\x1a!.muniment.v1.CloseSessionResponse\"\r\x90\x02\x02\xc2\xc1\x18\x06\n\x02\x01\x02\x10\x03\x42G\n\x0bmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!muniment/v1/session_service.proto\x12\x0bmuniment.v1\x1a\x1egoogle/protobuf/duration.proto\x1a muniment/v1/classification.proto\x1a\x18muniment/v1/policy.proto\x1a\x19muniment/v1/session.proto\"\x8b\x02\n\x12OpenSessionRequest\x12\x19\n\x08\x61gent_id\x18\x01 \x01(\tR\x07\x61gentId\x12\x31\n\x05taint\x18\x02 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x05taint\x12\'\n\x0f\x63onversation_id\x18\x03 \x01(\tR\x0e\x63onversationId\x12+\n\x03ttl\x18\x04 \x01(\x0b\x32\x19.google.protobuf.DurationR\x03ttl\x12\x34\n\tintegrity\x18\x05 \x01(\x0e\x32\x16.muniment.v1.IntegrityR\tintegrity\x12\x1b\n\tread_only\x18\x06 \x01(\x08R\x08readOnly\"`\n\x13OpenSessionResponse\x12.\n\x07session\x18\x01 \x01(\x0b\x32\x14.muniment.v1.SessionR\x07session\x12\x19\n\x05token\x18\x02 \x01(\tB\x03\x80\x01\x01R\x05token\"2\n\x11GetSessionRequest\x12\x1d\n\nsession_id\x18\x01 \x01(\tR\tsessionId\"D\n\x12GetSessionResponse\x12.\n\x07session\x18\x01 \x01(\x0b\x32\x14.muniment.v1.SessionR\x07session\"\x93\x01\n\x13ListSessionsRequest\x12\x19\n\x08\x61gent_id\x18\x01 \x01(\tR\x07\x61gentId\x12%\n\x0einclude_closed\x18\x02 \x01(\x08R\rincludeClosed\x12\x1b\n\tpage_size\x18\x03 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x04 \x01(\tR\tpageToken\"p\n\x14ListSessionsResponse\x12\x30\n\x08sessions\x18\x01 \x03(\x0b\x32\x14.muniment.v1.SessionR\x08sessions\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"a\n\x13RenewSessionRequest\x12\x1d\n\nsession_id\x18\x01 \x01(\tR\tsessionId\x12+\n\x03ttl\x18\x02 \x01(\x0b\x32\x19.google.protobuf.DurationR\x03ttl\"F\n\x14RenewSessionResponse\x12.\n\x07session\x18\x01 \x01(\x0b\x32\x14.muniment.v1.SessionR\x07session\"\xb3\x01\n\x11RaiseTaintRequest\x12\x1d\n\nsession_id\x18\x01 \x01(\tR\tsessionId\x12\x31\n\x05taint\x18\x02 \x01(\x0e\x32\x1b.muniment.v1.ClassificationR\x05taint\x12\x16\n\x06reason\x18\x03 \x01(\tR\x06reason\x12\x34\n\tintegrity\x18\x04 \x01(\x0e\x32\x16.muniment.v1.IntegrityR\tintegrity\"D\n\x12RaiseTaintResponse\x12.\n\x07session\x18\x01 \x01(\x0b\x32\x14.muniment.v1.SessionR\x07session\"\x82\x01\n\x13ResetSessionRequest\x12\x1d\n\nsession_id\x18\x01 \x01(\tR\tsessionId\x12\x16\n\x06reason\x18\x02 \x01(\tR\x06reason\x12\x34\n\tintegrity\x18\x03 \x01(\x0e\x32\x16.muniment.v1.IntegrityR\tintegrity\"a\n\x14ResetSessionResponse\x12.\n\x07session\x18\x01 \x01(\x0b\x32\x14.muniment.v1.SessionR\x07session\x12\x19\n\x05token\x18\x02 \x01(\tB\x03\x80\x01\x01R\x05token\"4\n\x13\x43loseSessionRequest\x12\x1d\n\nsession_id\x18\x01 \x01(\tR\tsessionId\"\x16\n\x14\x43loseSessionResponse2\xc0\x05\n\x0eSessionService\x12^\n\x0bOpenSession\x12\x1f.muniment.v1.OpenSessionRequest\x1a .muniment.v1.OpenSessionResponse\"\x0c\x90\x02\x00\xc2\xc1\x18\x05\n\x01\x01\x10\x03\x12^\n\nGetSession\x12\x1e.muniment.v1.GetSessionRequest\x1a\x1f.muniment.v1.GetSessionResponse\"\x0f\x90\x02\x01\xc2\xc1\x18\x08\n\x02\x01\x02\x10\x03\x18\x01\x12\x63\n\x0cListSessions\x12 .muniment.v1.ListSessionsRequest\x1a!.muniment.v1.ListSessionsResponse\"\x0e\x90\x02\x01\xc2\xc1\x18\x07\n\x01\x01\x10\x03\x18\x01\x12\x63\n\x0cRenewSession\x12 .muniment.v1.RenewSessionRequest\x1a!.muniment.v1.RenewSessionResponse\"\x0e\x90\x02\x02\xc2\xc1\x18\x07\n\x01\x01\x10\x03\x18\x01\x12]\n\nRaiseTaint\x12\x1e.muniment.v1.RaiseTaintRequest\x1a\x1f.muniment.v1.RaiseTaintResponse\"\x0e\x90\x02\x02\xc2\xc1\x18\x07\n\x01\x01\x10\x03\x18\x01\x12\x61\n\x0cResetSession\x12 .muniment.v1.ResetSessionRequest\x1a!.muniment.v1.ResetSessionResponse\"\x0c\x90\x02\x00\xc2\xc1\x18\x05\n\x01\x01\x10\x03\x12\x62\n\x0c\x43loseSession\x12 .muniment.v1.CloseSessionRequest\x1a!.muniment.v1.CloseSessionResponse\"\r\x90\x02\x02\xc2\xc1\x18\x06\n\x02\x01\x02\x10\x03\x42G\n\x0bmuniment.v1P\x01Z6muniment.example/clients/go/gen/muniment/v1;munimentv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -46,6 +46,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SESSIONSERVICE'].methods_by_name['GetSession']._serialized_options = b'\220\002\001\302\301\030\010\n\002\001\002\020\003\030\001'
   _globals['_SESSIONSERVICE'].methods_by_name['ListSessions']._loaded_options = None
   _globals['_SESSIONSERVICE'].methods_by_name['ListSessions']._serialized_options = b'\220\002\001\302\301\030\007\n\001\001\020\003\030\001'
+  _globals['_SESSIONSERVICE'].methods_by_name['RenewSession']._loaded_options = None
+  _globals['_SESSIONSERVICE'].methods_by_name['RenewSession']._serialized_options = b'\220\002\002\302\301\030\007\n\001\001\020\003\030\001'
   _globals['_SESSIONSERVICE'].methods_by_name['RaiseTaint']._loaded_options = None
   _globals['_SESSIONSERVICE'].methods_by_name['RaiseTaint']._serialized_options = b'\220\002\002\302\301\030\007\n\001\001\020\003\030\001'
   _globals['_SESSIONSERVICE'].methods_by_name['ResetSession']._loaded_options = None
@@ -64,18 +66,22 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTSESSIONSREQUEST']._serialized_end=807
   _globals['_LISTSESSIONSRESPONSE']._serialized_start=809
   _globals['_LISTSESSIONSRESPONSE']._serialized_end=921
-  _globals['_RAISETAINTREQUEST']._serialized_start=924
-  _globals['_RAISETAINTREQUEST']._serialized_end=1103
-  _globals['_RAISETAINTRESPONSE']._serialized_start=1105
-  _globals['_RAISETAINTRESPONSE']._serialized_end=1173
-  _globals['_RESETSESSIONREQUEST']._serialized_start=1176
-  _globals['_RESETSESSIONREQUEST']._serialized_end=1306
-  _globals['_RESETSESSIONRESPONSE']._serialized_start=1308
-  _globals['_RESETSESSIONRESPONSE']._serialized_end=1405
-  _globals['_CLOSESESSIONREQUEST']._serialized_start=1407
-  _globals['_CLOSESESSIONREQUEST']._serialized_end=1459
-  _globals['_CLOSESESSIONRESPONSE']._serialized_start=1461
-  _globals['_CLOSESESSIONRESPONSE']._serialized_end=1483
-  _globals['_SESSIONSERVICE']._serialized_start=1486
-  _globals['_SESSIONSERVICE']._serialized_end=2089
+  _globals['_RENEWSESSIONREQUEST']._serialized_start=923
+  _globals['_RENEWSESSIONREQUEST']._serialized_end=1020
+  _globals['_RENEWSESSIONRESPONSE']._serialized_start=1022
+  _globals['_RENEWSESSIONRESPONSE']._serialized_end=1092
+  _globals['_RAISETAINTREQUEST']._serialized_start=1095
+  _globals['_RAISETAINTREQUEST']._serialized_end=1274
+  _globals['_RAISETAINTRESPONSE']._serialized_start=1276
+  _globals['_RAISETAINTRESPONSE']._serialized_end=1344
+  _globals['_RESETSESSIONREQUEST']._serialized_start=1347
+  _globals['_RESETSESSIONREQUEST']._serialized_end=1477
+  _globals['_RESETSESSIONRESPONSE']._serialized_start=1479
+  _globals['_RESETSESSIONRESPONSE']._serialized_end=1576
+  _globals['_CLOSESESSIONREQUEST']._serialized_start=1578
+  _globals['_CLOSESESSIONREQUEST']._serialized_end=1630
+  _globals['_CLOSESESSIONRESPONSE']._serialized_start=1632
+  _globals['_CLOSESESSIONRESPONSE']._serialized_end=1654
+  _globals['_SESSIONSERVICE']._serialized_start=1657
+  _globals['_SESSIONSERVICE']._serialized_end=2361
 # @@protoc_insertion_point(module_scope)

@@ -214,6 +214,57 @@ class ListSessionsResponse(message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 @typing.final
+class RenewSessionRequest(message.Message):
+    """The request of RenewSession."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: builtins.int
+    TTL_FIELD_NUMBER: builtins.int
+    session_id: builtins.str
+    """The session id."""
+    @builtins.property
+    def ttl(self) -> duration_pb2.Duration:
+        """How long the session stays valid from now on: 1 second to 30 days.
+
+        The default is 24 hours.
+        """
+
+    def __init__(
+        self,
+        *,
+        session_id: builtins.str = ...,
+        ttl: duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = typing.Literal["ttl", b"ttl"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["session_id", b"session_id", "ttl", b"ttl"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class RenewSessionResponse(message.Message):
+    """The response of RenewSession."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    SESSION_FIELD_NUMBER: builtins.int
+    @builtins.property
+    def session(self) -> session_pb2.Session:
+        """The session as it is now."""
+
+    def __init__(
+        self,
+        *,
+        session: session_pb2.Session | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = typing.Literal["session", b"session"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["session", b"session"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
 class RaiseTaintRequest(message.Message):
     """The request of RaiseTaint."""
 

@@ -53,6 +53,11 @@ class SessionServiceStub(object):
                 request_serializer=muniment_dot_v1_dot_session__service__pb2.ListSessionsRequest.SerializeToString,
                 response_deserializer=muniment_dot_v1_dot_session__service__pb2.ListSessionsResponse.FromString,
                 _registered_method=True)
+        self.RenewSession = channel.unary_unary(
+                '/muniment.v1.SessionService/RenewSession',
+                request_serializer=muniment_dot_v1_dot_session__service__pb2.RenewSessionRequest.SerializeToString,
+                response_deserializer=muniment_dot_v1_dot_session__service__pb2.RenewSessionResponse.FromString,
+                _registered_method=True)
         self.RaiseTaint = channel.unary_unary(
                 '/muniment.v1.SessionService/RaiseTaint',
                 request_serializer=muniment_dot_v1_dot_session__service__pb2.RaiseTaintRequest.SerializeToString,
@@ -80,8 +85,7 @@ class SessionServiceServicer(object):
     def OpenSession(self, request, context):
         """Open a session.
 
-        Without a taint, the session has that of its conversation, and a new conversation begins at PUBLIC. Opening a
-        session again in the same conversation is how to go on after the first one expires.
+        Without a taint, the session has that of its conversation, and a new conversation begins at PUBLIC.
 
         With a taint, a new conversation begins there. If the taint of the conversation is lower, it is raised. If it is
         higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`, whose detail ConversationTainted names it.
@@ -116,6 +120,16 @@ class SessionServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def RenewSession(self, request, context):
+        """Renew a session: from now on, it is valid for `ttl`, with the same token and the taint of its conversation.
+
+        A session that has expired can be renewed too, but none that was closed, as by ResetSession: then the call fails with
+        NOT_FOUND.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def RaiseTaint(self, request, context):
         """Raise the taint of a session's conversation, and so of all its sessions.
 
@@ -140,7 +154,8 @@ class SessionServiceServicer(object):
     def CloseSession(self, request, context):
         """Close a session. Its token becomes invalid.
 
-        A session can close only itself. Fails with NOT_FOUND if the session is not open.
+        A session can close only itself. A host can close one that has expired, which then cannot be renewed. Fails with
+        NOT_FOUND if the session was closed before.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -163,6 +178,11 @@ def add_SessionServiceServicer_to_server(servicer, server):
                     servicer.ListSessions,
                     request_deserializer=muniment_dot_v1_dot_session__service__pb2.ListSessionsRequest.FromString,
                     response_serializer=muniment_dot_v1_dot_session__service__pb2.ListSessionsResponse.SerializeToString,
+            ),
+            'RenewSession': grpc.unary_unary_rpc_method_handler(
+                    servicer.RenewSession,
+                    request_deserializer=muniment_dot_v1_dot_session__service__pb2.RenewSessionRequest.FromString,
+                    response_serializer=muniment_dot_v1_dot_session__service__pb2.RenewSessionResponse.SerializeToString,
             ),
             'RaiseTaint': grpc.unary_unary_rpc_method_handler(
                     servicer.RaiseTaint,
@@ -265,6 +285,33 @@ class SessionService(object):
             '/muniment.v1.SessionService/ListSessions',
             muniment_dot_v1_dot_session__service__pb2.ListSessionsRequest.SerializeToString,
             muniment_dot_v1_dot_session__service__pb2.ListSessionsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RenewSession(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/muniment.v1.SessionService/RenewSession',
+            muniment_dot_v1_dot_session__service__pb2.RenewSessionRequest.SerializeToString,
+            muniment_dot_v1_dot_session__service__pb2.RenewSessionResponse.FromString,
             options,
             channel_credentials,
             insecure,

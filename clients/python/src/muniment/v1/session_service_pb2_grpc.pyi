@@ -40,8 +40,7 @@ class SessionServiceStub:
     OpenSession: _grpc.UnaryUnaryMultiCallable[_session_service_pb2.OpenSessionRequest, _session_service_pb2.OpenSessionResponse]
     """Open a session.
 
-    Without a taint, the session has that of its conversation, and a new conversation begins at PUBLIC. Opening a
-    session again in the same conversation is how to go on after the first one expires.
+    Without a taint, the session has that of its conversation, and a new conversation begins at PUBLIC.
 
     With a taint, a new conversation begins there. If the taint of the conversation is lower, it is raised. If it is
     higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`, whose detail ConversationTainted names it.
@@ -63,6 +62,12 @@ class SessionServiceStub:
     """
     ListSessions: _grpc.UnaryUnaryMultiCallable[_session_service_pb2.ListSessionsRequest, _session_service_pb2.ListSessionsResponse]
     """List the sessions of an agent whose conversations have no higher ceiling than the key, newest first."""
+    RenewSession: _grpc.UnaryUnaryMultiCallable[_session_service_pb2.RenewSessionRequest, _session_service_pb2.RenewSessionResponse]
+    """Renew a session: from now on, it is valid for `ttl`, with the same token and the taint of its conversation.
+
+    A session that has expired can be renewed too, but none that was closed, as by ResetSession: then the call fails with
+    NOT_FOUND.
+    """
     RaiseTaint: _grpc.UnaryUnaryMultiCallable[_session_service_pb2.RaiseTaintRequest, _session_service_pb2.RaiseTaintResponse]
     """Raise the taint of a session's conversation, and so of all its sessions.
 
@@ -79,7 +84,8 @@ class SessionServiceStub:
     CloseSession: _grpc.UnaryUnaryMultiCallable[_session_service_pb2.CloseSessionRequest, _session_service_pb2.CloseSessionResponse]
     """Close a session. Its token becomes invalid.
 
-    A session can close only itself. Fails with NOT_FOUND if the session is not open.
+    A session can close only itself. A host can close one that has expired, which then cannot be renewed. Fails with
+    NOT_FOUND if the session was closed before.
     """
 
 @_typing.type_check_only
@@ -94,8 +100,7 @@ class SessionServiceAsyncStub(SessionServiceStub):
     OpenSession: _aio.UnaryUnaryMultiCallable[_session_service_pb2.OpenSessionRequest, _session_service_pb2.OpenSessionResponse]  # type: ignore[assignment]
     """Open a session.
 
-    Without a taint, the session has that of its conversation, and a new conversation begins at PUBLIC. Opening a
-    session again in the same conversation is how to go on after the first one expires.
+    Without a taint, the session has that of its conversation, and a new conversation begins at PUBLIC.
 
     With a taint, a new conversation begins there. If the taint of the conversation is lower, it is raised. If it is
     higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`, whose detail ConversationTainted names it.
@@ -117,6 +122,12 @@ class SessionServiceAsyncStub(SessionServiceStub):
     """
     ListSessions: _aio.UnaryUnaryMultiCallable[_session_service_pb2.ListSessionsRequest, _session_service_pb2.ListSessionsResponse]  # type: ignore[assignment]
     """List the sessions of an agent whose conversations have no higher ceiling than the key, newest first."""
+    RenewSession: _aio.UnaryUnaryMultiCallable[_session_service_pb2.RenewSessionRequest, _session_service_pb2.RenewSessionResponse]  # type: ignore[assignment]
+    """Renew a session: from now on, it is valid for `ttl`, with the same token and the taint of its conversation.
+
+    A session that has expired can be renewed too, but none that was closed, as by ResetSession: then the call fails with
+    NOT_FOUND.
+    """
     RaiseTaint: _aio.UnaryUnaryMultiCallable[_session_service_pb2.RaiseTaintRequest, _session_service_pb2.RaiseTaintResponse]  # type: ignore[assignment]
     """Raise the taint of a session's conversation, and so of all its sessions.
 
@@ -133,7 +144,8 @@ class SessionServiceAsyncStub(SessionServiceStub):
     CloseSession: _aio.UnaryUnaryMultiCallable[_session_service_pb2.CloseSessionRequest, _session_service_pb2.CloseSessionResponse]  # type: ignore[assignment]
     """Close a session. Its token becomes invalid.
 
-    A session can close only itself. Fails with NOT_FOUND if the session is not open.
+    A session can close only itself. A host can close one that has expired, which then cannot be renewed. Fails with
+    NOT_FOUND if the session was closed before.
     """
 
 class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -151,8 +163,7 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_session_service_pb2.OpenSessionResponse, _abc.Awaitable[_session_service_pb2.OpenSessionResponse]]:
         """Open a session.
 
-        Without a taint, the session has that of its conversation, and a new conversation begins at PUBLIC. Opening a
-        session again in the same conversation is how to go on after the first one expires.
+        Without a taint, the session has that of its conversation, and a new conversation begins at PUBLIC.
 
         With a taint, a new conversation begins there. If the taint of the conversation is lower, it is raised. If it is
         higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`, whose detail ConversationTainted names it.
@@ -188,6 +199,18 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
         """List the sessions of an agent whose conversations have no higher ceiling than the key, newest first."""
 
     @_abc_1.abstractmethod
+    def RenewSession(
+        self,
+        request: _session_service_pb2.RenewSessionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_session_service_pb2.RenewSessionResponse, _abc.Awaitable[_session_service_pb2.RenewSessionResponse]]:
+        """Renew a session: from now on, it is valid for `ttl`, with the same token and the taint of its conversation.
+
+        A session that has expired can be renewed too, but none that was closed, as by ResetSession: then the call fails with
+        NOT_FOUND.
+        """
+
+    @_abc_1.abstractmethod
     def RaiseTaint(
         self,
         request: _session_service_pb2.RaiseTaintRequest,
@@ -220,7 +243,8 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_session_service_pb2.CloseSessionResponse, _abc.Awaitable[_session_service_pb2.CloseSessionResponse]]:
         """Close a session. Its token becomes invalid.
 
-        A session can close only itself. Fails with NOT_FOUND if the session is not open.
+        A session can close only itself. A host can close one that has expired, which then cannot be renewed. Fails with
+        NOT_FOUND if the session was closed before.
         """
 
 def add_SessionServiceServicer_to_server(servicer: SessionServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

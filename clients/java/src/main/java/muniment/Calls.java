@@ -26,9 +26,6 @@ final class Calls {
   private static final Metadata.Key<String> AUTHORIZATION =
       Metadata.Key.of("authorization", Metadata.ASCII_STRING_MARSHALLER);
 
-  /** What a call sends. Without it, what is fresh. */
-  private static final CallOptions.Key<String> SENT = CallOptions.Key.create("credential");
-
   private final Pool connection;
   private final Credential credential;
   private final Options options;
@@ -91,23 +88,16 @@ final class Calls {
     }
   }
 
-  /** Sends with the credential, and once more with another if that helps. */
+  /** Sends, and once more if the session had expired and could be renewed. */
   private <R> R authorized(Attempt<?, R> attempt, Deadline deadline) {
-    String sent = credential.fresh(deadline);
     try {
-      return attempt.send(sent);
+      return attempt.send();
     } catch (MunimentException refusal) {
-      String other = credential.replacement(sent, refusal, deadline).orElseThrow(() -> refusal);
-      try {
-        return attempt.send(other);
-      } catch (MunimentException error) {
-        throw isUnauthenticated(error) && !isUnauthenticated(refusal) ? refusal : error;
+      if (!credential.renewed(refusal, deadline)) {
+        throw refusal;
       }
+      return attempt.send();
     }
-  }
-
-  private static boolean isUnauthenticated(MunimentException error) {
-    return error.code() == Status.Code.UNAUTHENTICATED;
   }
 
   /** One attempt of a call, and whether the server may have begun it. */
@@ -123,13 +113,10 @@ final class Calls {
       this.deadline = deadline;
     }
 
-    R send(String credential) {
+    R send() {
       Departure departure = new Departure();
       CallOptions callOptions =
-          CallOptions.DEFAULT
-              .withDeadline(deadline)
-              .withOption(SENT, credential)
-              .withStreamTracerFactory(departure);
+          CallOptions.DEFAULT.withDeadline(deadline).withStreamTracerFactory(departure);
       try {
         return ClientCalls.blockingUnaryCall(channel, method, callOptions, request);
       } catch (StatusRuntimeException failure) {
@@ -248,14 +235,6 @@ final class Calls {
             .asRuntimeException());
   }
 
-  /** As gRPC does, where a call waited for something else until its deadline. */
-  static MunimentException late() {
-    return MunimentException.of(
-        Status.DEADLINE_EXCEEDED
-            .withDescription("the deadline passed while the session was renewed")
-            .asRuntimeException());
-  }
-
   /** No record, which would be printed with its credential. */
   private static final class Authorization implements ClientInterceptor {
     private final Credential credential;
@@ -270,10 +249,9 @@ final class Calls {
       return new SimpleForwardingClientCall<>(next.newCall(method, options)) {
         @Override
         public void start(Listener<R> responses, Metadata headers) {
-          String given = options.getOption(SENT);
-          String sent = given == null ? credential.fresh(options.getDeadline()) : given;
-          if (!sent.isEmpty()) {
-            headers.put(AUTHORIZATION, "Bearer " + sent);
+          credential.fresh(options.getDeadline());
+          if (!credential.token().isEmpty()) {
+            headers.put(AUTHORIZATION, "Bearer " + credential.token());
           }
           super.start(responses, headers);
         }

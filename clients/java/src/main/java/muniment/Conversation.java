@@ -3,24 +3,34 @@ package muniment;
 import java.time.Duration;
 import java.util.Optional;
 import muniment.v1.Classification;
+import muniment.v1.OpenSessionRequest;
+import muniment.v1.RaiseTaintRequest;
+import muniment.v1.ResetSessionRequest;
 import muniment.v1.Session;
+import muniment.v1.SessionServiceGrpc;
 
 /**
- * A session that its host opens again in the same conversation: before a call, if less than a
- * quarter of its time is left, and when it has expired.
+ * A session that its host renews: before a call, if less than a quarter of its time is left, and
+ * when it has expired.
  *
- * <p>Its token and id are then those of the new session. Once it has been closed or reset, it is
- * never opened again: calls fail with {@code CREDENTIAL_INVALID}, or {@code CREDENTIAL_EXPIRED} if
- * it had expired before.
+ * <p>Once it has been closed or reset, it is never renewed: calls fail with {@code
+ * CREDENTIAL_INVALID}, or {@code CREDENTIAL_EXPIRED} if it had expired before.
  */
 public final class Conversation extends SessionClient {
   private final Calls host;
   private final Renewals renewals;
 
-  Conversation(Calls host, Renewals renewals) {
+  private Conversation(Calls host, Renewals renewals) {
     super(host.as(renewals), Origin.OPENED);
     this.host = host;
     this.renewals = renewals;
+  }
+
+  static Conversation open(Calls host, OpenSessionRequest request) {
+    long begun = System.nanoTime();
+    var opened = host.call(SessionServiceGrpc.getOpenSessionMethod(), request);
+    return new Conversation(
+        host, new Renewals(host, opened.getToken(), opened.getSession(), begun));
   }
 
   @Override
@@ -29,8 +39,8 @@ public final class Conversation extends SessionClient {
   }
 
   /**
-   * The session that is open now: as it was when it was opened, or raised by this client. Another
-   * host may have raised it since.
+   * The session as it was opened, renewed or raised by this client. Another host may have raised it
+   * since.
    */
   @Override
   public Optional<Session> opened() {
@@ -53,7 +63,11 @@ public final class Conversation extends SessionClient {
    * @param reason for the audit log; it must not contain content
    */
   public void raiseTaint(Classification taint, String reason) {
-    renewals.raiseTaint(taint, reason);
+    renewals.fresh(host.deadline());
+    var request = RaiseTaintRequest.newBuilder().setSessionId(sessionId()).setTaint(taint);
+    renewals.show(
+        host.call(SessionServiceGrpc.getRaiseTaintMethod(), request.setReason(reason).build())
+            .getSession());
   }
 
   /**
@@ -63,21 +77,10 @@ public final class Conversation extends SessionClient {
    * @param reason for the audit log; it must not contain content
    */
   public Conversation reset(String reason) {
-    return new Conversation(host, renewals.reset(reason));
-  }
-
-  /** Does what {@link #close} does. */
-  @Override
-  public void closeSession() {
-    close();
-  }
-
-  /**
-   * Closes the session, and the one before the last renewal. It is no error if they have ended
-   * already.
-   */
-  @Override
-  public void close() {
-    renewals.close();
+    renewals.fresh(host.deadline());
+    long begun = System.nanoTime();
+    var request = ResetSessionRequest.newBuilder().setSessionId(sessionId()).setReason(reason);
+    var reset = host.call(SessionServiceGrpc.getResetSessionMethod(), request.build());
+    return new Conversation(host, new Renewals(host, reset.getToken(), reset.getSession(), begun));
   }
 }

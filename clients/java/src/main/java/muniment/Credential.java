@@ -1,13 +1,9 @@
 package muniment;
 
 import io.grpc.Deadline;
-import java.util.Optional;
 import java.util.regex.Pattern;
 
-/**
- * What calls are made with: a host key or a session's token, which may be renewed between two
- * calls.
- */
+/** What calls are made with: a host key or a session's token, which may be renewed. */
 interface Credential {
   /** Why a call was refused whose credential's time has passed. */
   String EXPIRED = "CREDENTIAL_EXPIRED";
@@ -15,15 +11,20 @@ interface Credential {
   /** No credential: the server refuses whatever is called. */
   Credential NONE = new Fixed("");
 
-  /** What a call sends that begins now. Empty: nothing. */
-  String fresh(Deadline deadline);
+  /** What a call sends. Empty: nothing. */
+  String token();
+
+  /** Renews the session before a call, if that is due. */
+  default void fresh(Deadline deadline) {}
 
   /**
-   * Another for a call that was refused, and so not executed. Empty if the refusal stands.
+   * Whether the token of a call that was refused, and so not executed, is valid again.
    *
    * @throws MunimentException if the session could not be renewed
    */
-  Optional<String> replacement(String sent, MunimentException refusal, Deadline deadline);
+  default boolean renewed(MunimentException refusal, Deadline deadline) {
+    return false;
+  }
 
   /**
    * A credential that stays the same. One that no header can carry is refused without being shown.
@@ -51,13 +52,8 @@ interface Credential {
     }
 
     @Override
-    public String fresh(Deadline deadline) {
+    public String token() {
       return credential;
-    }
-
-    @Override
-    public Optional<String> replacement(String sent, MunimentException refusal, Deadline deadline) {
-      return Optional.empty();
     }
   }
 }

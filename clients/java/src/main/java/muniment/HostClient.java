@@ -52,6 +52,8 @@ import muniment.v1.RaiseTaintResponse;
 import muniment.v1.RejectReleaseRequest;
 import muniment.v1.RejectReleaseResponse;
 import muniment.v1.ReleaseServiceGrpc;
+import muniment.v1.RenewSessionRequest;
+import muniment.v1.RenewSessionResponse;
 import muniment.v1.RequestReleaseRequest;
 import muniment.v1.RequestReleaseResponse;
 import muniment.v1.ResetSessionRequest;
@@ -204,11 +206,11 @@ public final class HostClient implements AutoCloseable {
 
   /**
    * Opens a session that goes on for as long as its conversation does. The {@code ttl}, if one is
-   * given, is that of each of its sessions.
+   * given, is that of each renewal.
    */
   public Conversation conversation(Consumer<OpenSessionRequest.Builder> request) {
     OpenSessionRequest opening = filled(OpenSessionRequest.newBuilder(), request).build();
-    return new Conversation(calls, Renewals.open(calls, opening));
+    return Conversation.open(calls, opening);
   }
 
   /**
@@ -237,6 +239,13 @@ public final class HostClient implements AutoCloseable {
     return calls.call(
         SessionServiceGrpc.getListSessionsMethod(),
         filled(ListSessionsRequest.newBuilder(), request).build());
+  }
+
+  /** Has a session, which may have expired, last for another while. Its token stays. */
+  public RenewSessionResponse renewSession(Consumer<RenewSessionRequest.Builder> request) {
+    return calls.call(
+        SessionServiceGrpc.getRenewSessionMethod(),
+        filled(RenewSessionRequest.newBuilder(), request).build());
   }
 
   /**

@@ -37,6 +37,7 @@ import muniment.v1.NoteOuterClass;
 import muniment.v1.OpenSessionRequest;
 import muniment.v1.PassageOuterClass;
 import muniment.v1.SessionOuterClass;
+import muniment.v1.SessionServiceGrpc;
 
 /**
  * Plays the scenarios of a file through this client, and prints a line of JSON for each step.
@@ -175,14 +176,13 @@ final class Conformance {
     String[] names = as.split(" ");
     return conversations.computeIfAbsent(
         as,
-        opened ->
-            host.as(
-                Renewals.open(
-                    host,
-                    OpenSessionRequest.newBuilder()
-                        .setAgentId(names[1])
-                        .setConversationId(names[2])
-                        .build())));
+        opened -> {
+          long begun = System.nanoTime();
+          var request =
+              OpenSessionRequest.newBuilder().setAgentId(names[1]).setConversationId(names[2]);
+          var came = host.call(SessionServiceGrpc.getOpenSessionMethod(), request.build());
+          return host.as(new Renewals(host, came.getToken(), came.getSession(), begun));
+        });
   }
 
   private static Message request(MethodDescriptor<Message, Message> method, JsonElement json)

@@ -17,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file muniment/v1/session_service.proto.
  */
 export const file_muniment_v1_session_service: GenFile = /*@__PURE__*/
-  fileDesc("CiFtdW5pbWVudC92MS9zZXNzaW9uX3NlcnZpY2UucHJvdG8SC211bmltZW50LnYxItEBChJPcGVuU2Vzc2lvblJlcXVlc3QSEAoIYWdlbnRfaWQYASABKAkSKgoFdGFpbnQYAiABKA4yGy5tdW5pbWVudC52MS5DbGFzc2lmaWNhdGlvbhIXCg9jb252ZXJzYXRpb25faWQYAyABKAkSJgoDdHRsGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEikKCWludGVncml0eRgFIAEoDjIWLm11bmltZW50LnYxLkludGVncml0eRIRCglyZWFkX29ubHkYBiABKAgiUAoTT3BlblNlc3Npb25SZXNwb25zZRIlCgdzZXNzaW9uGAEgASgLMhQubXVuaW1lbnQudjEuU2Vzc2lvbhISCgV0b2tlbhgCIAEoCUIDgAEBIicKEUdldFNlc3Npb25SZXF1ZXN0EhIKCnNlc3Npb25faWQYASABKAkiOwoSR2V0U2Vzc2lvblJlc3BvbnNlEiUKB3Nlc3Npb24YASABKAsyFC5tdW5pbWVudC52MS5TZXNzaW9uImYKE0xpc3RTZXNzaW9uc1JlcXVlc3QSEAoIYWdlbnRfaWQYASABKAkSFgoOaW5jbHVkZV9jbG9zZWQYAiABKAgSEQoJcGFnZV9zaXplGAMgASgFEhIKCnBhZ2VfdG9rZW4YBCABKAkiVwoUTGlzdFNlc3Npb25zUmVzcG9uc2USJgoIc2Vzc2lvbnMYASADKAsyFC5tdW5pbWVudC52MS5TZXNzaW9uEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKOAQoRUmFpc2VUYWludFJlcXVlc3QSEgoKc2Vzc2lvbl9pZBgBIAEoCRIqCgV0YWludBgCIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uEg4KBnJlYXNvbhgDIAEoCRIpCglpbnRlZ3JpdHkYBCABKA4yFi5tdW5pbWVudC52MS5JbnRlZ3JpdHkiOwoSUmFpc2VUYWludFJlc3BvbnNlEiUKB3Nlc3Npb24YASABKAsyFC5tdW5pbWVudC52MS5TZXNzaW9uImQKE1Jlc2V0U2Vzc2lvblJlcXVlc3QSEgoKc2Vzc2lvbl9pZBgBIAEoCRIOCgZyZWFzb24YAiABKAkSKQoJaW50ZWdyaXR5GAMgASgOMhYubXVuaW1lbnQudjEuSW50ZWdyaXR5IlEKFFJlc2V0U2Vzc2lvblJlc3BvbnNlEiUKB3Nlc3Npb24YASABKAsyFC5tdW5pbWVudC52MS5TZXNzaW9uEhIKBXRva2VuGAIgASgJQgOAAQEiKQoTQ2xvc2VTZXNzaW9uUmVxdWVzdBISCgpzZXNzaW9uX2lkGAEgASgJIhYKFENsb3NlU2Vzc2lvblJlc3BvbnNlMtsECg5TZXNzaW9uU2VydmljZRJeCgtPcGVuU2Vzc2lvbhIfLm11bmltZW50LnYxLk9wZW5TZXNzaW9uUmVxdWVzdBogLm11bmltZW50LnYxLk9wZW5TZXNzaW9uUmVzcG9uc2UiDJACAMLBGAUKAQEQAxJeCgpHZXRTZXNzaW9uEh4ubXVuaW1lbnQudjEuR2V0U2Vzc2lvblJlcXVlc3QaHy5tdW5pbWVudC52MS5HZXRTZXNzaW9uUmVzcG9uc2UiD5ACAcLBGAgKAgECEAMYARJjCgxMaXN0U2Vzc2lvbnMSIC5tdW5pbWVudC52MS5MaXN0U2Vzc2lvbnNSZXF1ZXN0GiEubXVuaW1lbnQudjEuTGlzdFNlc3Npb25zUmVzcG9uc2UiDpACAcLBGAcKAQEQAxgBEl0KClJhaXNlVGFpbnQSHi5tdW5pbWVudC52MS5SYWlzZVRhaW50UmVxdWVzdBofLm11bmltZW50LnYxLlJhaXNlVGFpbnRSZXNwb25zZSIOkAICwsEYBwoBARADGAESYQoMUmVzZXRTZXNzaW9uEiAubXVuaW1lbnQudjEuUmVzZXRTZXNzaW9uUmVxdWVzdBohLm11bmltZW50LnYxLlJlc2V0U2Vzc2lvblJlc3BvbnNlIgyQAgDCwRgFCgEBEAMSYgoMQ2xvc2VTZXNzaW9uEiAubXVuaW1lbnQudjEuQ2xvc2VTZXNzaW9uUmVxdWVzdBohLm11bmltZW50LnYxLkNsb3NlU2Vzc2lvblJlc3BvbnNlIg2QAgLCwRgGCgIBAhADQkcKC211bmltZW50LnYxUAFaNm11bmltZW50LmV4YW1wbGUvY2xpZW50cy9nby9nZW4vbXVuaW1lbnQvdjE7bXVuaW1lbnR2MWIGcHJvdG8z", [file_google_protobuf_duration, file_muniment_v1_classification, file_muniment_v1_policy, file_muniment_v1_session]);
+  fileDesc("CiFtdW5pbWVudC92MS9zZXNzaW9uX3NlcnZpY2UucHJvdG8SC211bmltZW50LnYxItEBChJPcGVuU2Vzc2lvblJlcXVlc3QSEAoIYWdlbnRfaWQYASABKAkSKgoFdGFpbnQYAiABKA4yGy5tdW5pbWVudC52MS5DbGFzc2lmaWNhdGlvbhIXCg9jb252ZXJzYXRpb25faWQYAyABKAkSJgoDdHRsGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEikKCWludGVncml0eRgFIAEoDjIWLm11bmltZW50LnYxLkludGVncml0eRIRCglyZWFkX29ubHkYBiABKAgiUAoTT3BlblNlc3Npb25SZXNwb25zZRIlCgdzZXNzaW9uGAEgASgLMhQubXVuaW1lbnQudjEuU2Vzc2lvbhISCgV0b2tlbhgCIAEoCUIDgAEBIicKEUdldFNlc3Npb25SZXF1ZXN0EhIKCnNlc3Npb25faWQYASABKAkiOwoSR2V0U2Vzc2lvblJlc3BvbnNlEiUKB3Nlc3Npb24YASABKAsyFC5tdW5pbWVudC52MS5TZXNzaW9uImYKE0xpc3RTZXNzaW9uc1JlcXVlc3QSEAoIYWdlbnRfaWQYASABKAkSFgoOaW5jbHVkZV9jbG9zZWQYAiABKAgSEQoJcGFnZV9zaXplGAMgASgFEhIKCnBhZ2VfdG9rZW4YBCABKAkiVwoUTGlzdFNlc3Npb25zUmVzcG9uc2USJgoIc2Vzc2lvbnMYASADKAsyFC5tdW5pbWVudC52MS5TZXNzaW9uEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJRChNSZW5ld1Nlc3Npb25SZXF1ZXN0EhIKCnNlc3Npb25faWQYASABKAkSJgoDdHRsGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIj0KFFJlbmV3U2Vzc2lvblJlc3BvbnNlEiUKB3Nlc3Npb24YASABKAsyFC5tdW5pbWVudC52MS5TZXNzaW9uIo4BChFSYWlzZVRhaW50UmVxdWVzdBISCgpzZXNzaW9uX2lkGAEgASgJEioKBXRhaW50GAIgASgOMhsubXVuaW1lbnQudjEuQ2xhc3NpZmljYXRpb24SDgoGcmVhc29uGAMgASgJEikKCWludGVncml0eRgEIAEoDjIWLm11bmltZW50LnYxLkludGVncml0eSI7ChJSYWlzZVRhaW50UmVzcG9uc2USJQoHc2Vzc2lvbhgBIAEoCzIULm11bmltZW50LnYxLlNlc3Npb24iZAoTUmVzZXRTZXNzaW9uUmVxdWVzdBISCgpzZXNzaW9uX2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCRIpCglpbnRlZ3JpdHkYAyABKA4yFi5tdW5pbWVudC52MS5JbnRlZ3JpdHkiUQoUUmVzZXRTZXNzaW9uUmVzcG9uc2USJQoHc2Vzc2lvbhgBIAEoCzIULm11bmltZW50LnYxLlNlc3Npb24SEgoFdG9rZW4YAiABKAlCA4ABASIpChNDbG9zZVNlc3Npb25SZXF1ZXN0EhIKCnNlc3Npb25faWQYASABKAkiFgoUQ2xvc2VTZXNzaW9uUmVzcG9uc2UywAUKDlNlc3Npb25TZXJ2aWNlEl4KC09wZW5TZXNzaW9uEh8ubXVuaW1lbnQudjEuT3BlblNlc3Npb25SZXF1ZXN0GiAubXVuaW1lbnQudjEuT3BlblNlc3Npb25SZXNwb25zZSIMkAIAwsEYBQoBARADEl4KCkdldFNlc3Npb24SHi5tdW5pbWVudC52MS5HZXRTZXNzaW9uUmVxdWVzdBofLm11bmltZW50LnYxLkdldFNlc3Npb25SZXNwb25zZSIPkAIBwsEYCAoCAQIQAxgBEmMKDExpc3RTZXNzaW9ucxIgLm11bmltZW50LnYxLkxpc3RTZXNzaW9uc1JlcXVlc3QaIS5tdW5pbWVudC52MS5MaXN0U2Vzc2lvbnNSZXNwb25zZSIOkAIBwsEYBwoBARADGAESYwoMUmVuZXdTZXNzaW9uEiAubXVuaW1lbnQudjEuUmVuZXdTZXNzaW9uUmVxdWVzdBohLm11bmltZW50LnYxLlJlbmV3U2Vzc2lvblJlc3BvbnNlIg6QAgLCwRgHCgEBEAMYARJdCgpSYWlzZVRhaW50Eh4ubXVuaW1lbnQudjEuUmFpc2VUYWludFJlcXVlc3QaHy5tdW5pbWVudC52MS5SYWlzZVRhaW50UmVzcG9uc2UiDpACAsLBGAcKAQEQAxgBEmEKDFJlc2V0U2Vzc2lvbhIgLm11bmltZW50LnYxLlJlc2V0U2Vzc2lvblJlcXVlc3QaIS5tdW5pbWVudC52MS5SZXNldFNlc3Npb25SZXNwb25zZSIMkAIAwsEYBQoBARADEmIKDENsb3NlU2Vzc2lvbhIgLm11bmltZW50LnYxLkNsb3NlU2Vzc2lvblJlcXVlc3QaIS5tdW5pbWVudC52MS5DbG9zZVNlc3Npb25SZXNwb25zZSINkAICwsEYBgoCAQIQA0JHCgttdW5pbWVudC52MVABWjZtdW5pbWVudC5leGFtcGxlL2NsaWVudHMvZ28vZ2VuL211bmltZW50L3YxO211bmltZW50djFiBnByb3RvMw", [file_google_protobuf_duration, file_muniment_v1_classification, file_muniment_v1_policy, file_muniment_v1_session]);
 
 /**
  * The request of OpenSession.
@@ -232,6 +232,57 @@ export const ListSessionsResponseSchema: GenMessage<ListSessionsResponse> = /*@_
   messageDesc(file_muniment_v1_session_service, 5);
 
 /**
+ * The request of RenewSession.
+ *
+ * @generated from message muniment.v1.RenewSessionRequest
+ */
+export type RenewSessionRequest = Message<"muniment.v1.RenewSessionRequest"> & {
+  /**
+   * The session id.
+   *
+   * @generated from field: string session_id = 1;
+   */
+  sessionId: string;
+
+  /**
+   * How long the session stays valid from now on: 1 second to 30 days.
+   *
+   * The default is 24 hours.
+   *
+   * @generated from field: google.protobuf.Duration ttl = 2;
+   */
+  ttl?: Duration | undefined;
+};
+
+/**
+ * Describes the message muniment.v1.RenewSessionRequest.
+ * Use `create(RenewSessionRequestSchema)` to create a new message.
+ */
+export const RenewSessionRequestSchema: GenMessage<RenewSessionRequest> = /*@__PURE__*/
+  messageDesc(file_muniment_v1_session_service, 6);
+
+/**
+ * The response of RenewSession.
+ *
+ * @generated from message muniment.v1.RenewSessionResponse
+ */
+export type RenewSessionResponse = Message<"muniment.v1.RenewSessionResponse"> & {
+  /**
+   * The session as it is now.
+   *
+   * @generated from field: muniment.v1.Session session = 1;
+   */
+  session?: Session | undefined;
+};
+
+/**
+ * Describes the message muniment.v1.RenewSessionResponse.
+ * Use `create(RenewSessionResponseSchema)` to create a new message.
+ */
+export const RenewSessionResponseSchema: GenMessage<RenewSessionResponse> = /*@__PURE__*/
+  messageDesc(file_muniment_v1_session_service, 7);
+
+/**
  * The request of RaiseTaint.
  *
  * @generated from message muniment.v1.RaiseTaintRequest
@@ -274,7 +325,7 @@ export type RaiseTaintRequest = Message<"muniment.v1.RaiseTaintRequest"> & {
  * Use `create(RaiseTaintRequestSchema)` to create a new message.
  */
 export const RaiseTaintRequestSchema: GenMessage<RaiseTaintRequest> = /*@__PURE__*/
-  messageDesc(file_muniment_v1_session_service, 6);
+  messageDesc(file_muniment_v1_session_service, 8);
 
 /**
  * The response of RaiseTaint.
@@ -295,7 +346,7 @@ export type RaiseTaintResponse = Message<"muniment.v1.RaiseTaintResponse"> & {
  * Use `create(RaiseTaintResponseSchema)` to create a new message.
  */
 export const RaiseTaintResponseSchema: GenMessage<RaiseTaintResponse> = /*@__PURE__*/
-  messageDesc(file_muniment_v1_session_service, 7);
+  messageDesc(file_muniment_v1_session_service, 9);
 
 /**
  * The request of ResetSession.
@@ -332,7 +383,7 @@ export type ResetSessionRequest = Message<"muniment.v1.ResetSessionRequest"> & {
  * Use `create(ResetSessionRequestSchema)` to create a new message.
  */
 export const ResetSessionRequestSchema: GenMessage<ResetSessionRequest> = /*@__PURE__*/
-  messageDesc(file_muniment_v1_session_service, 8);
+  messageDesc(file_muniment_v1_session_service, 10);
 
 /**
  * The response of ResetSession.
@@ -360,7 +411,7 @@ export type ResetSessionResponse = Message<"muniment.v1.ResetSessionResponse"> &
  * Use `create(ResetSessionResponseSchema)` to create a new message.
  */
 export const ResetSessionResponseSchema: GenMessage<ResetSessionResponse> = /*@__PURE__*/
-  messageDesc(file_muniment_v1_session_service, 9);
+  messageDesc(file_muniment_v1_session_service, 11);
 
 /**
  * The request of CloseSession.
@@ -383,7 +434,7 @@ export type CloseSessionRequest = Message<"muniment.v1.CloseSessionRequest"> & {
  * Use `create(CloseSessionRequestSchema)` to create a new message.
  */
 export const CloseSessionRequestSchema: GenMessage<CloseSessionRequest> = /*@__PURE__*/
-  messageDesc(file_muniment_v1_session_service, 10);
+  messageDesc(file_muniment_v1_session_service, 12);
 
 /**
  * The response of CloseSession.
@@ -398,7 +449,7 @@ export type CloseSessionResponse = Message<"muniment.v1.CloseSessionResponse"> &
  * Use `create(CloseSessionResponseSchema)` to create a new message.
  */
 export const CloseSessionResponseSchema: GenMessage<CloseSessionResponse> = /*@__PURE__*/
-  messageDesc(file_muniment_v1_session_service, 11);
+  messageDesc(file_muniment_v1_session_service, 13);
 
 /**
  * Sessions and the taint of their conversations.
@@ -412,8 +463,7 @@ export const SessionService: GenService<{
   /**
    * Open a session.
    *
-   * Without a taint, the session has that of its conversation, and a new conversation begins at PUBLIC. Opening a
-   * session again in the same conversation is how to go on after the first one expires.
+   * Without a taint, the session has that of its conversation, and a new conversation begins at PUBLIC.
    *
    * With a taint, a new conversation begins there. If the taint of the conversation is lower, it is raised. If it is
    * higher, the call fails with FAILED_PRECONDITION `CONVERSATION_TAINTED`, whose detail ConversationTainted names it.
@@ -458,6 +508,19 @@ export const SessionService: GenService<{
     output: typeof ListSessionsResponseSchema;
   },
   /**
+   * Renew a session: from now on, it is valid for `ttl`, with the same token and the taint of its conversation.
+   *
+   * A session that has expired can be renewed too, but none that was closed, as by ResetSession: then the call fails with
+   * NOT_FOUND.
+   *
+   * @generated from rpc muniment.v1.SessionService.RenewSession
+   */
+  renewSession: {
+    methodKind: "unary";
+    input: typeof RenewSessionRequestSchema;
+    output: typeof RenewSessionResponseSchema;
+  },
+  /**
    * Raise the taint of a session's conversation, and so of all its sessions.
    *
    * Once the call has returned OK, no write at the old level can commit. Reveal data only then. Raising to the
@@ -487,7 +550,8 @@ export const SessionService: GenService<{
   /**
    * Close a session. Its token becomes invalid.
    *
-   * A session can close only itself. Fails with NOT_FOUND if the session is not open.
+   * A session can close only itself. A host can close one that has expired, which then cannot be renewed. Fails with
+   * NOT_FOUND if the session was closed before.
    *
    * @generated from rpc muniment.v1.SessionService.CloseSession
    */
