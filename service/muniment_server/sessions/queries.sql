@@ -165,8 +165,6 @@ found AS MATERIALIZED (
                  FROM host_key
                 WHERE host_key.tenant = %(tenant)s
                   AND host_key.host_key_id = %(host_key_id)s
-                  AND host_key.ceiling >= session.ceiling
-                  AND host_key.trusted >= session.trusted
            )
        FOR NO KEY UPDATE
 ),

@@ -222,7 +222,7 @@ _STATE = (
     Mutant(
         "M51 renew_session goes by the key that was looked up",
         "a key is read again",
-        (cut(HOSTS, "renew_session", r"AND EXISTS \( SELECT FROM host_key WHERE .*?session\.trusted \)"),),
+        (cut(HOSTS, "renew_session", r"AND EXISTS \( SELECT FROM host_key WHERE .*?%\(host_key_id\)s \)"),),
         probe=probes.a_key_is_read_again,
     ),
     Mutant("a host lists sessions of agents above its ceiling", "model", (edit(HOSTS, "list_sessions", _BELOW, ""),)),
@@ -266,7 +266,16 @@ _STATE = (
     ),
     *(
         Mutant(f"M90 {query} goes above its key", killer, (edit(HOSTS, query, _OF_CONVERSATION, ""),), about="hosts")
-        for query, killer in (("raise_taint", "egress"), ("close_session", "model"), ("renew_session", "egress"))
+        for query, killer in (("raise_taint", "egress"), ("close_session", "model"))
+    ),
+    Mutant(
+        "M90 renew_session goes above its key",
+        "egress",
+        tuple(
+            edit(HOSTS, "renew_session", f"{_OF_CONVERSATION} {rest}", rest)
+            for rest in (_BELOW, "AND (%(key_trusted)s")
+        ),
+        about="hosts",
     ),
     Mutant(
         "M91 the name of a conversation above a key is taken",
