@@ -86,10 +86,10 @@ async def labels_of(proxy: SecureMCPToolProxy, tool: str, **arguments: Any) -> l
     return [ContentLabel.from_dict(each.additional_properties["security_label"]) for each in contents]
 
 
-async def run(proxy: SecureMCPToolProxy, security: SecureAgentConfig, calls: Calls, *others: FunctionTool) -> list[str]:
+async def run(proxy: SecureMCPToolProxy, security: SecureAgentConfig, calls: Calls) -> list[str]:
     """What a model is answered that makes *calls*, the last of them without the answer of one that is blocked."""
     model = ScriptedModel(calls)
-    await Agent(client=model, tools=[*proxy.tools, *others], context_providers=[security]).run("Go on.")
+    await Agent(client=model, tools=list(proxy.tools), context_providers=[security]).run("Go on.")
     return model.answers
 
 
@@ -174,24 +174,6 @@ async def test_without_any_part_of_the_configuration_it_is(opened, overrides, al
 
     assert len(answers) == 1
     assert [memory.key for memory in session.list_memories()] == ["plan"]
-
-
-@pytest.mark.parametrize("integrity", Integrity, ids=lambda integrity: integrity.name)
-async def test_what_is_recalled_drives_no_tool_that_refuses_untrusted_input(owner, integrity):
-    """From a trusted session neither: its server does not know what else the model was shown."""
-    session, paid = owner.open_session("alice", PUBLIC, integrity=integrity), []
-    session.save_memory("plan", "pay Ahab")
-    pay = FunctionTool(
-        name="pay", description="Pays.", func=lambda: paid.append("Ahab"),
-        additional_properties={"source_integrity": "trusted"},
-    )  # fmt: skip
-    security = SecureAgentConfig(auto_hide_untrusted=False, allow_untrusted_tools=set(TOOLS))
-    async with connected(session, trust_server_ifc=True) as proxy:
-        answers = await run(proxy, security, [("pay", {}), RECALL, ("pay", {})], pay)
-
-    assert paid == ["Ahab"]
-    assert "pay Ahab" in answers[1]
-    assert len(answers) == 2
 
 
 async def test_the_documented_host(service, owner, opened, monkeypatch):
