@@ -79,7 +79,9 @@ class Unauthenticated(Refusal):
 class SessionExpired(Unauthenticated):
     """The token is that of a session that has expired, and was not closed before."""
 
-    status = Status("UNAUTHENTICATED", "CREDENTIAL_EXPIRED", "the session has expired: its host may open another one")
+    status = Status(
+        "UNAUTHENTICATED", "CREDENTIAL_EXPIRED", "the session has expired: its host may renew it, or open another one"
+    )
 
 
 class HostKeyExpired(Unauthenticated):

@@ -399,7 +399,7 @@ def test_whoever_holds_the_token_of_an_expired_session_learns_how_it_goes_on(dev
 
     assert refused.returncode == 1
     assert refused.stderr == (
-        "Error: CREDENTIAL_EXPIRED: the session has expired: its host may open another one\n"
+        "Error: CREDENTIAL_EXPIRED: the session has expired: its host may renew it, or open another one\n"
         "  ask the host to open it again: muniment session open AGENT --conversation ID\n"
     )
 
