@@ -43,6 +43,7 @@ REFUSED = {
         "--keys",
         "https://a/k",
     ),
+    "agent endorse": ("alice", *TENANT, "--reason", "case 12", "--all"),
     "hold add": ("alice", *TENANT, "--reason", "case 12"),
     "hold remove": ("alice", *TENANT),
     "hold list": (),

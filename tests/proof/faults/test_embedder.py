@@ -116,6 +116,7 @@ def test_queries_of_a_level_are_computed_one_at_a_time_and_few_wait(tmp_path, pa
         ask = query_embedder(path)
         high = [pool.submit(ask, f"high {number}", Label.RESTRICTED) for number in range(20)]
         wait_until(lambda: sum(each.done() for each in high) == 20 - 9, "those without a place are turned away")
+        assert slow.begun.wait(60)
         computed = list(slow.computed)
         slow.go_on.set()
         answered = sum(each.result() is not None for each in high)

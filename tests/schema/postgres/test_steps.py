@@ -25,6 +25,7 @@ BOTH_WAYS = {
     "index_items: chunk, by deleted, then by new": "the deleted chunks have other change ids than the new ones",
     "index_items: meaning, by deleted, then by cleared": "a row that both change is gone in the end",
     "purge: item, by old_item, then by old_revision": "of an item that was deleted, all revisions go in any case",
+    "reset_session: session, by closed, then by opened": "only the times are read, which closing does not change",
     "store_passages: item, by expired, then by stored": "uniqueness is checked against the newest rows",
     "undelete_item: item, by moved, then by new": "uniqueness is checked against the newest rows",
     "unindex_erased: meaning, by cleared, then by unindexed": "only the deletion of its chunk removes a row",

@@ -43,6 +43,7 @@ def _at_a_ceiling(stage: Stage, ceiling: int) -> None:
         host.raise_taint(session_id=opened.session_id, taint=level)
         host.raise_taint(session_id=opened.session_id, taint=RESTRICTED)
         stage.host().raise_taint(session_id=opened.session_id, taint=RESTRICTED)
+        host.renew_session(session_id=opened.session_id)
         anew = host.reset_session(session_id=opened.session_id, reason="clean")
         host.close_session(session_id=opened.session_id)
         if anew:
