@@ -177,7 +177,13 @@ WITH erased AS (
     DELETE FROM erasing_item AS erased
      WHERE erased.tenant = %(tenant)s
        AND (erased.agent, erased.kind) = (%(agent)s, %(kind)s)
-       AND erased.item_id = ANY(%(item_ids)s)
+       AND erased.item_id IN ( -- a hold ends the erasure: on a cluster, only what is selected tells
+               SELECT item.item_id
+                 FROM erasing_item AS item
+                WHERE item.tenant = %(tenant)s
+                  AND (item.agent, item.kind) = (%(agent)s, %(kind)s)
+                  AND item.item_id = ANY(%(item_ids)s)
+           )
        AND (%(revision)s::integer IS NULL OR erased.revision = %(revision)s)
  RETURNING erased.kind, erased.delete_time, erased.bytes
 )
