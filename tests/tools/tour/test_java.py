@@ -59,8 +59,8 @@ class Host {{
       {_GOING_ON}
       var second = com.google.protobuf.Duration.newBuilder().setSeconds(1);
       try (var conversation = host.conversation(r -> r.setAgentId(ada).setTtl(second))) {{
-        var first = conversation.sessionId();
-        while (first.equals(conversation.sessionId())) {{
+        var first = conversation.opened().orElseThrow().getExpireTime();
+        while (first.equals(conversation.opened().orElseThrow().getExpireTime())) {{
           conversation.saveMemory(r -> r.setKey("last-line").setContent("something"));
         }}
         System.out.println("renewed");
@@ -69,7 +69,7 @@ class Host {{
   }}
 }}
 """
-"""The examples, and a conversation that goes on until its session is another one."""
+"""The examples, and a conversation that goes on until its session is renewed."""
 
 
 @pytest.fixture
