@@ -177,7 +177,7 @@ WITH erased AS (
     DELETE FROM erasing_item AS erased
      WHERE erased.tenant = %(tenant)s
        AND (erased.agent, erased.kind) = (%(agent)s, %(kind)s)
-       AND erased.item_id IN ( -- a hold ends the erasure: on a cluster, only what is selected tells
+       AND erased.item_id IN ( -- which are none after a hold: a cluster deletes from the table itself
                SELECT item.item_id
                  FROM erasing_item AS item
                 WHERE item.tenant = %(tenant)s

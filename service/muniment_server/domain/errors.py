@@ -27,7 +27,7 @@ class Status(NamedTuple):
 class MunimentError(Exception):
     """The base class of all errors of the server. One without a status of its own has that of its base."""
 
-    status: ClassVar = Status(
+    status: ClassVar[Status] = Status(
         "INTERNAL", "INTERNAL", "internal error: the server's log describes it under the request id"
     )
     detail: object = None

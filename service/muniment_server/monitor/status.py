@@ -44,7 +44,7 @@ def status_of(error: BaseException, *, incident: str = "") -> grpc.Status:
 
 
 def _status(error: BaseException) -> errors.Status:
-    """That of the class, which nothing that was raised can change."""
+    """That of its class: whatever is set on one error, its text is fixed."""
     return type(error).status if isinstance(error, errors.MunimentError) else errors.MunimentError.status
 
 

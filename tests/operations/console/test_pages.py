@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
+from datetime import UTC, datetime
 
 import pytest
 
@@ -195,12 +196,15 @@ def test_other_paths_are_no_pages(console):
     assert [console.get(path).status for path in ("/none", "/agent/", "/..%2f", "/favicon.ico")] == [404] * 4
 
 
+_IN_2099 = datetime(2099, 1, 1, tzinfo=UTC)
+
+
 @pytest.fixture
 def desk(ada, host, key_of, connected):
     """Two hosts with rights at the release desk, and a release that one of them asks for."""
     asks, approves = (connected(key_of("development", CONFIDENTIAL, "--may", "endorse")) for _ in range(2))
     with host.open_session(ada.agent_id, INTERNAL) as session:
-        session.save_memory("hotel", "The Astoria has a <night> desk.", tags=["travel"])
+        session.save_memory("hotel", "The Astoria has a <night> desk.", tags=["travel"], expire_time=_IN_2099)
     asked = asks.request_release(
         ada.agent_id,
         ItemKind.MEMORY,
@@ -230,6 +234,7 @@ def test_the_release_desk_is_shown_and_a_look_at_a_text_is_audited(host, ada, co
     assert "Astoria" not in listed.page
     assert (page.texts("name"), page.texts("tag")) == ([ada.agent_id, "hotel"], ["travel"])
     assert page.texts("text") == ["The Astoria has a <night> desk."]
+    assert 'datetime="2099-' in page.page
     assert page.texts("banner")[1] == "INTERNAL"
     assert f"/audit?key={asked.requester_host_key_id}" in links(page)
     assert before == []

@@ -94,9 +94,10 @@ def test_the_code_of_each_reason_is_that_of_its_example():
 
 @for_each("kind", [kind for kind in OURS if kind not in ABSTRACT])
 def test_the_arguments_of_an_error_are_never_sent(kind):
-    """Fields of an error are sent, such as the previews of BudgetExceeded; its words never are."""
+    """Fields of an error are sent, such as the previews of BudgetExceeded; its words, or a text of its own, never."""
     error = example(kind)
     error.args = ("CANARY key 'plan'",)
+    error.status = errors.Status("INTERNAL", "CANARY", "CANARY key 'plan'")
 
     assert "CANARY" not in str(status.status_of(error))
 
