@@ -52,20 +52,22 @@ class Label(Enum):
     RESTRICTED_TRUSTED = 7
     RESTRICTED = 8
 
+    level: Classification
+    """How sensitive it is."""
+    integrity: Integrity
+    """Whether it is trusted."""
+
+    def __init__(self, number: int) -> None:
+        # Attributes, since each call asks for them a dozen times: making a member from its number takes long.
+        self.level = Classification((number + 1) // 2)
+        self.integrity = Integrity(number % 2)
+
+    __hash__ = object.__hash__  # Enum's own hashes the name, in Python
+
     @classmethod
     def of(cls, level: Classification, integrity: Integrity) -> Label:
         """The label of *level* and *integrity*."""
         return cls(2 * level - integrity)
-
-    @property
-    def level(self) -> Classification:
-        """How sensitive it is."""
-        return Classification((self.value + 1) // 2)
-
-    @property
-    def integrity(self) -> Integrity:
-        """Whether it is trusted."""
-        return Integrity(self.value % 2)
 
     @property
     def is_trusted(self) -> bool:

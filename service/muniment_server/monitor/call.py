@@ -65,10 +65,15 @@ class Call:
         """The same call, as its servicer sees it."""
         assert self.token is not None
         assert self.principal is not None
-        asked = self.request
-        named = ((getattr(asked, f"{of}classification", 0), getattr(asked, f"{of}integrity", 0)) for of in _LABELS)
-        labels = [Label.of(Classification(level), Integrity(integrity)) for level, integrity in named if level]
+        labels = list(_labels(self.request)) if self.method.declared.uses_own_session else ()
         return CallContext(self.scopes, self.method, self.deadline, self.token, self.principal, self.in_turn, labels)
+
+
+def _labels(request: object) -> Iterator[Label]:
+    """The labels that *request* names."""
+    for of in _LABELS:
+        if level := getattr(request, f"{of}classification", 0):
+            yield Label.of(Classification(level), Integrity(getattr(request, f"{of}integrity", 0)))
 
 
 class CallContext:

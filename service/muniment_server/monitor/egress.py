@@ -35,6 +35,12 @@ def may_leave(message: Message, limit: Label) -> bool:
     )
 
 
+def says_integrity(response: Message) -> bool:
+    """Whether *response* has an integrity of its own."""
+    _, integrities, _ = _plan(response.DESCRIPTOR)
+    return "integrity" in integrities
+
+
 def _level_passes(field: str, value: int, limit: Label) -> bool:
     if value == 0:
         return field != _MANDATORY

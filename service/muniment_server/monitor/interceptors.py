@@ -144,7 +144,7 @@ class StateIntegrity:
 
     def __call__(self, call: Call, proceed: Proceed) -> Message:
         response: Any = proceed(call)
-        if isinstance(call.principal, SessionIdentity) and "integrity" in response.DESCRIPTOR.fields_by_name:
+        if isinstance(call.principal, SessionIdentity) and egress.says_integrity(response):
             response.integrity = call.principal.taint.integrity
         return cast(Message, response)
 
