@@ -118,7 +118,7 @@ class _Issued:
         if not _is_for_access(header.get("typ", "")):
             raise _Refused
         jwt.decode(text, key, algorithms=[key.algorithm_name], audience=identity.audience, leeway=_SKEW_SECONDS)
-        return _Verified(_token(identity), _expiry(claims, now))
+        return _Verified(_token(identity), min(_expiry(claims, now), self._last[identity.keys]))
 
     def _identity(self, claims: Mapping[str, Any]) -> Identity:
         """The identity that the claims name, which are not verified yet. So strangers cause no costly verification."""

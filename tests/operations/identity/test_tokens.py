@@ -10,6 +10,8 @@ import grpc
 import jwt
 import pytest
 
+from muniment_identity.file import KEY_SECONDS, Identity, Keys, Known
+from muniment_identity.verifier import Verifier
 from tests.operations.identity import forge
 from tests.operations.identity.conftest import code_of
 from tests.operations.identity.forge import EC_KEY, RSA_KEY, SECRET, STRANGERS, claims, rsa_jwk, token
@@ -145,6 +147,22 @@ def test_a_token_of_the_identity_is_accepted(as_caller, kind):
 @pytest.mark.parametrize("kind", BAD)
 def test_any_other_token_is_refused(as_caller, kind):
     assert code_of(as_caller(BAD[kind]())) is grpc.StatusCode.UNAUTHENTICATED
+
+
+def test_a_token_is_accepted_no_longer_than_the_keys_that_verify_it(tmp_path):
+    """Also one that was verified before, and whose refresher has died."""
+    now = int(time.time())
+    identity = Identity(1, "00" * 32, forge.ISSUER, forge.AUDIENCE, forge.SUBJECT, "keys.json")
+    last = now + HOUR / 2
+    Known([identity], {"keys.json": Keys([rsa_jwk(RSA_KEY, kid="rsa")], last - KEY_SECONDS)}).write(tmp_path / "known")
+    clock = [float(now)]
+    verifier, text = Verifier(tmp_path / "known", lambda: clock[0]), token(claims(exp=now + HOUR))
+
+    accepted = verifier.of_text(text)
+    clock[0] = last + 1
+
+    assert accepted is not None
+    assert verifier.of_text(text) is None
 
 
 def test_a_lenient_verifier_accepts_some_of_them():
