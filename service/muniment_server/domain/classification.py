@@ -56,11 +56,14 @@ class Label(Enum):
     """How sensitive it is."""
     integrity: Integrity
     """Whether it is trusted."""
+    role: str
+    """The database role, and the schema, of this label."""
 
     def __init__(self, number: int) -> None:
         # Attributes, since each call asks for them a dozen times: making a member from its number takes long.
         self.level = Classification((number + 1) // 2)
         self.integrity = Integrity(number % 2)
+        self.role = f"muniment_{self.name.lower()}"
 
     __hash__ = object.__hash__  # Enum's own hashes the name, in Python
 
@@ -73,11 +76,6 @@ class Label(Enum):
     def is_trusted(self) -> bool:
         """Whether its integrity is TRUSTED."""
         return self.integrity is Integrity.TRUSTED
-
-    @property
-    def role(self) -> str:
-        """The database role, and the schema, of this label."""
-        return f"muniment_{self.name.lower()}"
 
     @property
     def chain(self) -> int:
