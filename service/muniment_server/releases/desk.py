@@ -37,7 +37,7 @@ from muniment_server.domain.ids import ItemId, SessionId
 from muniment_server.domain.items import Item, ItemKind, Version
 from muniment_server.domain.releases import Release, ReleaseState, hash_of
 from muniment_server.items import releasing
-from muniment_server.items.item_store import get_own_version
+from muniment_server.items.item_store import find, get_own_version
 from muniment_server.items.own_session import end_session, open_session, own_session
 from muniment_server.monitor.call import CallContext
 from muniment_server.monitor.host_scope import HostScope
@@ -58,6 +58,17 @@ class Wanted:
     target: Label
     reason: str
     ttl: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A release, as a key that reviews it sees it."""
+
+    release: Release
+    source: Item | None = None
+    """What it would write. None if it is not open, the item has changed, or the key may not read it here."""
+    replaced: Item | None = None
+    """What sessions at the target label would no longer see. None if there is nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +131,17 @@ def reject(context: CallContext, release_id: UUID, reason: str) -> Release:
         return repository.get(scope, release_id)
 
 
-def get(context: CallContext, release_id: UUID) -> tuple[Release, Item | None]:
-    """A release, and what it would write: None if it is not open or the item has changed. Raises ReleaseNotFound."""
+def get(context: CallContext, release_id: UUID) -> Shown:
+    """A release, with what it would write and replace. Raises ReleaseNotFound."""
     with context.host_scope() as scope:
         release = repository.get(scope, release_id)
-    if release.state is not ReleaseState.OPEN:
-        return release, None
-    return release, _source(context, release, f"release {release_id}")
+    if release.state is not ReleaseState.OPEN or not (release.is_own or release.is_allowed):
+        return Shown(release)
+    reason = f"release {release_id}"
+    source = _source(context, release, reason)
+    if source is None or release.kind is ItemKind.PASSAGE:  # passages replace nothing
+        return Shown(release, source)
+    return Shown(release, source, _replaced(context, release, source.name, reason))
 
 
 @contextmanager
@@ -225,3 +240,12 @@ def _source(context: CallContext, release: Release, reason: str) -> Item | None:
     ):
         item = get_own_version(session, release.kind, item_id=release.item_id)
     return item if release.is_of(item) else None
+
+
+def _replaced(context: CallContext, release: Release, name: str, reason: str) -> Item | None:
+    """What sessions at the target label see under *name*: what the release overwrites, or shadows at a lower label."""
+    with (
+        own_session(context, release.agent_id, release.kind, release.target, reason=reason) as own,
+        context.own_session_scope(own.session_id, release.target) as session,
+    ):
+        return find(session, release.kind, name)

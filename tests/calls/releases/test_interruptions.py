@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from muniment_server.admin.connection import connect_operator
+from muniment_server.admin.sessions import reject_releases
 from muniment_server.domain.classification import Label
 from muniment_server.items import releasing
 from muniment_server.releases import repository
@@ -16,6 +18,7 @@ from tests.calls.releases.test_releases import (
     _MEMORY,
     FAILED,
     OPEN,
+    REJECTED,
     RELEASED,
     TEXT,
     TRUSTED,
@@ -100,6 +103,22 @@ def test_what_was_written_is_not_rejected_and_does_not_expire(shared, key, first
     else:
         assert refusal(approves.reject_release, release_id=release.release_id) == f"{FAILED} RELEASE_NOT_OPEN"
     assert approved(approves, release).state == RELEASED
+
+
+def test_a_restore_rejects_what_is_not_written_alone(service, first_time):
+    """Only the audit log of the backup may say that it was written."""
+    service.session(UNTRUSTED).save_memory(key="plan", content=TEXT)
+    asks, approves = service.host(), service.host(name="approves")
+    written, open_ = requested(asks), requested(asks)
+    first_time(repository, "end", die)
+    refusal(approves.approve_release, **approval(written))
+
+    with connect_operator(service.database.admin) as operator:
+        assert reject_releases(operator, "restore") == 1
+        assert reject_releases(operator, "restore") == 0
+
+    assert state_of(approves, open_) == REJECTED
+    assert approved(approves, written).state == RELEASED
 
 
 def test_an_erasure_meanwhile_leaves_nothing_behind(host, at, key, first_time):

@@ -185,6 +185,95 @@ def test_who_approves_sees_what_will_be_written(plan, key):
     assert not approves.get_release(release_id=release.release_id).HasField("text")
 
 
+@pytest.mark.parametrize("kind", [_MEMORY, _NOTE, _BLOCK])
+@pytest.mark.parametrize("replaced", [Label.INTERNAL, Label.INTERNAL_TRUSTED, Label.PUBLIC])
+def test_who_approves_sees_what_is_overwritten_or_shadowed(at, key, kind, replaced):
+    target = Label.INTERNAL
+    name = saved(at(Label.RESTRICTED), kind, TEXT)
+    saved(at(replaced), kind, "Monday", name)
+    asks, approves = key(), key()
+    found = approves.get_release(release_id=requested(asks, Label.RESTRICTED, target, kind=kind, name=name).release_id)
+
+    assert (found.replaced.text.name, found.replaced.text.content) == (name, "Monday")
+    assert (found.replaced.classification, found.replaced.integrity) == (replaced.level, replaced.integrity)
+    approved(approves, found.release)
+    assert not approves.get_release(release_id=found.release.release_id).HasField("replaced")
+
+
+def saved(session: Any, kind: int, content: str, name: str = "plan") -> str:
+    """Save an item; return its name."""
+    if kind == _MEMORY:
+        session.save_memory(key=name, content=content)
+    elif kind == _BLOCK:
+        session.update_block(label=name, content=content)
+    else:
+        note_id = str(uuid.uuid4()) if name == "plan" else name
+        return str(session.add_note(content=content, note_id=note_id).note.note_id)
+    return name
+
+
+@pytest.mark.parametrize("what", ["nothing", "another name", "above", "deleted"])
+def test_what_is_not_seen_at_the_target_is_not_replaced(plan, at, key, what):
+    target = at(TRUSTED)
+    match what:
+        case "another name":
+            target.save_memory(key="rules", content="Monday")
+        case "above":
+            at(Label.INTERNAL_TRUSTED).save_memory(key="plan", content="Monday")
+        case "deleted":
+            target.save_memory(key="plan", content="Monday")
+            target.delete_memory(key="plan")
+    found = key().get_release(release_id=requested(key()).release_id)
+
+    assert (found.HasField("text"), found.HasField("replaced")) == (True, False)
+
+
+def test_a_passage_replaces_none(at, key):
+    passage_id = str(uuid.uuid4())
+    at(UNTRUSTED).store_passage(passage_id=passage_id, content=TEXT)
+    at(TRUSTED).store_passage(passage_id=passage_id, content="another")
+    found = key().get_release(release_id=requested(key(), kind=_PASSAGE, name=passage_id).release_id)
+
+    assert (found.HasField("text"), found.HasField("replaced")) == (True, False)
+
+
+def test_a_look_at_what_is_replaced_is_audited_at_its_level(at, key):
+    at(Label.RESTRICTED).save_memory(key="plan", content=TEXT)
+    at(Label.CONFIDENTIAL).save_memory(key="plan", content="Monday")
+    approves = key()
+    release = requested(key(), Label.RESTRICTED, Label.CONFIDENTIAL)
+    approves.get_release(release_id=release.release_id)
+
+    read = [event for event in events(approves, "GetRelease") if not event.host_key_id]
+    assert [event.classification for event in read] == [Classification.RESTRICTED, Classification.CONFIDENTIAL]
+    assert read[0].item_id == release.item_id
+    assert read[1].item_id not in {"", release.item_id}
+
+
+@pytest.mark.parametrize("rights", [(), ("declassify",)])
+def test_texts_are_shown_to_keys_with_the_rights_alone(plan, at, key, rights):
+    """Other keys see what the audit log says, too: who asks for what, and who approves."""
+    at(TRUSTED).save_memory(key="plan", content="Monday")
+    release, other = requested(key()), key(rights=rights)
+    found = other.get_release(release_id=release.release_id)
+
+    assert found.release == release
+    assert (found.HasField("text"), found.HasField("replaced")) == (False, False)
+    assert list(other.list_releases().releases) == [release]
+    assert events(other, "GetRelease") == []
+
+
+def test_who_asks_sees_its_own_release_even_without_its_right(shared, plan, at, key):
+    asks = key("endorse")
+    release = requested(asks)
+    with shared.database.as_owner() as owner:
+        owner.execute(
+            "UPDATE vault.host_key SET may_endorse = FALSE WHERE host_key_id = %s", [release.requester_host_key_id]
+        )
+
+    assert asks.get_release(release_id=release.release_id).text.content == TEXT
+
+
 @pytest.mark.parametrize("change", ["saved", "tagged", "deleted", "renamed", "erased", "undeleted"])
 @pytest.mark.parametrize("before_request", [True, False])
 def test_a_source_that_changes_is_not_released(plan, host, at, key, change, before_request):

@@ -37,12 +37,14 @@ from muniment_server.admin.host_keys import (
 from muniment_server.admin.inspection import broken_ledgers, erasing
 from muniment_server.admin.journal import Journal, from_bytes, journal_of, replay, to_bytes
 from muniment_server.domain.classification import Classification as Level
+from muniment_server.domain.classification import Label
 from muniment_server.domain.ids import HostKeyId, RandomIds
 from muniment_server.embedded_postgres import EmbeddedPostgres, conninfo_of_running
 from muniment_server.monitor import grants
 from muniment_server.postgres import migrate, pool, roles, transaction
 from muniment_server.runtime import restoring, schema
 from muniment_server.runtime.databases import SUPERUSER, cluster_directory
+from tests.calls.releases.test_releases import TEXT, requested
 from tests.proof.races.mutants import spoiled
 from tests.support.backups import load
 from tests.support.commands import (
@@ -116,6 +118,29 @@ def test_a_backup_is_restored_with_every_version_and_without_sessions(
     server = serving(*DEV, str(restored))
     with muniment.connect(server.address, token=session.token) as old, pytest.raises(muniment.Unauthenticated):
         old.get_memory("plan")
+
+
+def test_a_release_that_hosts_have_rejected_since_the_backup_is_not_open_again(
+    service: Service, serving: Serve, folder: Path
+) -> None:
+    asks, other = service.host(name="asks"), service.host(name="other")
+    service.session(Level.CONFIDENTIAL).save_memory(key="plan", content=TEXT)
+    release = requested(asks, Label.CONFIDENTIAL, Label.PUBLIC)
+    with (folder / "muniment.dump").open("wb") as target:
+        dumps.dump(service.database.admin, target)
+    other.reject_release(release_id=release.release_id)
+
+    done = run(folder, "restore", "muniment.dump", "--data-dir", "restored")
+
+    assert "1 open release was rejected" in done.stderr
+    server = serving(*DEV, str(folder / "restored"))
+    with muniment.connect(server.address, host_key=other.token) as host:
+        with pytest.raises(muniment.ReleaseNotOpen):
+            host.approve_release(release.release_id, release.content_sha256)
+        (event,) = [
+            event for event in host.list_audit_events(agent_id="alice") if event.method == "restore" and event.item_id
+        ]
+        assert event.reason.startswith(f"release {release.release_id}, by ")
 
 
 def test_rows_that_a_node_of_a_cluster_did_not_confirm_are_no_restored_backup(

@@ -6656,7 +6656,7 @@ impl ::prost::Name for Release {
         "/muniment.v1.Release".into()
     }
 }
-/// What a release writes: the text and all that is stored with it.
+/// A text and all that is stored with it.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 #[prost(skip_debug)]
 pub struct ReleasedText {
@@ -6693,6 +6693,31 @@ impl ::prost::Name for ReleasedText {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/muniment.v1.ReleasedText".into()
+    }
+}
+/// The item that sessions at the target of a release see under its name until it is written. The release overwrites it, or
+/// shadows it if its label is another one: then sessions at that label still see it.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct ReplacedItem {
+    /// The text of the item.
+    #[prost(message, optional, tag = "1")]
+    pub text: ::core::option::Option<ReleasedText>,
+    /// The level of the item.
+    #[prost(enumeration = "Classification", tag = "2")]
+    pub classification: i32,
+    /// The integrity of the item.
+    #[prost(enumeration = "Integrity", tag = "3")]
+    pub integrity: i32,
+}
+impl ::prost::Name for ReplacedItem {
+    const NAME: &'static str = "ReplacedItem";
+    const PACKAGE: &'static str = "muniment.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "muniment.v1.ReplacedItem".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/muniment.v1.ReplacedItem".into()
     }
 }
 /// How far a release is.
@@ -6911,9 +6936,12 @@ pub struct GetReleaseResponse {
     /// The release.
     #[prost(message, optional, tag = "1")]
     pub release: ::core::option::Option<Release>,
-    /// What it would write. Absent if it is not open, or the item is no longer what the release names.
+    /// What it would write. Absent if it is not open, the item is no longer what the release names, or the key may not see it.
     #[prost(message, optional, tag = "2")]
     pub text: ::core::option::Option<ReleasedText>,
+    /// The item that it would replace now. Absent if there is none, or no `text`; a passage replaces none.
+    #[prost(message, optional, tag = "3")]
+    pub replaced: ::core::option::Option<ReplacedItem>,
 }
 impl ::prost::Name for GetReleaseResponse {
     const NAME: &'static str = "GetReleaseResponse";
@@ -7044,7 +7072,8 @@ impl crate::Client {
             .await?;
         Ok(response)
     }
-    /// Get a release, and while it is open, the text that it would write. That is audited as a read.
+    /// Get a release, and while it is open, the text that it would write and the item that it would replace. Only the key that
+    /// asked and keys with the rights see these. That is audited as reads.
     ///
     /// Fails with NOT_FOUND `RELEASE_NOT_FOUND`.
     pub async fn get_release(
@@ -7063,7 +7092,7 @@ impl crate::Client {
             .await?;
         Ok(response)
     }
-    /// List releases, newest first.
+    /// List releases, newest first, without texts. That needs no right.
     pub async fn list_releases(
         &self,
         request: ListReleasesRequest,
@@ -7293,7 +7322,8 @@ pub mod release_service_client {
                 .insert(GrpcMethod::new("muniment.v1.ReleaseService", "RejectRelease"));
             self.inner.unary(req, path, codec).await
         }
-        /// Get a release, and while it is open, the text that it would write. That is audited as a read.
+        /// Get a release, and while it is open, the text that it would write and the item that it would replace. Only the key that
+        /// asked and keys with the rights see these. That is audited as reads.
         ///
         /// Fails with NOT_FOUND `RELEASE_NOT_FOUND`.
         pub async fn get_release(
@@ -7320,7 +7350,7 @@ pub mod release_service_client {
                 .insert(GrpcMethod::new("muniment.v1.ReleaseService", "GetRelease"));
             self.inner.unary(req, path, codec).await
         }
-        /// List releases, newest first.
+        /// List releases, newest first, without texts. That needs no right.
         pub async fn list_releases(
             &mut self,
             request: impl tonic::IntoRequest<super::ListReleasesRequest>,
@@ -8898,6 +8928,14 @@ impl ::core::fmt::Debug for ReleasedText {
             .field("tier", &self.tier())
             .field("event_time", &self.event_time)
             .field("expire_time", &self.expire_time)
+            .finish_non_exhaustive()
+    }
+}
+impl ::core::fmt::Debug for ReplacedItem {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("ReplacedItem")
+            .field("classification", &self.classification())
+            .field("integrity", &self.integrity())
             .finish_non_exhaustive()
     }
 }
