@@ -6587,7 +6587,7 @@ pub struct Release {
     /// The id, a random UUID. Audit events name it in their reason.
     #[prost(string, tag = "1")]
     pub release_id: ::prost::alloc::string::String,
-    /// The agent that owns the item, and for which it is released.
+    /// The agent that owns the item.
     #[prost(string, tag = "2")]
     pub agent_id: ::prost::alloc::string::String,
     /// The kind of the item.
@@ -6642,7 +6642,7 @@ pub struct Release {
     /// The item that was written. Empty until then.
     #[prost(string, tag = "19")]
     pub released_item_id: ::prost::alloc::string::String,
-    /// Its revision. It replaces whatever had the name at that label.
+    /// Its revision.
     #[prost(int32, tag = "20")]
     pub released_revision: i32,
 }

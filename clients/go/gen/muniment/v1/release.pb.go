@@ -89,7 +89,7 @@ type Release struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The id, a random UUID. Audit events name it in their reason.
 	ReleaseId string `protobuf:"bytes,1,opt,name=release_id,json=releaseId,proto3" json:"release_id,omitempty"`
-	// The agent that owns the item, and for which it is released.
+	// The agent that owns the item.
 	AgentId string `protobuf:"bytes,2,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// The kind of the item.
 	Kind ItemKind `protobuf:"varint,3,opt,name=kind,proto3,enum=muniment.v1.ItemKind" json:"kind,omitempty"`
@@ -126,7 +126,7 @@ type Release struct {
 	Refusal string `protobuf:"bytes,18,opt,name=refusal,proto3" json:"refusal,omitempty"`
 	// The item that was written. Empty until then.
 	ReleasedItemId string `protobuf:"bytes,19,opt,name=released_item_id,json=releasedItemId,proto3" json:"released_item_id,omitempty"`
-	// Its revision. It replaces whatever had the name at that label.
+	// Its revision.
 	ReleasedRevision int32 `protobuf:"varint,20,opt,name=released_revision,json=releasedRevision,proto3" json:"released_revision,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache

@@ -85,7 +85,7 @@ class Release(message.Message):
     release_id: builtins.str
     """The id, a random UUID. Audit events name it in their reason."""
     agent_id: builtins.str
-    """The agent that owns the item, and for which it is released."""
+    """The agent that owns the item."""
     kind: audit_pb2.ItemKind.ValueType
     """The kind of the item."""
     item_id: builtins.str
@@ -117,7 +117,7 @@ class Release(message.Message):
     released_item_id: builtins.str
     """The item that was written. Empty until then."""
     released_revision: builtins.int
-    """Its revision. It replaces whatever had the name at that label."""
+    """Its revision."""
     @builtins.property
     def approver_host_key_ids(self) -> containers.RepeatedScalarFieldContainer[builtins.str]:
         """The host keys that approve it. One that is no longer valid, or has lost a right, is not among them."""

@@ -35,7 +35,7 @@ export type Release = Message<"muniment.v1.Release"> & {
   releaseId: string;
 
   /**
-   * The agent that owns the item, and for which it is released.
+   * The agent that owns the item.
    *
    * @generated from field: string agent_id = 2;
    */
@@ -162,7 +162,7 @@ export type Release = Message<"muniment.v1.Release"> & {
   releasedItemId: string;
 
   /**
-   * Its revision. It replaces whatever had the name at that label.
+   * Its revision.
    *
    * @generated from field: int32 released_revision = 20;
    */
