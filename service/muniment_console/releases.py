@@ -1,4 +1,4 @@
-"""The release desk: what is to be released, and one release with its text."""
+"""The release desk: a list of releases, and one release with its texts."""
 
 from __future__ import annotations
 

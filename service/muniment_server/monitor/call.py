@@ -26,8 +26,8 @@ from muniment_server.postgres.deadline import Deadline
 _NO_DEADLINE = 365 * 24 * 3600.0
 """grpc reports a number near 2**63 if the caller set no deadline."""
 _CLOSING_SECONDS = 5.0
-_LABELS = ("", "source_")
-"""What the fields of a request begin with that name a label."""
+_LABEL_PREFIXES = ("", "source_")
+"""The beginnings of the two fields of a request that name a label: a level and an integrity."""
 
 InTurn: TypeAlias = Callable[[AbstractContextManager[Any]], AbstractContextManager[Any]]
 """Makes a scope wait for the turn of its call, unless the call has it until its end."""
@@ -66,7 +66,9 @@ class Call:
         assert self.token is not None
         assert self.principal is not None
         asked = self.request
-        named = ((getattr(asked, f"{of}classification", 0), getattr(asked, f"{of}integrity", 0)) for of in _LABELS)
+        named = (
+            (getattr(asked, f"{of}classification", 0), getattr(asked, f"{of}integrity", 0)) for of in _LABEL_PREFIXES
+        )
         labels = [Label.of(Classification(level), Integrity(integrity)) for level, integrity in named if level]
         return CallContext(self.scopes, self.method, self.deadline, self.token, self.principal, self.in_turn, labels)
 

@@ -1,12 +1,13 @@
-"""How a release is asked for, approved, written and rejected.
+"""How a release is requested, approved, written and rejected.
 
-The item is read and written as sessions read and write, each with its own label, so in two transactions; what the desk
-notes is a third. A change of the source that commits between the read and the write counts as later than the release.
-An erasure does not: it ends the session that writes, and none begins while it lasts.
+An item is read as a session with its label reads it, and written as a session with the new label writes it: these are
+two transactions, and what is recorded of the release is a third. A change of the source that commits between the read
+and the write counts as later than the release. An erasure does not: it ends the session that writes, and none begins
+while it lasts.
 
-The write has the id of the release as that of its audit event. Whoever finds that a write was begun ends its session
-first, so that it has been committed or never will be, and then asks the audit log. So a call that was killed is
-finished by the next one, and nothing is written twice.
+The audit event of the write has the id of the release. A call that finds an unfinished write first ends its session, so
+that the write has been committed or never will be, and then looks for that event. So the next call finishes what a
+killed one began, and nothing is written twice.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ from muniment_server.releases import repository
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What to release: the item of a name or with an id, one of which is None. Revision 0: the newest."""
+    """What to release. Exactly one of name and item_id is not None. Revision 0 is the newest."""
 
     agent_id: str
     kind: ItemKind
@@ -148,9 +149,9 @@ def get(context: CallContext, release_id: UUID) -> Shown:
 def _changing(
     context: CallContext, release_id: UUID, content_hash: bytes | None
 ) -> Iterator[tuple[HostScope, Release]]:
-    """A transaction that changes one release, once it is known whether it has been written.
+    """A transaction that changes one release, after the end of any attempt to write it.
 
-    With a hash, to approve it. Refusals leave an audit row.
+    With a hash, it is to approve the release. Refusals leave an audit row.
     """
     with context.host_scope() as scope:
         found = repository.get(scope, release_id)
@@ -189,7 +190,7 @@ def _not_open(release: Release, *, approves: bool) -> Refusal | None:
 
 
 def _settled(context: CallContext, release: Release) -> Release:
-    """The release, after the end of any attempt to write it. If one succeeded that was not noted, it is noted."""
+    """End any attempt to write the release. If it has succeeded, record that. Returns *release*, as it was read."""
     if release.writer is None or release.state not in {ReleaseState.OPEN, ReleaseState.EXPIRED}:
         return release
     end_session(context, release.writer)
@@ -202,7 +203,7 @@ def _settled(context: CallContext, release: Release) -> Release:
 
 
 def _claim(scope: HostScope, release: Release) -> SessionId:
-    """Open the session that writes the release, and note it. Raises Unavailable while items are being erased."""
+    """Open the session that writes the release, and record it. Raises Unavailable while items are being erased."""
     own = open_session(
         scope, release.agent_id, release.kind, release.target, version=release.version, reason=release.parties
     )
@@ -213,7 +214,7 @@ def _claim(scope: HostScope, release: Release) -> SessionId:
 
 
 def _write(context: CallContext, release: Release, writer: SessionId) -> None:
-    """Write the release as the session *writer*, and note that, or why it was refused."""
+    """Write the release as the session *writer*. Records that, or the refusal."""
     try:
         source = _source(context, release, release.parties)
         if source is None:
@@ -224,7 +225,7 @@ def _write(context: CallContext, release: Release, writer: SessionId) -> None:
         raise Conflict from None  # an erasure, or another call that approves or rejects, has ended it
     except Refusal as refusal:
         with context.host_scope() as scope:
-            repository.note_refusal(scope, release, refusal)
+            repository.store_refusal(scope, release, refusal)
         raise
     with context.closing_scope() as scope:
         repository.end(scope, release, ReleaseState.RELEASED, written=written, reason=release.parties)
