@@ -44,7 +44,6 @@ from muniment_server.monitor import grants
 from muniment_server.postgres import migrate, pool, roles, transaction
 from muniment_server.runtime import restoring, schema
 from muniment_server.runtime.databases import SUPERUSER, cluster_directory
-from tests.calls.releases.test_releases import TEXT, requested
 from tests.proof.races.mutants import spoiled
 from tests.support.backups import load
 from tests.support.commands import (
@@ -60,6 +59,7 @@ from tests.support.commands import (
 )
 from tests.support.databases import Database, cloned
 from tests.support.external_postgres import admin_url
+from tests.support.releases import TEXT, requested
 from tests.support.services import Service
 from tests.support.unconfirmed import unconfirmed_commits
 
