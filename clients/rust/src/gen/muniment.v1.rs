@@ -52,8 +52,7 @@ impl Classification {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum Integrity {
-    /// Something that the host does not vouch for may have had a part in it. The default, so that nothing is trusted
-    /// because it was not said.
+    /// Something that the host does not vouch for may have had a part in it. The default: only what a host says is trusted.
     Untrusted = 0,
     /// Only what hosts vouch for had a part in it.
     Trusted = 1,
@@ -113,7 +112,7 @@ pub struct Agent {
     /// change nothing else of it.
     #[prost(enumeration = "Classification", tag = "9")]
     pub known_from: i32,
-    /// Whether an operator keeps all that it has, such as for a court: nothing of it can be erased or purged until then.
+    /// Whether an operator holds all that it has, such as for a court: until the hold ends, nothing is erased or purged.
     #[prost(bool, tag = "10")]
     pub held: bool,
 }
@@ -184,8 +183,8 @@ pub struct AgentLimits {
     /// The default is 100000.
     #[prost(int32, optional, tag = "4")]
     pub max_revisions: ::core::option::Option<i32>,
-    /// How long after its save a memory expires whose save names no `expire_time`: each save renews it. At most ten years.
-    /// A change counts for what is saved later, within a minute.
+    /// How long after its save a memory expires if the save names no `expire_time`. Each save renews it. At most ten years.
+    /// A change applies to what is saved a minute later, or sooner.
     ///
     /// The default is 0: it does not expire.
     #[prost(message, optional, tag = "5")]
@@ -755,7 +754,7 @@ pub struct EraseItemsRequest {
     /// With `item_id`: which revision, counted from 1. If it is the newest one, the item is deleted with it.
     #[prost(int32, tag = "6")]
     pub revision: i32,
-    /// With `tag`: erases of every agent of the tenant, such as all that is about one person, if that is what the tag says.
+    /// With `tag`: erases from every agent of the tenant, such as all that the tag says is about one person.
     #[prost(bool, tag = "7")]
     pub every_agent: bool,
 }
@@ -6695,8 +6694,8 @@ impl ::prost::Name for ReleasedText {
         "/muniment.v1.ReleasedText".into()
     }
 }
-/// The item that sessions at the target of a release see under its name until it is written. The release overwrites it, or
-/// shadows it if its label is another one: then sessions at that label still see it.
+/// The agent's own item that sessions at the target of a release see under its name until it is written. The release
+/// overwrites it, or shadows it if its label is another one: then sessions at that label still see it.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 #[prost(skip_debug)]
 pub struct ReplacedItem {

@@ -411,8 +411,8 @@ func (x *ReleasedText) GetExpireTime() *timestamppb.Timestamp {
 	return nil
 }
 
-// The item that sessions at the target of a release see under its name until it is written. The release overwrites it, or
-// shadows it if its label is another one: then sessions at that label still see it.
+// The agent's own item that sessions at the target of a release see under its name until it is written. The release
+// overwrites it, or shadows it if its label is another one: then sessions at that label still see it.
 type ReplacedItem struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The text of the item.

@@ -216,8 +216,8 @@ class ReleasedText(message.Message):
 
 @typing.final
 class ReplacedItem(message.Message):
-    """The item that sessions at the target of a release see under its name until it is written. The release overwrites it, or
-    shadows it if its label is another one: then sessions at that label still see it.
+    """The agent's own item that sessions at the target of a release see under its name until it is written. The release
+    overwrites it, or shadows it if its label is another one: then sessions at that label still see it.
     """
 
     DESCRIPTOR: descriptor.Descriptor

@@ -247,8 +247,8 @@ export const ReleasedTextSchema: GenMessage<ReleasedText> = /*@__PURE__*/
   messageDesc(file_muniment_v1_release, 1);
 
 /**
- * The item that sessions at the target of a release see under its name until it is written. The release overwrites it, or
- * shadows it if its label is another one: then sessions at that label still see it.
+ * The agent's own item that sessions at the target of a release see under its name until it is written. The release
+ * overwrites it, or shadows it if its label is another one: then sessions at that label still see it.
  *
  * @generated from message muniment.v1.ReplacedItem
  */
