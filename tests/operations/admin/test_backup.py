@@ -59,7 +59,7 @@ from tests.support.commands import (
 )
 from tests.support.databases import Database, cloned
 from tests.support.external_postgres import admin_url
-from tests.support.releases import TEXT, requested
+from tests.support.releases import REJECTED, TEXT, requested
 from tests.support.services import Service
 from tests.support.unconfirmed import unconfirmed_commits
 
@@ -120,15 +120,20 @@ def test_a_backup_is_restored_with_every_version_and_without_sessions(
         old.get_memory("plan")
 
 
-def test_a_release_that_hosts_have_rejected_since_the_backup_is_not_open_again(
-    service: Service, serving: Serve, folder: Path
-) -> None:
-    asks, other = service.host(name="asks"), service.host(name="other")
+@pytest.fixture
+def open_release(service: Service) -> Any:
+    """A release that one host has asked for."""
     service.session(Level.CONFIDENTIAL).save_memory(key="plan", content=TEXT)
-    release = requested(asks, Label.CONFIDENTIAL, Label.PUBLIC)
+    return requested(service.host(name="asks"), Label.CONFIDENTIAL, Label.PUBLIC)
+
+
+def test_a_release_that_hosts_have_rejected_since_the_backup_is_not_open_again(
+    service: Service, serving: Serve, folder: Path, open_release: Any
+) -> None:
+    other = service.host(name="other")
     with (folder / "muniment.dump").open("wb") as target:
         dumps.dump(service.database.admin, target)
-    other.reject_release(release_id=release.release_id)
+    other.reject_release(release_id=open_release.release_id)
 
     done = run(folder, "restore", "muniment.dump", "--data-dir", "restored")
 
@@ -136,11 +141,22 @@ def test_a_release_that_hosts_have_rejected_since_the_backup_is_not_open_again(
     server = serving(*DEV, str(folder / "restored"))
     with muniment.connect(server.address, host_key=other.token) as host:
         with pytest.raises(muniment.ReleaseNotOpen):
-            host.approve_release(release.release_id, release.content_sha256)
-        (event,) = [
-            event for event in host.list_audit_events(agent_id="alice") if event.method == "restore" and event.item_id
-        ]
-        assert event.reason.startswith(f"release {release.release_id}, by ")
+            host.approve_release(open_release.release_id, open_release.content_sha256)
+        events = [event for event in host.list_audit_events(agent_id="alice") if event.method == "restore"]
+    (reason,) = (event.reason for event in events if event.item_id == open_release.item_id)
+    assert reason is not None
+    assert reason.startswith(f"release {open_release.release_id}, by ")
+
+
+def test_a_database_that_is_adopted_has_no_open_release(service: Service, folder: Path, open_release: Any) -> None:
+    """It may have been restored by other means."""
+    (folder / "state").mkdir()
+    options = ("--database-url", service.database.admin, "--state-dir", "state")
+
+    (adopted,) = objects(run(folder, "database", "adopt", "--yes", "--json", *options))
+
+    assert adopted["rejected_releases"] == 1
+    assert service.host().get_release(release_id=open_release.release_id).release.state == REJECTED
 
 
 def test_rows_that_a_node_of_a_cluster_did_not_confirm_are_no_restored_backup(
