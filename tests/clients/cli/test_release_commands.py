@@ -79,7 +79,7 @@ def test_a_terminal_shows_what_is_stored_with_the_text_and_what_is_invisible(mun
     ("level", "effect"),
     [
         ("internal", "it overwrites the one of this name at INTERNAL UNTRUSTED"),
-        ("public", "sessions at INTERNAL UNTRUSTED no longer see the one of this name at PUBLIC UNTRUSTED"),
+        ("public", "sessions at INTERNAL UNTRUSTED will no longer see the one of this name at PUBLIC UNTRUSTED"),
     ],
 )
 def test_a_terminal_shows_what_is_replaced(muniment, agent, new_key, on_terminal, level, effect):

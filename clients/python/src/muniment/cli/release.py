@@ -199,7 +199,7 @@ def _effect(release: Release) -> str:
     own = (release.replaced.classification, release.replaced.integrity)
     if own == target:
         return f"it overwrites the one of this name at {_label(*target)}"
-    return f"sessions at {_label(*target)} no longer see the one of this name at {_label(*own)}"
+    return f"sessions at {_label(*target)} will no longer see the one of this name at {_label(*own)}"
 
 
 def _label(level: Classification, integrity: Integrity) -> str:
