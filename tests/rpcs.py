@@ -867,6 +867,10 @@ _ROWS: dict[str, Rpc] = {
         answer=release_service_pb2.GetReleaseResponse(
             release=RELEASE,
             text=release_pb2.ReleasedText(name="tea", content="Assam, no sugar", tags=["taste"]),
+            replaced=release_pb2.ReplacedItem(
+                text=release_pb2.ReleasedText(name="tea", content="Assam"),
+                classification=classification_pb2.CLASSIFICATION_PUBLIC,
+            ),
         ),
         python=lambda host, _: host.get_release(RELEASE_ID),
         outcomes=Outcomes(("OK",), ("RELEASE_NOT_FOUND",)),

@@ -73,7 +73,7 @@ def _group(host: HostClient, agent: Agent, since: datetime, now: datetime, *, is
 
 
 def _level_of_groups(groups: Sequence[_Group]) -> Classification:
-    """What is counted or was not read counts, too, as on the page of an agent."""
+    """The highest level of what is shown, and the ceiling of an agent of which something was not read or not shown."""
     of_conversations = [
         level
         for group in groups

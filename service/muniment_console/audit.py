@@ -96,9 +96,9 @@ def audit_page(host: HostClient, given: Filter, received: Received | None) -> tu
 
 
 def _compare(received: Received, scanned: list[AuditEvent], given: Filter, *, more: bool) -> Comparison:
-    """Compare all that was looked at with the export.
+    """Compare the scanned events with the export.
 
-    With a filter by agent, nothing is found missing: the export names one by its name at that time.
+    With a filter by agent, no event counts as missing: the export has the name that the agent had at that time.
     """
     oldest = _place(scanned[-1]) if more else (given.start or _LONG_AGO, "")
     newest = oldest if given.agent else given.before or (given.before_time or _FAR_AHEAD, "")
@@ -106,7 +106,7 @@ def _compare(received: Received, scanned: list[AuditEvent], given: Filter, *, mo
 
 
 def _scan(host: HostClient, given: Filter) -> tuple[list[AuditEvent], bool]:
-    """The events to look at, until enough of them are to be shown; and whether there are older ones."""
+    """The newest events, until enough of them are to be shown; and whether there are older ones."""
     scanned: list[AuditEvent] = []
     shown = 0
     for event in _events(host, given):

@@ -44,9 +44,9 @@ def console(
 ) -> None:
     """Show agents, conversations, the audit log and the server on web pages, until SIGTERM or Ctrl-C.
 
-    The pages only show, and only what the host key may see. Each look at items is audited. The browser asks for a
-    password, with any name; a terminal shows a new one. A name in --host has a port if it is not the usual one. In
-    --export is what `muniment audit export` has written of the key's tenant; it may grow. Needs the extra `console`.
+    The pages are read-only, and show what the host key may see. Each look at items is audited. The browser asks for a
+    password, with any name; a terminal shows a new one. Add the port to a name in --host unless it is 80 or 443.
+    --export names a file that `muniment audit export` writes for the tenant of the key. Needs the extra `console`.
 
     \b
     Examples:
@@ -92,7 +92,7 @@ def _check(listen: str, certificate: Path | None, key: Path | None, metrics: str
 
 
 def _password(file: Path | None) -> str:
-    """That of *file*, or a new one."""
+    """The password in *file*, or a new one."""
     if file is not None:
         return read_token(file)
     if not sys.stderr.isatty():
@@ -104,7 +104,10 @@ def _password(file: Path | None) -> str:
 
 
 def _check_key(host: HostClient, export: Path | None) -> None:
-    """Raise what a call with the key raises; a key may be for other things. With an export, it must see all events."""
+    """Check that the server accepts the key and, with an export, that the key sees all events.
+
+    A key that may not list agents is accepted: other pages may be for it. Raises MunimentError or Failure.
+    """
     with suppress(PrincipalNotAllowed):
         next(host.list_agents(page_size=1), None)
     if export is not None:
@@ -118,7 +121,7 @@ def _check_key(host: HostClient, export: Path | None) -> None:
 
 
 def _hosts(listen: str, names: Sequence[str]) -> list[str]:
-    """What the Host header may be. A browser leaves out the usual port."""
+    """The Host headers that are accepted. Browsers omit the ports 80 and 443."""
     port = split_address(listen)[1]
     local = [f"{name}:{port}" for name in _LOCAL] if is_private(listen) else []
     return [listen, *local, *names]

@@ -22,7 +22,7 @@ _HEADERS = {
     "x-content-type-options": "nosniff",
 }
 _NOTHING = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-"""The policy of what is no page: nothing runs, is fetched, or frames it."""
+"""The policy of an answer that is not a page: nothing runs, is fetched, or frames it."""
 _SIGN_IN = {"www-authenticate": 'Basic realm="Muniment console", charset="UTF-8"'}
 
 
@@ -69,7 +69,7 @@ class Guards:
             yield 401, "sign in with the password of the console, and any name", _SIGN_IN
 
     def _has_password(self, credential: str) -> bool:
-        """Whether it is the password, whatever the name. Several are none."""
+        """Whether the credential has the password, with any name."""
         scheme, _, encoded = credential.partition(" ")
         try:
             _, _, sent = base64.b64decode(encoded, validate=True).partition(b":")

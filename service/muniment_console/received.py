@@ -56,7 +56,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The verdict on each event, by id, and the labels of those that the export has and the server does not list."""
+    """The verdict on each listed event, by id, and the labels of exported events that the server does not list."""
 
     verdicts: Mapping[str, Verdict]
     missing: Sequence[Label]
@@ -85,7 +85,7 @@ class _Event:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """One chain: its checkpoint now, and what the export proves of it. None: it has nothing of it, or there is none."""
+    """One chain: its checkpoint now, and what the export proves of it. None: there is no export, or nothing of it."""
 
     label: Label
     checkpoint: AuditCheckpoint
@@ -138,7 +138,7 @@ class Received:
         self._lock = Lock()
 
     def read(self) -> None:
-        """Take the whole lines that came since. Raises Failure."""
+        """Read the whole lines that were added since the last time. Raises Failure."""
         with self._lock, open_file(self._file) as opened:
             opened.seek(self._read)
             for line in opened:
@@ -156,7 +156,7 @@ class Received:
             self._trail.add(record)
 
     def check(self, checkpoints: Mapping[Label, AuditCheckpoint]) -> dict[Label, Checked]:
-        """What was read proves, compared with those of *checkpoints* that it reaches."""
+        """What the lines read so far prove, compared with those of *checkpoints* that they reach."""
         with self._lock:
             reached = [
                 Checkpoint(label, each.seal_number, each.event_count, each.head_hash)
@@ -241,11 +241,11 @@ _COMPARED: Sequence[str] = (
 
 
 def _digest(label: Label, time: datetime, fields: Mapping[str, Any]) -> bytes:
-    """Of all that the server lists of an event but the name of its agent."""
+    """The hash of all that the server lists of an event, except the name of its agent."""
     text = repr([label.name, time.astimezone(UTC).isoformat(), *(_text(fields[name]) for name in _COMPARED)])
     return blake2b(text.encode(), digest_size=16).digest()
 
 
 def _text(value: str | int | None) -> str:
-    """A field, by its number if it is one of an enum. An absent one is like an empty one."""
+    """A field as text; the number of an enum's value. Absent and empty fields are the same."""
     return "" if not value else str(int(value)) if isinstance(value, int) else value

@@ -1,4 +1,4 @@
-"""The release desk: what is to be released, and one release with its text."""
+"""The release desk: a list of releases, and one release with its texts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def releases_page(host: HostClient, given: Mapping[str, str]) -> tuple[Classific
 
 
 def release_page(host: HostClient, release_id: str) -> tuple[Classification, dict[str, object]]:
-    """One release, with its text while it is open: a look at it is audited as a read."""
+    """One release; while it is open, with its text and the item that it replaces, a look at which is audited."""
     found = host.get_release(release_id)
     return level_of(_levels(found)), {"it": found}
 

@@ -1,4 +1,4 @@
-"""How the server does: what its health service says to anybody, and what its metrics say to operators."""
+"""The state of the server: what its health service tells everybody, and its metrics, which are for operators."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from muniment_server.admin.status import Samples, in_words, read, status_of
 _INTERVAL = 10.0
 _KEPT = 360
 """How many readings are kept: those of an hour."""
-_SECONDS = 3.0
+_TIMEOUT_SECONDS = 3.0
 _Reading: TypeAlias = Mapping[str, float]
 
 _GAUGES = {
@@ -34,7 +34,7 @@ _GAUGES = {
     "Connections to the database": "muniment_database_connections",
 }
 _COUNTERS = {"Calls": "muniment_tenant_calls_total", "Refused calls": "muniment_calls_refused_total"}
-"""What is drawn, by the metrics that are added up: as they are, and a second."""
+"""The titles of the charts, and the metrics that they add up: gauges as they are, counters as rates a second."""
 _NOT_READ = (OSError, http.client.HTTPException, ValueError, LookupError, ArithmeticError)
 
 
@@ -104,7 +104,7 @@ def _health(host: HostClient) -> str:
         response_deserializer=health_pb2.HealthCheckResponse.FromString,
     )
     try:
-        answer = check(health_pb2.HealthCheckRequest(), timeout=_SECONDS)
+        answer = check(health_pb2.HealthCheckRequest(), timeout=_TIMEOUT_SECONDS)
     except grpc.RpcError as error:
         return f"does not answer ({error.code().name})"
     return "takes calls" if answer.status == health_pb2.HealthCheckResponse.SERVING else "takes no calls now"

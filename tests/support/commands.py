@@ -170,11 +170,13 @@ def run_process(folder: Path, *arguments: str, given: str | bytes = b"", **envir
     return Done(raw.args, raw.returncode, raw.stdout.decode(), raw.stderr.decode())
 
 
-def on_a_terminal(folder: Path, *arguments: str, columns: int = 200, answer: str = "") -> tuple[int, str]:
+def on_a_terminal(
+    folder: Path, *arguments: str, columns: int = 200, answer: str = "", **variables: str
+) -> tuple[int, str]:
     """The exit status of a command on a terminal, where *answer* is typed, and what it shows there."""
     shown, end = pty.openpty()
     os.write(shown, answer.encode())
-    environment = environment_in(folder, TERM="xterm-256color", COLUMNS=str(columns))
+    environment = environment_in(folder, TERM="xterm-256color", COLUMNS=str(columns), **variables)
     command = [*COMMAND, *arguments]
     with subprocess.Popen(command, cwd=folder, env=environment, stdin=end, stdout=end, stderr=end) as process:
         os.close(end)

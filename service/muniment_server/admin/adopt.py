@@ -10,7 +10,7 @@ from muniment.cli.groups import Group
 from muniment.cli.output import Output, print_note, with_output
 from muniment_server.admin.connection import connect_operator
 from muniment_server.admin.database import existing_database, with_database
-from muniment_server.admin.sessions import close_sessions
+from muniment_server.admin.sessions import close_sessions, reject_releases
 from muniment_server.postgres.epochs import EpochGuard
 from muniment_server.postgres.pool import epoch_of
 from muniment_server.runtime.configuration import DatabaseConfig
@@ -33,7 +33,7 @@ def database() -> None:
 def adopt(output: Output, config: DatabaseConfig, yes: bool) -> None:
     """Use this database server from now on.
 
-    The command closes all open sessions in it.
+    The command closes all open sessions in it, and rejects all open releases.
 
     `muniment serve` refuses a database server on a lower timeline than it has seen, or of another system, because it
     may lack raises of taint. On a cluster, this applies to each node. This command lifts the refusal. Run it
@@ -55,11 +55,11 @@ def adopt(output: Output, config: DatabaseConfig, yes: bool) -> None:
         print_note(f"System {epoch.system} on timeline {epoch.timeline} will be used from now on.")
         for group, node in epoch.nodes.items():
             print_note(f"So will the node of group {group}: system {node.system} on timeline {node.timeline}.")
-        print_note("All open sessions of all tenants will be closed.")
+        print_note("All open sessions of all tenants will be closed, and all open releases rejected.")
         if not yes:
             confirm("Adopt it?")
         # Sessions first: the server refuses the database until all are closed.
-        closed = close_sessions(operator, "database adopt")
+        closed, rejected = close_sessions(operator, "database adopt"), reject_releases(operator, "database adopt")
         EpochGuard(config.epoch_directory).adopt(epoch)
-    row = {"system": epoch.system, "timeline": epoch.timeline, "closed_sessions": closed}
+    row = {"system": epoch.system, "timeline": epoch.timeline, "closed_sessions": closed, "rejected_releases": rejected}
     output.record(row, tuple(row))

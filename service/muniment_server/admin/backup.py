@@ -31,7 +31,7 @@ from muniment_server.admin.database import (
 )
 from muniment_server.admin.inspection import size_of
 from muniment_server.admin.journal import Entry, Journal, from_bytes, journal_of, replay, to_bytes
-from muniment_server.admin.sessions import close_sessions
+from muniment_server.admin.sessions import close_sessions, reject_releases
 from muniment_server.admin.tenants import tenant_names
 from muniment_server.embedded_postgres import EmbeddedPostgres
 from muniment_server.postgres import roles
@@ -108,14 +108,17 @@ def backup(config: DatabaseConfig, file: Path) -> None:
 @click.option("--journal", type=_FILE, help="Erase and revoke again what this file lists: see `muniment journal`.")
 @_cleans_up_on_sigterm
 def restore(config: DatabaseConfig, file: Path, journal: Path | None) -> None:
-    """Restore the backup FILE into a database without data, and close all sessions in it.
+    """Restore the backup FILE into a database without data, close all sessions in it and reject all open releases.
 
     A backup of a cluster can be restored into plain Postgres, too. One of plain Postgres can be restored into a
     cluster if Muniment supported clusters when it was made.
 
     A backup lacks the raises of taint that came after it, so no session goes on: hosts must open new ones at the level
-    that the model has seen. With --database-url, which must name an administrator, the passwords of the serving roles
-    are written to --passfile. For each --state-dir that knows the old database, run `muniment database adopt`.
+    that the model has seen. It lacks later rejections of releases, too, so hosts must ask again for those that are
+    still needed.
+
+    With --database-url, which must name an administrator, the passwords of the serving roles are written to --passfile.
+    For each --state-dir that knows the old database, run `muniment database adopt`.
 
     No server may use the database meanwhile, and none uses it if the restore is interrupted: run it again, and it
     starts anew.
@@ -130,9 +133,11 @@ def restore(config: DatabaseConfig, file: Path, journal: Path | None) -> None:
     if given is not None and given.database != dumps.first_migration(file):
         raise Failure(f"{journal} and {file} are of different databases", "give the journal of the same database")
     with Console(stderr=True).status("Restoring…"), _emptied_database(config, file) as admin:
-        closed, repeated = _restore(admin, file, () if given is None else given.entries, config.passfile)
+        closed, rejected, repeated = _restore(admin, file, () if given is None else given.entries, config.passfile)
         lack_passwords = _lack_passwords(admin)
     print_note(f"The database is ready. {closed} open {'session was' if closed == 1 else 'sessions were'} closed.")
+    if rejected:
+        print_note(f"{rejected} open {'release was' if rejected == 1 else 'releases were'} rejected: ask again.")
     if lack_passwords:
         print_note(
             "The nodes of the cluster do not have the passwords of the serving roles for this database. Unless they "
@@ -232,17 +237,18 @@ def _require_whole(file: Path) -> None:
         )
 
 
-def _restore(admin: str, file: Path, entries: Sequence[Entry], passfile: Path | None = None) -> tuple[int, int]:
+def _restore(admin: str, file: Path, entries: Sequence[Entry], passfile: Path | None = None) -> tuple[int, int, int]:
     """Load *file* into an emptied database, migrate that, and repeat *entries*.
 
-    Returns how many sessions were closed, and how many entries were repeated.
+    Returns how many sessions were closed, how many releases rejected, and how many entries repeated.
     """
     migrate_with_passfile(admin, passfile, until=0)
     admin = dumps.without_rows_in_log(admin)
     dumps.load(admin, file)
     schema.migrate(admin)  # first: what operators do is written for the newest schema
     with connect_operator(admin) as operator:
-        return close_sessions(operator, "restore"), end_restore(operator, entries)
+        closed, rejected = close_sessions(operator, "restore"), reject_releases(operator, "restore")
+        return closed, rejected, end_restore(operator, entries)
 
 
 def _lack_passwords(admin: str) -> bool:

@@ -1,4 +1,4 @@
-"""`muniment agent endorse`: what an agent had before there was integrity becomes trusted, by the release desk."""
+"""`muniment agent endorse`: makes what was stored before there was integrity trusted, through the release desk."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from muniment_server.domain.ids import RandomIds
 from muniment_server.runtime.configuration import DatabaseConfig
 
 _LIFETIME = timedelta(hours=12)
-"""When its keys expire if it is killed."""
+"""How long its keys are valid if the command is killed before it revokes them."""
 
 
 @click.command
@@ -73,9 +73,7 @@ def endorse(
         hosts = [stack.enter_context(connect(address, host_key=key, tls=tls)) for key in keys]
         failed = 0
         for item in _untrusted(hosts[0], agent_id):
-            if (kinds and item.kind not in kinds) or (names and item.name not in names):
-                continue
-            if tags and not {*tags} & {*getattr(item, "tags", ())}:
+            if not _is_chosen(item, kinds, names, tags):
                 continue
             outcome = _release(hosts, agent_id, item, reason)
             failed += outcome != "OK"
@@ -85,8 +83,17 @@ def endorse(
         raise Failure(f"not endorsed: {failed}", "their outcomes say why; afterwards, run the command again")
 
 
+def _is_chosen(item: Item, kinds: Sequence[str], names: Sequence[str], tags: Sequence[str]) -> bool:
+    """Whether an item is of one of the kinds, has one of the names, and has any of the tags. Empty ones allow all."""
+    return (
+        (not kinds or item.kind in kinds)
+        and (not names or item.name in names)
+        and (not tags or not {*tags}.isdisjoint(getattr(item, "tags", ())))
+    )
+
+
 def _server(config: DatabaseConfig) -> tuple[str, TLS | bool]:
-    """Where the server is, as the environment says, or the file of one in development."""
+    """The address of the server and its TLS: from the environment, or from the file of a server in development."""
     address = Caller.of_environment().address
     named = ServerOptions(address, None if address else config.data_dir, tls=False)
     ca, certificate, key = (os.environ.get(f"MUNIMENT_TLS_{each}") for each in ("CA", "CERT", "KEY"))
@@ -116,7 +123,7 @@ def _keys(operator: Operator, tenant: str) -> Iterator[list[str]]:
 
 
 def _untrusted(host: HostClient, agent_id: str) -> list[Item]:
-    """The items of the agent that are not trusted, but for those of which a trusted version is the same."""
+    """The untrusted items of the agent, except those that equal a trusted version."""
     found = {}
     for integrity in Integrity:
         with sessions_to_the_ceiling(host, agent_id, integrity=integrity) as sessions:

@@ -104,7 +104,7 @@ def hold_agent(operator: Operator, tenant: str, agent_id: str, reason: str) -> N
 def held_agents(
     operator: Operator, tenant: TenantNumber | None = None, agent: AgentNumber | None = None
 ) -> list[HeldAgent]:
-    """The agents that are held: all, those of one tenant, or that one."""
+    """The agents that are held: all, those of one tenant, or one agent, if it is held."""
     return operator.rows("list_held", HeldAgent, tenant=tenant, agent=agent)
 
 

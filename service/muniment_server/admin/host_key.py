@@ -71,19 +71,19 @@ integrity_option = click.option(
     "--integrity",
     type=click.Choice(Integrity, case_sensitive=False),
     default=Integrity.TRUSTED,
-    help="untrusted: it opens no trusted sessions and reaches none of others; implies --only sessions.",
+    help="untrusted: the key opens no trusted session, and reaches no session of other keys. Implies --only sessions.",
 )
 
 may_option = click.option(
     "--may",
     type=click.Choice(RIGHTS),
     multiple=True,
-    help="A right at the release desk: to a lower level, to TRUSTED. Give it twice for both. The default is none.",
+    help="A right at the release desk: to a lower level (declassify), or to TRUSTED (endorse). Repeatable.",
 )
 
 
 def service_for(only: str | None, integrity: Integrity, may: tuple[str, ...]) -> str | None:
-    """The service that `--only` names. An untrusted key is for sessions only: agents and sharing are what all see."""
+    """The service that `--only` names. A key for untrusted sessions manages nothing that trusted sessions see."""
     if integrity is Integrity.UNTRUSTED:
         if may:
             raise click.UsageError("--integrity untrusted is for sessions only: leave out --may")

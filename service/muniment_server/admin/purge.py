@@ -176,9 +176,7 @@ def remove_versions(
 ) -> Iterator[Purged]:
     """Remove, label by label, versions that were deleted, overwritten or expired before *before*.
 
-    With *level*, only those at that level.
-
-    Nothing is said of a trusted label of which nothing was removed.
+    With *level*, only those at that level. The answer has no trusted label of which nothing was removed.
     """
     for label in (label for label in Label if level in (None, label.level)):
         with operator.at(label):

@@ -1,4 +1,4 @@
-"""Closes sessions, for an operator."""
+"""Closes sessions and rejects releases, for an operator."""
 
 from __future__ import annotations
 
@@ -32,6 +32,14 @@ def close_sessions(operator: Operator, command: str, *, tenant: str | None = Non
     agent = None if tenant is None or agent_id is None else operator.agent(tenant, agent_id).agent
     whose = {"tenant": number, "agent": agent, "session_ids": None}
     return int(operator.values("close_sessions", command=command, **whose)[0])
+
+
+def reject_releases(operator: Operator, command: str) -> int:
+    """Reject the open releases of all tenants, and return how many there were.
+
+    For a database that may be an older one: hosts may have rejected them since.
+    """
+    return int(operator.values("reject_releases", command=command)[0])
 
 
 def sessions_of_host_key(operator: Operator, host_key_id: UUID) -> list[OpenSession]:

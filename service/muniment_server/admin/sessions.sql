@@ -1,4 +1,4 @@
--- Closes sessions, for an operator.
+-- Closes sessions and rejects releases, for an operator.
 
 -- name: sessions_of_host_key
 -- The open sessions that a host key has opened or renewed, by its audit rows. No session lasts longer than 30 days unless renewed.
@@ -44,3 +44,27 @@ logged AS (
 )
 SELECT count(*) AS rows
   FROM closed;
+
+-- name: reject_releases
+-- Reject the open releases of all tenants, with an audit row for each. One that is written already, which only the audit log says,
+-- stays open: the next call that approves or rejects it finds that out.
+WITH rejected AS (
+    UPDATE vault.release AS rejected
+       SET state = 3, refusal = ''
+     WHERE rejected.state = 1
+       AND NOT EXISTS (
+               SELECT
+                 FROM muniment_auditor.audit
+                WHERE (audit.tenant, audit.event_id) = (rejected.tenant, rejected.release_id)
+                  AND audit.outcome = 'OK'
+           )
+ RETURNING rejected.tenant, rejected.agent, rejected.release_id, rejected.source, rejected.kind, rejected.item_id, rejected.revision
+),
+logged AS (
+    INSERT INTO muniment_control.audit AS logged (tenant, event_id, agent, level, method, outcome, kind, item_id, revision, reason)
+    SELECT rejected.tenant, gen_random_uuid(), rejected.agent, (rejected.source + 1) / 2, %(command)s, 'OK', rejected.kind,
+           rejected.item_id, rejected.revision, 'release ' || rejected.release_id || ', by ' || %(login)s::text
+      FROM rejected
+)
+SELECT count(*) AS rows
+  FROM rejected;

@@ -1,4 +1,4 @@
-"""Releases: what hosts ask to have released to a label that it may not flow to by itself."""
+"""Releases: requests of hosts to write an item at a label that it may not flow to by itself."""
 
 from __future__ import annotations
 
@@ -47,23 +47,25 @@ class Release:
     new_revision: int | None
     create_time: datetime
     expire_time: datetime
-    last_state: ReleaseState
-    """The state, but for EXPIRED, which no one notes."""
+    stored_state: ReleaseState
+    """The state in the database, where no release is EXPIRED: see `state`."""
     is_late: bool
+    """Whether its time is over."""
     required: int
     """How many keys must approve it."""
     approvers: Sequence[HostKeyId]
-    """The keys that approve it, as far as they may."""
+    """The keys that approve it, are valid and have the rights."""
     is_own: bool
     """Whether the key has asked for it."""
     is_allowed: bool
     """Whether the key has the rights that it needs."""
     has_approved: bool
+    """Whether the key has approved it."""
 
     @property
     def state(self) -> ReleaseState:
         """How far it is now."""
-        return ReleaseState.EXPIRED if self.is_late and self.last_state is ReleaseState.OPEN else self.last_state
+        return ReleaseState.EXPIRED if self.is_late and self.stored_state is ReleaseState.OPEN else self.stored_state
 
     @property
     def version(self) -> Version:
@@ -72,15 +74,15 @@ class Release:
 
     @property
     def parties(self) -> str:
-        """What audit events say of it."""
+        """The release, its requester and approvers, as the reasons of audit events name them."""
         approvers = ", ".join(map(str, self.approvers))
         return f"release {self.release_id}, requested by {self.requester}, approved by {approvers}"
 
     def is_of(self, item: Item | None) -> bool:
-        """Whether *item* is what is released, to the byte."""
+        """Whether *item* is the revision that is released, with the same content."""
         return item is not None and (item.version, hash_of(item)) == (self.version, self.content_hash)
 
 
 def hash_of(item: Item) -> bytes:
-    """The hash of its content that approvals name."""
+    """The SHA-256 of its content, which requests and approvals name."""
     return hashlib.sha256(item.content.encode()).digest()

@@ -105,11 +105,17 @@ class IndexedPassage(NamedTuple):
 
 def get(scope: SessionScope, kind: ItemKind, name: str) -> Item:
     """The highest visible version of *name*. Raises the not-found error of the kind."""
+    item = find(scope, kind, name)
+    if item is None:
+        raise NOT_FOUND[kind]
+    return item
+
+
+def find(scope: SessionScope, kind: ItemKind, name: str) -> Item | None:
+    """The highest visible version of *name*. None if there is none."""
     items = scope.look_up(item_query(kind, name))
     scope.record_read(kind, [item.version for item in items])
-    if not items:
-        raise NOT_FOUND[kind]
-    return items[0]
+    return items[0] if items else None
 
 
 def item_query(kind: ItemKind, name: str) -> Query[Item]:

@@ -1,4 +1,4 @@
-"""How a released item is written, at the level of its session."""
+"""How a released item is written, with the label of its session."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from muniment_server.monitor.session_scope import SessionScope, WriteLock
 
 
 def write(scope: SessionScope, kind: ItemKind, source: Item, change_id: UUID) -> Version:
-    """Write what *source* holds under its name at the session's own level; return what is stored.
+    """Write *source* under its name with the label of the session; return what is stored.
 
     Raises ReleaseSourceChanged if it has expired; QuotaExceeded, TierDisabled, BudgetExceeded, NoteExists or
     PassageExists as other writes do; or Conflict if others wrote it meanwhile.

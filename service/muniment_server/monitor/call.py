@@ -26,8 +26,8 @@ from muniment_server.postgres.deadline import Deadline
 _NO_DEADLINE = 365 * 24 * 3600.0
 """grpc reports a number near 2**63 if the caller set no deadline."""
 _CLOSING_SECONDS = 5.0
-_LABELS = ("", "source_")
-"""What the fields of a request begin with that name a label."""
+_LABEL_PREFIXES = ("", "source_")
+"""The beginnings of the two fields of a request that name a label: a level and an integrity."""
 
 InTurn: TypeAlias = Callable[[AbstractContextManager[Any]], AbstractContextManager[Any]]
 """Makes a scope wait for the turn of its call, unless the call has it until its end."""
@@ -71,7 +71,7 @@ class Call:
 
 def _labels(request: object) -> Iterator[Label]:
     """The labels that *request* names."""
-    for of in _LABELS:
+    for of in _LABEL_PREFIXES:
         if level := getattr(request, f"{of}classification", 0):
             yield Label.of(Classification(level), Integrity(getattr(request, f"{of}integrity", 0)))
 

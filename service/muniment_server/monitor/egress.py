@@ -19,7 +19,7 @@ _LEVELS = {int(level): level for level in Classification}
 _MANDATORY = "classification"
 """A field of this name is the level of an item or of a whole response. It is never absent."""
 _REVEALED = {"revealed_integrity": "revealed"}
-"""Without a revealed level there is no revealed integrity: the number is that of UNTRUSTED."""
+"""An integrity that is absent if that level is: its number is then that of UNTRUSTED, and states nothing."""
 
 
 def may_leave(message: Message, limit: Label) -> bool:
@@ -29,7 +29,7 @@ def may_leave(message: Message, limit: Label) -> bool:
         all(_level_passes(name, getattr(message, name), limit) for name in levels)
         and not (
             limit.is_trusted
-            and any(getattr(message, name) != Integrity.TRUSTED for name in _said(message, integrities))
+            and any(getattr(message, name) != Integrity.TRUSTED for name in _stated(message, integrities))
         )
         and all(may_leave(child, limit) for field in parts for child in _children(message, field))
     )
@@ -47,7 +47,8 @@ def _level_passes(field: str, value: int, limit: Label) -> bool:
     return value in _LEVELS and _LEVELS[value].can_flow_to(limit.level)
 
 
-def _said(message: Message, integrities: Iterable[str]) -> Iterable[str]:
+def _stated(message: Message, integrities: Iterable[str]) -> Iterable[str]:
+    """Those of the fields *integrities* that are not absent."""
     return (name for name in integrities if name not in _REVEALED or getattr(message, _REVEALED[name]))
 
 

@@ -1,6 +1,8 @@
 """Named queries. A query's text is in a `.sql` file, after a line `-- name: …`.
 
 One whose name has `{label}` in it is a query for each label, with the label's name there, and its number for `{rank}`.
+A condition that several queries of a file have is written once, before them, after a line `-- condition: NAME`. For
+`{NAME session}`, a query gets its text with `session` in place of `{of}`.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ from muniment_server.domain.classification import Label
 
 _NAME = re.compile(r"^-- name: ([\w{}]+)$", re.MULTILINE)
 _LABEL = "{label}"
+_CONDITION = re.compile(r"^-- condition: (\w+)\n(?:--.*\n)*(.+)$", re.MULTILINE)
+_USE = re.compile(r"\{(\w+) (\w+)\}")
 _COMMENT = re.compile(r"--.*$", re.MULTILINE)
 
 
@@ -30,8 +34,10 @@ def read(package: str, file: str) -> str:
 
 
 def split(text: str) -> Mapping[str, str]:
-    """The queries in *text* by name, as they are written."""
-    _, *parts = _NAME.split(text)
+    """The queries in *text* by name, as they are written, with their conditions."""
+    conditions = dict(_CONDITION.findall(text))
+    whole = _USE.sub(lambda use: conditions[use[1]].replace("{of}", use[2]), text)
+    _, *parts = _NAME.split(whole)
     named = zip(parts[::2], parts[1::2], strict=True)
     return {each: written for name, body in named for each, written in _of_labels(name, body)}
 

@@ -1,12 +1,13 @@
-"""How a release is asked for, approved, written and rejected.
+"""How a release is requested, approved, written and rejected.
 
-The item is read and written as sessions read and write, each with its own label, so in two transactions; what the desk
-notes is a third. A change of the source that commits between the read and the write counts as later than the release.
-An erasure does not: it ends the session that writes, and none begins while it lasts.
+An item is read as a session with its label reads it, and written as a session with the new label writes it: these are
+two transactions, and what is recorded of the release is a third. A change of the source that commits between the read
+and the write counts as later than the release. An erasure does not: it ends the session that writes, and none begins
+while it lasts.
 
-The write has the id of the release as that of its audit event. Whoever finds that a write was begun ends its session
-first, so that it has been committed or never will be, and then asks the audit log. So a call that was killed is
-finished by the next one, and nothing is written twice.
+The audit event of the write has the id of the release. A call that finds an unfinished write first ends its session, so
+that the write has been committed or never will be, and then looks for that event. So the next call finishes what a
+killed one began, and nothing is written twice.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from muniment_server.domain.ids import ItemId, SessionId
 from muniment_server.domain.items import Item, ItemKind, Version
 from muniment_server.domain.releases import Release, ReleaseState, hash_of
 from muniment_server.items import releasing
-from muniment_server.items.item_store import get_own_version
+from muniment_server.items.item_store import find, get_own_version
 from muniment_server.items.own_session import end_session, open_session, own_session
 from muniment_server.monitor.call import CallContext
 from muniment_server.monitor.host_scope import HostScope
@@ -46,7 +47,7 @@ from muniment_server.releases import repository
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What to release: the item of a name or with an id, one of which is None. Revision 0: the newest."""
+    """What to release. Exactly one of name and item_id is not None. Revision 0 is the newest."""
 
     agent_id: str
     kind: ItemKind
@@ -58,6 +59,17 @@ class Wanted:
     target: Label
     reason: str
     ttl: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A release, as a key that reviews it sees it."""
+
+    release: Release
+    source: Item | None = None
+    """What it would write. None if it is not open, the item has changed, or the key may not read it here."""
+    replaced: Item | None = None
+    """What sessions at the target label would no longer see. None if there is nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,22 +132,26 @@ def reject(context: CallContext, release_id: UUID, reason: str) -> Release:
         return repository.get(scope, release_id)
 
 
-def get(context: CallContext, release_id: UUID) -> tuple[Release, Item | None]:
-    """A release, and what it would write: None if it is not open or the item has changed. Raises ReleaseNotFound."""
+def get(context: CallContext, release_id: UUID) -> Shown:
+    """A release, with what it would write and replace. Raises ReleaseNotFound."""
     with context.host_scope() as scope:
         release = repository.get(scope, release_id)
-    if release.state is not ReleaseState.OPEN:
-        return release, None
-    return release, _source(context, release, f"release {release_id}")
+    if release.state is not ReleaseState.OPEN or not (release.is_own or release.is_allowed):
+        return Shown(release)
+    reason = f"release {release_id}"
+    source = _source(context, release, reason)
+    if source is None or release.kind is ItemKind.PASSAGE:  # passages replace nothing
+        return Shown(release, source)
+    return Shown(release, source, _replaced(context, release, source.name, reason))
 
 
 @contextmanager
 def _changing(
     context: CallContext, release_id: UUID, content_hash: bytes | None
 ) -> Iterator[tuple[HostScope, Release]]:
-    """A transaction that changes one release, once it is known whether it has been written.
+    """A transaction that changes one release, after the end of any attempt to write it.
 
-    With a hash, to approve it. Refusals leave an audit row.
+    With a hash, it is to approve the release. Refusals leave an audit row.
     """
     with context.host_scope() as scope:
         found = repository.get(scope, release_id)
@@ -174,7 +190,7 @@ def _not_open(release: Release, *, approves: bool) -> Refusal | None:
 
 
 def _settled(context: CallContext, release: Release) -> Release:
-    """The release, after the end of any attempt to write it. If one succeeded that was not noted, it is noted."""
+    """End any attempt to write the release. If it has succeeded, record that. Returns *release*, as it was read."""
     if release.writer is None or release.state not in {ReleaseState.OPEN, ReleaseState.EXPIRED}:
         return release
     end_session(context, release.writer)
@@ -187,7 +203,7 @@ def _settled(context: CallContext, release: Release) -> Release:
 
 
 def _claim(scope: HostScope, release: Release) -> SessionId:
-    """Open the session that writes the release, and note it. Raises Unavailable while items are being erased."""
+    """Open the session that writes the release, and record it. Raises Unavailable while items are being erased."""
     own = open_session(
         scope, release.agent_id, release.kind, release.target, version=release.version, reason=release.parties
     )
@@ -198,7 +214,7 @@ def _claim(scope: HostScope, release: Release) -> SessionId:
 
 
 def _write(context: CallContext, release: Release, writer: SessionId) -> None:
-    """Write the release as the session *writer*, and note that, or why it was refused."""
+    """Write the release as the session *writer*. Records that, or the refusal."""
     try:
         source = _source(context, release, release.parties)
         if source is None:
@@ -209,7 +225,7 @@ def _write(context: CallContext, release: Release, writer: SessionId) -> None:
         raise Conflict from None  # an erasure, or another call that approves or rejects, has ended it
     except Refusal as refusal:
         with context.host_scope() as scope:
-            repository.note_refusal(scope, release, refusal)
+            repository.store_refusal(scope, release, refusal)
         raise
     with context.closing_scope() as scope:
         repository.end(scope, release, ReleaseState.RELEASED, written=written, reason=release.parties)
@@ -225,3 +241,12 @@ def _source(context: CallContext, release: Release, reason: str) -> Item | None:
     ):
         item = get_own_version(session, release.kind, item_id=release.item_id)
     return item if release.is_of(item) else None
+
+
+def _replaced(context: CallContext, release: Release, name: str, reason: str) -> Item | None:
+    """What sessions at the target label see under *name*: what the release overwrites, or shadows at a lower label."""
+    with (
+        own_session(context, release.agent_id, release.kind, release.target, reason=reason) as own,
+        context.own_session_scope(own.session_id, release.target) as session,
+    ):
+        return find(session, release.kind, name)

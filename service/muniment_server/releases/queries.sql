@@ -43,11 +43,11 @@ SELECT release.release_id
    FOR NO KEY UPDATE;
 
 -- name: get_releases
--- Releases, newest first, with the keys that approve them, are valid and have the rights still; and what they are to the key of
--- the call. In place of a key that has asked, and is no longer valid or has no longer the rights, another one must approve.
+-- Releases, newest first. Only approvals of keys that are valid and have the rights count. If the key that asked is no longer valid
+-- or has lost a right, one more key must approve. is_own, is_allowed and has_approved are about the key of the call.
 SELECT release.release_id, agent.agent_id, release.kind, release.item_id, release.revision, release.content_hash, release.source,
        release.target, release.reason, release.requester, release.refusal, release.writer, release.new_item_id, release.new_revision,
-       release.create_time, release.expire_time, release.state AS last_state, release.expire_time <= vault.clock() AS is_late,
+       release.create_time, release.expire_time, release.state AS stored_state, release.expire_time <= vault.clock() AS is_late,
        (
            SELECT tenant.release_approvals + (release.state = 1 AND release.requester <> ALL(able.keys))::integer
              FROM vault.tenant
@@ -108,7 +108,7 @@ SELECT release.release_id, release.create_time
  LIMIT %(limit)s;
 
 -- name: approve_release
--- Note that the key of the call approves, under the lock of lock_release. A key counts once.
+-- Record that the key of the call approves, under the lock of lock_release. A key counts once.
 WITH approval AS (
     INSERT INTO vault.release_approval AS approval (tenant, release_id, host_key_id, approve_time)
     VALUES (%(tenant)s, %(release_id)s::uuid, %(host_key_id)s::uuid, vault.clock())
@@ -125,7 +125,7 @@ SELECT %(tenant)s, %(change_id)s, release.agent, %(level)s, %(host_key_id)s, %(m
    AND release.release_id = %(release_id)s;
 
 -- name: claim_release
--- Note the session that writes, under the lock of lock_release. No row: items of this kind are being erased.
+-- Record the session that writes, under the lock of lock_release. No row: items of this kind are being erased.
 UPDATE vault.release AS claimed
    SET writer = %(session_id)s::uuid
  WHERE claimed.tenant = %(tenant)s
@@ -141,7 +141,7 @@ UPDATE vault.release AS claimed
 RETURNING claimed.release_id;
 
 -- name: end_release
--- The state after a write, or a rejection. Nothing is done unless it is open.
+-- Record that an open release is written or rejected. Changes nothing if it is not open.
 WITH ended AS (
     UPDATE vault.release AS ended
        SET state = %(state)s, refusal = '', new_item_id = %(new_item_id)s::uuid, new_revision = %(new_revision)s::integer
@@ -156,7 +156,7 @@ SELECT %(tenant)s, %(change_id)s, ended.agent, %(level)s, %(host_key_id)s, %(met
   FROM ended;
 
 -- name: refuse_release
--- Note why a write was refused, with an audit row. The release stays open.
+-- Record why a write was refused. The release stays open.
 WITH refused AS (
     UPDATE vault.release AS refused
        SET refusal = %(refusal)s

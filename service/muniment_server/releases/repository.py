@@ -104,7 +104,7 @@ def list_releases(
 
 
 def approve(scope: HostScope, release: Release) -> Release:
-    """Note that the key approves; return the release as it is then."""
+    """Record that the key approves; return the release as it is then."""
     given = {"release_id": release.release_id, "level": release.source.level}
     scope.execute("approve_release", change_id=scope.new_uuid(), **given)
     return get(scope, release.release_id)
@@ -113,7 +113,7 @@ def approve(scope: HostScope, release: Release) -> Release:
 def end(
     scope: HostScope, release: Release, state: ReleaseState, *, written: Version | None = None, reason: str
 ) -> None:
-    """Note the state after a write or a rejection, unless it is noted already."""
+    """Record that the release is written or rejected, unless it has ended already."""
     scope.execute(
         "end_release",
         change_id=scope.new_uuid(),
@@ -126,7 +126,7 @@ def end(
     )
 
 
-def note_refusal(scope: HostScope, release: Release, refusal: Refusal) -> None:
-    """Note why a write was refused."""
+def store_refusal(scope: HostScope, release: Release, refusal: Refusal) -> None:
+    """Record why a write was refused."""
     given = {"release_id": release.release_id, "level": release.target.level, "refusal": scope.reason_of(refusal)}
     scope.execute("refuse_release", change_id=scope.new_uuid(), **given)

@@ -29,9 +29,12 @@ class ReleaseServicer(release_service_pb2_grpc.ReleaseServiceServicer):
         return pb.RejectReleaseResponse(release=wire.release_to_proto(release))
 
     def GetRelease(self, request: pb.GetReleaseRequest, context: CallContext) -> pb.GetReleaseResponse:
-        release, source = desk.get(context, UUID(request.release_id))
+        shown = desk.get(context, UUID(request.release_id))
+        kind = shown.release.kind
         return pb.GetReleaseResponse(
-            release=wire.release_to_proto(release), text=wire.text_to_proto(release.kind, source)
+            release=wire.release_to_proto(shown.release),
+            text=None if shown.source is None else wire.text_to_proto(kind, shown.source),
+            replaced=None if shown.replaced is None else wire.replaced_to_proto(kind, shown.replaced),
         )
 
     def ListReleases(self, request: pb.ListReleasesRequest, context: CallContext) -> pb.ListReleasesResponse:

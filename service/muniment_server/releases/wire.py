@@ -74,10 +74,8 @@ def release_to_proto(release: Release) -> release_pb2.Release:
     )
 
 
-def text_to_proto(kind: ItemKind, item: Item | None) -> release_pb2.ReleasedText | None:
-    """What a release would write; None stays absent."""
-    if item is None:
-        return None
+def text_to_proto(kind: ItemKind, item: Item) -> release_pb2.ReleasedText:
+    """The text of *item*, and all that is stored with it."""
     return release_pb2.ReleasedText(
         name=item.name,
         content=item.content,
@@ -88,3 +86,8 @@ def text_to_proto(kind: ItemKind, item: Item | None) -> release_pb2.ReleasedText
         event_time=time_to_proto(item.event_time),
         expire_time=time_to_proto(item.expire_time),
     )
+
+
+def replaced_to_proto(kind: ItemKind, item: Item) -> release_pb2.ReplacedItem:
+    """The item that a release would replace."""
+    return release_pb2.ReplacedItem(text=text_to_proto(kind, item), **label_to_proto(item.label))

@@ -1,8 +1,12 @@
 -- Conversations and sessions, as the control role. For a host, agents that its key does not know, conversations above the ceiling
--- of its key, and the sessions of both, do not exist; nor do, for a key that is not trusted, conversations that are, and those that
--- others have begun: the names of its own begin with ~. Statements that open, renew, raise or reset a session read the key again, and
--- compare the ceiling of the conversation, which never changes.
+-- of its key, conversations that the key does not know, and the sessions of all these do not exist. Statements that open, renew, raise
+-- or reset a session read the key again, and compare the ceiling of the conversation, which never changes.
 -- Locks are taken in this order: agent, conversation, session.
+
+-- condition: is_known
+-- Whether the key knows a conversation. A key for untrusted sessions knows those that such keys have begun, whose names begin with ~,
+-- while they are not trusted.
+(%(key_trusted)s OR NOT {of}.trusted AND left({of}.conversation_id, 1) = '~')
 
 -- name: open_session
 -- Open a session. Its conversation is the one of that name with the highest ceiling that the key reaches, or a new one. A taint
@@ -100,7 +104,7 @@ SELECT session.session_id, agent.agent_id, session.conversation_id, (2 * convers
  WHERE session.tenant = %(tenant)s
    AND session.session_id = %(session_id)s
    AND session.ceiling <= %(ceiling)s
-   AND (%(key_trusted)s OR NOT conversation.trusted AND left(session.conversation_id, 1) = '~')
+   AND {is_known conversation}
    AND session.conversation_id <> session.session_id::text;
 
 -- name: list_sessions
@@ -119,7 +123,7 @@ SELECT found.session_id, agent.agent_id, found.conversation_id, found.taint, fou
             WHERE session.tenant = %(tenant)s
               AND session.agent = agent.agent
               AND session.ceiling <= %(ceiling)s
-              AND (%(key_trusted)s OR NOT conversation.trusted AND left(session.conversation_id, 1) = '~')
+              AND {is_known conversation}
               AND session.conversation_id <> session.session_id::text
               AND (%(include_closed)s OR session.close_time IS NULL AND session.expire_time > vault.clock())
               AND (session.create_time, session.session_id) < (%(before_time)s::timestamptz, %(before_id)s::uuid)
@@ -158,7 +162,7 @@ found AS MATERIALIZED (
        AND session.session_id = %(session_id)s
        AND session.agent = (SELECT owner.agent FROM owner)
        AND session.ceiling <= %(ceiling)s
-       AND (%(key_trusted)s OR NOT session.trusted AND left(session.conversation_id, 1) = '~')
+       AND {is_known session}
        AND session.conversation_id <> session.session_id::text
        AND EXISTS (
                SELECT
@@ -199,7 +203,7 @@ WITH found AS MATERIALIZED ( -- locks the session too, so that the session that 
      WHERE session.tenant = %(tenant)s
        AND session.session_id = %(session_id)s
        AND session.ceiling <= %(ceiling)s
-       AND (%(key_trusted)s OR NOT session.trusted AND left(session.conversation_id, 1) = '~')
+       AND {is_known session}
        AND EXISTS (
                SELECT
                  FROM host_key
@@ -256,7 +260,7 @@ WITH found AS MATERIALIZED (
      WHERE session.tenant = %(tenant)s
        AND session.session_id = %(session_id)s
        AND session.ceiling <= %(ceiling)s
-       AND (%(key_trusted)s OR NOT session.trusted AND left(session.conversation_id, 1) = '~')
+       AND {is_known session}
        AND (session.expire_time > vault.clock() OR %(host_key_id)s::uuid IS NOT NULL)
        AND EXISTS (
                SELECT
@@ -290,7 +294,7 @@ SELECT session.session_id
  WHERE session.tenant = %(tenant)s
    AND session.session_id = %(session_id)s
    AND session.ceiling <= %(ceiling)s
-   AND (%(key_trusted)s OR NOT session.trusted AND left(session.conversation_id, 1) = '~')
+   AND {is_known session}
    AND EXISTS (
            SELECT
              FROM vault.agent
@@ -308,7 +312,7 @@ WITH found AS MATERIALIZED (
      WHERE session.tenant = %(tenant)s
        AND session.session_id = %(session_id)s
        AND session.ceiling <= %(ceiling)s
-       AND (%(key_trusted)s OR NOT session.trusted AND left(session.conversation_id, 1) = '~')
+       AND {is_known session}
        AND EXISTS (
                SELECT
                  FROM host_key

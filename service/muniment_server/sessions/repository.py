@@ -64,13 +64,14 @@ def open_session(
     ttl: timedelta,
     read_only: bool,
 ) -> tuple[Session, str]:
-    """Open a session; return it with its token. *taint* None: that of the conversation, or PUBLIC if it is new.
+    """Open a session; return it with its token.
 
-    UNTRUSTED taints the conversation; TRUSTED asks for one that is trusted.
+    Without a *taint*, the session has that of the conversation, or PUBLIC if it is new. UNTRUSTED taints the
+    conversation; TRUSTED requires one that is trusted or new. An empty *conversation_id* begins a new conversation.
+    *mark* stands before the id.
 
-    An empty *conversation_id* begins a new conversation. *mark* stands before the id. Raises CeilingExceeded,
-    IntegrityExceeded, AgentNotFound, AgentCeilingExceeded, ConversationCeilingExceeded or ConversationTainted, which
-    carries the taint.
+    Raises CeilingExceeded, IntegrityExceeded, AgentNotFound, AgentCeilingExceeded, ConversationCeilingExceeded or
+    ConversationTainted, which carries the taint.
     """
     if taint is not None:
         scope.require_ceiling(taint, agent_id=agent_id)
@@ -177,10 +178,10 @@ def raise_taint(
 
 
 def reset(scope: HostScope, session_id: SessionId, *, integrity: Integrity, reason: str) -> tuple[Session, str]:
-    """Close all sessions of the conversation, set it to PUBLIC and *integrity*, open a new one.
+    """Close all sessions of the conversation, set it to PUBLIC and *integrity*, and open a new session.
 
-    Raises IntegrityExceeded or SessionNotFound.
-    The lock is a statement of its own: one that waits does not see the sessions opened meanwhile.
+    Raises IntegrityExceeded or SessionNotFound. The lock is a statement of its own: a statement that waits does not see
+    the sessions opened meanwhile.
     """
     scope.require_integrity(integrity, session_id=session_id)
     token = _mint(scope)

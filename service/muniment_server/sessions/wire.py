@@ -21,19 +21,19 @@ def session_id_from_proto(text: str) -> SessionId:
 
 
 _MARK = "~"
-"""What the names of conversations begin with that keys for untrusted sessions have begun. No caller can write it."""
+"""Stands before the ids of conversations that keys for untrusted sessions have begun. No caller can write it."""
 
 
 def mark_of(host: HostIdentity | SessionIdentity) -> str:
-    """What stands before the names of conversations that a key begins: one for untrusted sessions has names of its own.
+    """What stands before the ids of conversations that a key begins.
 
-    So it neither learns which names others have, nor takes one of them.
+    The ids of a key for untrusted sessions are apart from all others: it neither learns nor takes one of them.
     """
     return _MARK if isinstance(host, HostIdentity) and host.integrity is Integrity.UNTRUSTED else ""
 
 
 def session_to_proto(session: Session, caller: HostIdentity | SessionIdentity) -> session_pb2.Session:
-    """A session. Only to keys that open trusted ones, the mark of a conversation is shown."""
+    """A session. The mark of its conversation is shown only to keys that may open trusted sessions."""
     shows_mark = isinstance(caller, HostIdentity) and caller.integrity is Integrity.TRUSTED
     return session_pb2.Session(
         session_id=str(session.session_id),

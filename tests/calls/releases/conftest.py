@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from muniment_server.domain.classification import Classification
+from tests.support.releases import TEXT, UNTRUSTED
 from tests.support.services import Caller, Service, new_host_key
 from tests.support.tenants import at, host, session, shared, tenant
 
@@ -21,3 +22,9 @@ def key(shared: Service, tenant: str) -> Callable[..., Caller]:
         return Caller(shared.channel, new_host_key(shared.database, tenant, ceiling, may or rights))
 
     return new
+
+
+@pytest.fixture
+def plan(at):
+    """A memory that an untrusted session saved."""
+    at(UNTRUSTED).save_memory(key="plan", content=TEXT, tags=["trip"])

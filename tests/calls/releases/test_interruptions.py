@@ -9,13 +9,18 @@ from typing import Any
 
 import pytest
 
+from muniment_server.admin.connection import connect_operator
+from muniment_server.admin.sessions import reject_releases
 from muniment_server.domain.classification import Label
 from muniment_server.items import releasing
 from muniment_server.releases import repository
-from tests.calls.releases.test_releases import (
-    _MEMORY,
+from tests.support.answers import refusal
+from tests.support.invariants import broken_invariants
+from tests.support.releases import (
     FAILED,
+    MEMORY,
     OPEN,
+    REJECTED,
     RELEASED,
     TEXT,
     TRUSTED,
@@ -25,8 +30,6 @@ from tests.calls.releases.test_releases import (
     requested,
     state_of,
 )
-from tests.support.answers import refusal
-from tests.support.invariants import broken_invariants
 from tests.support.services import reason_of
 
 GONE = "NOT_FOUND MEMORY_NOT_FOUND"
@@ -64,7 +67,7 @@ def die() -> None:
 
 def revisions(at: Any) -> list[str]:
     """What was ever written at the target."""
-    return [one.content for one in at(TRUSTED).list_versions(kind=_MEMORY, name="plan", with_revisions=True).versions]
+    return [one.content for one in at(TRUSTED).list_versions(kind=MEMORY, name="plan", with_revisions=True).versions]
 
 
 @pytest.mark.parametrize("step", [(releasing, "write"), (repository, "end")], ids=["before", "after"])
@@ -102,10 +105,26 @@ def test_what_was_written_is_not_rejected_and_does_not_expire(shared, key, first
     assert approved(approves, release).state == RELEASED
 
 
+def test_a_restore_rejects_what_is_not_written_alone(service, first_time):
+    """Only the audit log of the backup may say that it was written."""
+    service.session(UNTRUSTED).save_memory(key="plan", content=TEXT)
+    asks, approves = service.host(), service.host(name="approves")
+    written, open_ = requested(asks), requested(asks)
+    first_time(repository, "end", die)
+    refusal(approves.approve_release, **approval(written))
+
+    with connect_operator(service.database.admin) as operator:
+        assert reject_releases(operator, "restore") == 1
+        assert reject_releases(operator, "restore") == 0
+
+    assert state_of(approves, open_) == REJECTED
+    assert approved(approves, written).state == RELEASED
+
+
 def test_an_erasure_meanwhile_leaves_nothing_behind(host, at, key, first_time):
     """It ends the session that writes: otherwise the text would come back at a label that is erased already."""
     release, approves = requested(key()), key()
-    erase = {"agent_id": "alice", "kind": _MEMORY, "name": "plan"}
+    erase = {"agent_id": "alice", "kind": MEMORY, "name": "plan"}
     first_time(releasing, "write", lambda: host.erase_items(**erase))
 
     assert refusal(approves.approve_release, **approval(release)) == f"{FAILED} RELEASE_SOURCE_CHANGED"
@@ -164,7 +183,7 @@ def test_of_simultaneous_approvals_one_writes(service):
         assert set(reasons) <= {"", "RELEASE_NOT_OPEN", "UNAVAILABLE"}
         assert state_of(hosts[0], release) == RELEASED
         assert planner.get_memory(key="plan").memory.content == content
-    versions = planner.list_versions(kind=_MEMORY, name="plan", with_revisions=True).versions
+    versions = planner.list_versions(kind=MEMORY, name="plan", with_revisions=True).versions
     assert len(versions) == 5
     assert broken_invariants(service.database) == []
 

@@ -15,8 +15,8 @@ import pytest
 
 from muniment_server.domain.classification import Label
 from muniment_server.embedded_postgres import EmbeddedPostgres
-from tests.calls.releases.test_releases import approval, fields
 from tests.proof.golden.internals import BEGINNING, Stand, standing
+from tests.support.releases import approval, fields
 from tests.support.services import Caller, Outcome
 
 SOURCES = (Label.PUBLIC, Label.INTERNAL)

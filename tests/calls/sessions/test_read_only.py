@@ -26,12 +26,6 @@ SELECT (SELECT count(*) FROM muniment_confidential.item) AS items,
 """
 
 
-@pytest.fixture
-def alice(shared, tenant) -> str:
-    agent: str = shared.agent("alice", tenant)
-    return agent
-
-
 def filled(host: Caller) -> tuple[World, Any]:
     """A world with items, and a read-only session in the conversation that wrote them."""
     word = new_canary()

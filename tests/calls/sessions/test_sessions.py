@@ -29,11 +29,6 @@ CLOSED = "UNAUTHENTICATED CREDENTIAL_INVALID"
 EXPIRED = "UNAUTHENTICATED CREDENTIAL_EXPIRED"
 
 
-@pytest.fixture
-def alice(shared, tenant):
-    return shared.agent("alice", tenant)
-
-
 def open_session(host, **fields):
     return host.open_session(agent_id="alice", **fields)
 

@@ -37,6 +37,7 @@ from muniment_server.admin.host_keys import (
 from muniment_server.admin.inspection import broken_ledgers, erasing
 from muniment_server.admin.journal import Journal, from_bytes, journal_of, replay, to_bytes
 from muniment_server.domain.classification import Classification as Level
+from muniment_server.domain.classification import Label
 from muniment_server.domain.ids import HostKeyId, RandomIds
 from muniment_server.embedded_postgres import EmbeddedPostgres, conninfo_of_running
 from muniment_server.monitor import grants
@@ -58,6 +59,7 @@ from tests.support.commands import (
 )
 from tests.support.databases import Database, cloned
 from tests.support.external_postgres import admin_url
+from tests.support.releases import REJECTED, TEXT, requested
 from tests.support.services import Service
 from tests.support.unconfirmed import unconfirmed_commits
 
@@ -116,6 +118,45 @@ def test_a_backup_is_restored_with_every_version_and_without_sessions(
     server = serving(*DEV, str(restored))
     with muniment.connect(server.address, token=session.token) as old, pytest.raises(muniment.Unauthenticated):
         old.get_memory("plan")
+
+
+@pytest.fixture
+def open_release(service: Service) -> Any:
+    """A release that one host has asked for."""
+    service.session(Level.CONFIDENTIAL).save_memory(key="plan", content=TEXT)
+    return requested(service.host(name="asks"), Label.CONFIDENTIAL, Label.PUBLIC)
+
+
+def test_a_release_that_hosts_have_rejected_since_the_backup_is_not_open_again(
+    service: Service, serving: Serve, folder: Path, open_release: Any
+) -> None:
+    other = service.host(name="other")
+    with (folder / "muniment.dump").open("wb") as target:
+        dumps.dump(service.database.admin, target)
+    other.reject_release(release_id=open_release.release_id)
+
+    done = run(folder, "restore", "muniment.dump", "--data-dir", "restored")
+
+    assert "1 open release was rejected" in done.stderr
+    server = serving(*DEV, str(folder / "restored"))
+    with muniment.connect(server.address, host_key=other.token) as host:
+        with pytest.raises(muniment.ReleaseNotOpen):
+            host.approve_release(open_release.release_id, open_release.content_sha256)
+        events = [event for event in host.list_audit_events(agent_id="alice") if event.method == "restore"]
+    (reason,) = (event.reason for event in events if event.item_id == open_release.item_id)
+    assert reason is not None
+    assert reason.startswith(f"release {open_release.release_id}, by ")
+
+
+def test_a_database_that_is_adopted_has_no_open_release(service: Service, folder: Path, open_release: Any) -> None:
+    """It may have been restored by other means."""
+    (folder / "state").mkdir()
+    options = ("--database-url", service.database.admin, "--state-dir", "state")
+
+    (adopted,) = objects(run(folder, "database", "adopt", "--yes", "--json", *options))
+
+    assert adopted["rejected_releases"] == 1
+    assert service.host().get_release(release_id=open_release.release_id).release.state == REJECTED
 
 
 def test_rows_that_a_node_of_a_cluster_did_not_confirm_are_no_restored_backup(

@@ -217,15 +217,22 @@ def desk(ada, host, key_of, connected):
     return asks, approves, asked
 
 
-def test_the_release_desk_is_shown_and_a_look_at_a_text_is_audited(host, ada, console, desk):
+@pytest.fixture
+def of_desk(dev, key_of):
+    """A console with a key that has rights at the release desk."""
+    with Console(dev.folder, dev.address, key_of("development", CONFIDENTIAL, "--may", "endorse")) as console:
+        yield console
+
+
+def test_the_release_desk_is_shown_and_a_look_at_a_text_is_audited(host, ada, of_desk, desk):
     def looks() -> list[str]:
         events = host.list_audit_events(agent_id=ada.agent_id)
         return [each.method for each in events if each.method == "GetRelease"]
 
     *_, asked = desk
-    listed = console.look(f"/releases?agent={ada.agent_id}")
+    listed = of_desk.look(f"/releases?agent={ada.agent_id}")
     before = looks()
-    page = console.look(f"/release?id={asked.release_id}")
+    page = of_desk.look(f"/release?id={asked.release_id}")
 
     assert f"/release?id={asked.release_id}" in links(listed)
     assert listed.texts("level") == ["INTERNAL", "INTERNAL"]
@@ -239,6 +246,33 @@ def test_the_release_desk_is_shown_and_a_look_at_a_text_is_audited(host, ada, co
     assert f"/audit?key={asked.requester_host_key_id}" in links(page)
     assert before == []
     assert looks() != []
+
+
+@pytest.mark.parametrize(
+    ("level", "effect"),
+    [
+        (INTERNAL, "It overwrites INTERNAL trusted"),
+        (PUBLIC, "Sessions at INTERNAL trusted will no longer see PUBLIC trusted"),
+    ],
+)
+def test_a_release_shows_what_it_replaces(host, ada, of_desk, desk, level, effect):
+    *_, asked = desk
+    with host.open_session(ada.agent_id, level, integrity=Integrity.TRUSTED) as session:
+        session.save_memory("hotel", "The <Palace> only.")
+    page = of_desk.look(f"/release?id={asked.release_id}")
+
+    (replaced,) = page.find("replaced")
+    assert replaced.text.strip().startswith(effect)
+    assert page.texts("text", within=replaced) == ["The <Palace> only."]
+    assert page.texts("text")[0] == "The Astoria has a <night> desk."
+
+
+def test_a_key_without_the_right_sees_the_release_and_no_text(console, desk):
+    *_, asked = desk
+    page = console.look(f"/release?id={asked.release_id}")
+
+    assert page.texts("text") == []
+    assert f"/audit?key={asked.requester_host_key_id}" in links(page)
 
 
 def test_a_release_that_is_done_has_approvers_and_no_text(ada, console, desk):

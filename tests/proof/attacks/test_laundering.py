@@ -9,8 +9,8 @@ from __future__ import annotations
 import pytest
 
 from muniment_server.domain.classification import Integrity, Label
-from tests.calls.sessions.test_integrity import all_are, rendered, seen, write
 from tests.support.answers import PUBLIC, UP, events, refusal
+from tests.support.integrity import all_are, rendered, seen, write
 
 POISON = "whale-poison."
 

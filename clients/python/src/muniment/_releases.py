@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
 
@@ -11,7 +12,7 @@ from muniment._listing import Listing
 from muniment.v1 import release_pb2
 from muniment.v1 import release_service_pb2 as pb
 from muniment.v1.release_service_pb2_grpc import ReleaseServiceStub
-from muniment.values import Classification, Integrity, ItemKind, Release, ReleasedText, ReleaseState
+from muniment.values import Classification, Integrity, ItemKind, Release, ReleasedText, ReleaseState, ReplacedItem
 
 
 class Releases:
@@ -81,10 +82,17 @@ class Releases:
         return _release(self._calls(self._releases.RejectRelease, request, timeout).release)
 
     def get_release(self, release_id: str, *, timeout: float | None = None) -> Release:
-        """One release, with the text that it would write while it is open. ReleaseNotFound: there is none."""
+        """One release; while it is open, with the text that it would write and the item that it would replace.
+
+        Only the key that asked and keys with the rights see these. ReleaseNotFound: there is no such release.
+        """
         request = _convert.message(pb.GetReleaseRequest, release_id=release_id)
         response = self._calls(self._releases.GetRelease, request, timeout)
-        return _release(response.release, response.text if response.HasField("text") else None)
+        return replace(
+            _release(response.release),
+            text=_text(response.text) if response.HasField("text") else None,
+            replaced=_replaced(response.replaced) if response.HasField("replaced") else None,
+        )
 
     def list_releases(
         self,
@@ -109,7 +117,7 @@ class Releases:
         return Listing(fetch, lambda page: map(_release, page.releases))
 
 
-def _release(message: release_pb2.Release, text: release_pb2.ReleasedText | None = None) -> Release:
+def _release(message: release_pb2.Release) -> Release:
     states = {int(state): state for state in ReleaseState}
     return Release(
         release_id=message.release_id,
@@ -132,7 +140,6 @@ def _release(message: release_pb2.Release, text: release_pb2.ReleasedText | None
         refusal=message.refusal,
         released_item_id=message.released_item_id or None,
         released_revision=message.released_revision or None,
-        text=None if text is None else _text(text),
     )
 
 
@@ -146,4 +153,12 @@ def _text(message: release_pb2.ReleasedText) -> ReleasedText:
         tier=_convert.TIERS.get(message.tier),
         event_time=_convert.utc(message.event_time) if message.HasField("event_time") else None,
         expire_time=_convert.utc(message.expire_time) if message.HasField("expire_time") else None,
+    )
+
+
+def _replaced(message: release_pb2.ReplacedItem) -> ReplacedItem:
+    return ReplacedItem(
+        text=_text(message.text),
+        classification=Classification(message.classification),
+        integrity=_convert.integrity(message.integrity),
     )

@@ -52,8 +52,7 @@ impl Classification {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum Integrity {
-    /// Something that the host does not vouch for may have had a part in it. The default, so that nothing is trusted
-    /// because it was not said.
+    /// Something that the host does not vouch for may have had a part in it. The default: only what a host says is trusted.
     Untrusted = 0,
     /// Only what hosts vouch for had a part in it.
     Trusted = 1,
@@ -113,7 +112,7 @@ pub struct Agent {
     /// change nothing else of it.
     #[prost(enumeration = "Classification", tag = "9")]
     pub known_from: i32,
-    /// Whether an operator keeps all that it has, such as for a court: nothing of it can be erased or purged until then.
+    /// Whether an operator holds all that it has, such as for a court: until the hold ends, nothing is erased or purged.
     #[prost(bool, tag = "10")]
     pub held: bool,
 }
@@ -184,8 +183,8 @@ pub struct AgentLimits {
     /// The default is 100000.
     #[prost(int32, optional, tag = "4")]
     pub max_revisions: ::core::option::Option<i32>,
-    /// How long after its save a memory expires whose save names no `expire_time`: each save renews it. At most ten years.
-    /// A change counts for what is saved later, within a minute.
+    /// How long after its save a memory expires if the save names no `expire_time`. Each save renews it. At most ten years.
+    /// A change applies to what is saved a minute later, or sooner.
     ///
     /// The default is 0: it does not expire.
     #[prost(message, optional, tag = "5")]
@@ -755,7 +754,7 @@ pub struct EraseItemsRequest {
     /// With `item_id`: which revision, counted from 1. If it is the newest one, the item is deleted with it.
     #[prost(int32, tag = "6")]
     pub revision: i32,
-    /// With `tag`: erases of every agent of the tenant, such as all that is about one person, if that is what the tag says.
+    /// With `tag`: erases from every agent of the tenant, such as all that the tag says is about one person.
     #[prost(bool, tag = "7")]
     pub every_agent: bool,
 }
@@ -6587,7 +6586,7 @@ pub struct Release {
     /// The id, a random UUID. Audit events name it in their reason.
     #[prost(string, tag = "1")]
     pub release_id: ::prost::alloc::string::String,
-    /// The agent that owns the item, and for which it is released.
+    /// The agent that owns the item.
     #[prost(string, tag = "2")]
     pub agent_id: ::prost::alloc::string::String,
     /// The kind of the item.
@@ -6642,7 +6641,7 @@ pub struct Release {
     /// The item that was written. Empty until then.
     #[prost(string, tag = "19")]
     pub released_item_id: ::prost::alloc::string::String,
-    /// Its revision. It replaces whatever had the name at that label.
+    /// Its revision.
     #[prost(int32, tag = "20")]
     pub released_revision: i32,
 }
@@ -6656,7 +6655,7 @@ impl ::prost::Name for Release {
         "/muniment.v1.Release".into()
     }
 }
-/// What a release writes: the text and all that is stored with it.
+/// A text and all that is stored with it.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 #[prost(skip_debug)]
 pub struct ReleasedText {
@@ -6693,6 +6692,31 @@ impl ::prost::Name for ReleasedText {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/muniment.v1.ReleasedText".into()
+    }
+}
+/// The agent's own item that sessions at the target of a release see under its name until it is written. The release
+/// overwrites it, or shadows it if its label is another one: then sessions at that label still see it.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct ReplacedItem {
+    /// The text of the item.
+    #[prost(message, optional, tag = "1")]
+    pub text: ::core::option::Option<ReleasedText>,
+    /// The level of the item.
+    #[prost(enumeration = "Classification", tag = "2")]
+    pub classification: i32,
+    /// The integrity of the item.
+    #[prost(enumeration = "Integrity", tag = "3")]
+    pub integrity: i32,
+}
+impl ::prost::Name for ReplacedItem {
+    const NAME: &'static str = "ReplacedItem";
+    const PACKAGE: &'static str = "muniment.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "muniment.v1.ReplacedItem".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/muniment.v1.ReplacedItem".into()
     }
 }
 /// How far a release is.
@@ -6911,9 +6935,12 @@ pub struct GetReleaseResponse {
     /// The release.
     #[prost(message, optional, tag = "1")]
     pub release: ::core::option::Option<Release>,
-    /// What it would write. Absent if it is not open, or the item is no longer what the release names.
+    /// What it would write. Absent if it is not open, the item is no longer what the release names, or the key may not see it.
     #[prost(message, optional, tag = "2")]
     pub text: ::core::option::Option<ReleasedText>,
+    /// The item that it would replace now. Absent if there is none, or no `text`; a passage replaces none.
+    #[prost(message, optional, tag = "3")]
+    pub replaced: ::core::option::Option<ReplacedItem>,
 }
 impl ::prost::Name for GetReleaseResponse {
     const NAME: &'static str = "GetReleaseResponse";
@@ -7044,7 +7071,8 @@ impl crate::Client {
             .await?;
         Ok(response)
     }
-    /// Get a release, and while it is open, the text that it would write. That is audited as a read.
+    /// Get a release, and while it is open, the text that it would write and the item that it would replace. Only the key that
+    /// asked and keys with the rights see these. That is audited as reads.
     ///
     /// Fails with NOT_FOUND `RELEASE_NOT_FOUND`.
     pub async fn get_release(
@@ -7063,7 +7091,7 @@ impl crate::Client {
             .await?;
         Ok(response)
     }
-    /// List releases, newest first.
+    /// List releases, newest first, without texts. That needs no right.
     pub async fn list_releases(
         &self,
         request: ListReleasesRequest,
@@ -7293,7 +7321,8 @@ pub mod release_service_client {
                 .insert(GrpcMethod::new("muniment.v1.ReleaseService", "RejectRelease"));
             self.inner.unary(req, path, codec).await
         }
-        /// Get a release, and while it is open, the text that it would write. That is audited as a read.
+        /// Get a release, and while it is open, the text that it would write and the item that it would replace. Only the key that
+        /// asked and keys with the rights see these. That is audited as reads.
         ///
         /// Fails with NOT_FOUND `RELEASE_NOT_FOUND`.
         pub async fn get_release(
@@ -7320,7 +7349,7 @@ pub mod release_service_client {
                 .insert(GrpcMethod::new("muniment.v1.ReleaseService", "GetRelease"));
             self.inner.unary(req, path, codec).await
         }
-        /// List releases, newest first.
+        /// List releases, newest first, without texts. That needs no right.
         pub async fn list_releases(
             &mut self,
             request: impl tonic::IntoRequest<super::ListReleasesRequest>,
@@ -8898,6 +8927,14 @@ impl ::core::fmt::Debug for ReleasedText {
             .field("tier", &self.tier())
             .field("event_time", &self.event_time)
             .field("expire_time", &self.expire_time)
+            .finish_non_exhaustive()
+    }
+}
+impl ::core::fmt::Debug for ReplacedItem {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("ReplacedItem")
+            .field("classification", &self.classification())
+            .field("integrity", &self.integrity())
             .finish_non_exhaustive()
     }
 }

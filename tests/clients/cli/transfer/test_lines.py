@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muniment import Classification, Tier
+from muniment import Classification, Integrity, Tier
 from muniment.cli.transfer import lines
 from muniment.cli.transfer.items import BlockItem, MemoryItem, NoteItem, PassageItem, Unreadable
 from tests.clients.cli.transfer.samples import HOSTILE
@@ -36,8 +36,11 @@ EVERY_KIND = (
 HEADER = '{"format": "muniment", "version": 1}\n'
 
 
-def written(items):
-    return "".join(lines.written("alice", items)).encode()
+EDITED = "it was edited check its integrity and the level of each item, then give --edited"
+
+
+def written(items, integrity=Integrity.UNTRUSTED):
+    return "".join(lines.written("alice", items, integrity)).encode()
 
 
 def refusal(source, *, edited=True):
@@ -88,8 +91,23 @@ def test_a_file_may_be_written_by_hand():
 
 def test_a_file_that_was_edited_is_refused_unless_it_is_said():
     edited = written(EVERY_KIND[1:2]).replace(b'"level": "restricted"', b'"level": "public"')
-    assert "its items were edited check the level of each item, then give --edited" in refusal(edited, edited=False)
+    assert refusal(edited, edited=False) == EDITED
     assert {item.level for item in lines.read(edited, edited=True).items} == {Classification.PUBLIC}
+
+
+def test_an_integrity_that_was_edited_is_refused():
+    untrusted, trusted = (written(EVERY_KIND, integrity) for integrity in Integrity)
+    assert lines.read(trusted).integrity is Integrity.TRUSTED
+    vouched = untrusted.replace(b"}\n", b', "integrity": "trusted"}\n', 1)
+    for edited in (vouched, trusted.replace(b', "integrity": "trusted"', b"")):
+        assert refusal(edited, edited=False) == EDITED
+
+
+def test_a_file_of_before_there_was_integrity_is_read():
+    item = '{"kind": "memory", "level": "internal", "key": "plan", "content": "x"}'
+    sha256 = "4e298c6b55a5130222a695db92f9f153a462d17ed49f078e67fa0f59ae2a5c3f"
+    header = f'{{"format": "muniment", "version": 2, "item_count": 1, "sha256": "{sha256}"}}'
+    assert lines.read(f"{header}\n{item}\n".encode()).integrity is Integrity.UNTRUSTED
 
 
 def test_a_file_without_a_hash_is_refused_unless_it_is_said():

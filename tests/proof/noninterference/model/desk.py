@@ -155,9 +155,16 @@ class Desk(Ground):
     def _GetRelease(self, tenant: str, ceiling: int, request: pb.GetReleaseRequest) -> Message:
         release = self._release(tenant, ceiling, request.release_id)
         answer = pb.GetReleaseResponse(release=self._shown(request.release_id, release))
-        if self._state(release) == _OPEN and (item := self._source(release)):
-            text = release_pb2.ReleasedText(name=release.name, content=item.content, tags=item.tags)
-            answer.text.CopyFrom(text)
+        item = self._source(release) if self._state(release) == _OPEN else None
+        if item is None or (self._token != release.requester and self._token not in self.desk_keys):
+            return answer
+        answer.text.CopyFrom(_text(release.name, item))
+        seen = self.seen(_items(release.agent, release.kind), release.name, release.target)
+        if seen:
+            label = max(seen)
+            answer.replaced.text.CopyFrom(_text(release.name, seen[label]))
+            answer.replaced.classification = level_of(label)
+            answer.replaced.integrity = integrity_of(label)
         return answer
 
     def _ListReleases(self, tenant: str, ceiling: int, request: pb.ListReleasesRequest) -> Message:
@@ -249,6 +256,11 @@ class Desk(Ground):
 
 def _items(agent: Agent, kind: int) -> ByName:
     return {MEMORY: agent.memories, BLOCK: agent.blocks}.get(kind, {})
+
+
+def _text(name: str, item: Version) -> release_pb2.ReleasedText:
+    expires = stamp(item.expires) if item.expires else None
+    return release_pb2.ReleasedText(name=name, content=item.content, tags=item.tags, expire_time=expires)
 
 
 def _sha256(content: str) -> str:

@@ -79,7 +79,7 @@ _UNTRUSTED_KEYS = (
         )
         for whose, guard in (
             ("what is trusted", f"NOT {of}.trusted AND "),
-            ("what others have begun", " AND left(session.conversation_id, 1) = '~'"),
+            ("what others have begun", f" AND left({of}.conversation_id, 1) = '~'"),
         )
     ),
 )

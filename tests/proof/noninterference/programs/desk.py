@@ -16,7 +16,16 @@ Step = tuple[str, str, dict[str, Any]]
 """The token of a caller, what it asks and how."""
 _AGENTS = ("alice", "alice", "bob")
 _MOST_STEPS = 7
-_DO = {"approve": 60, "get": 8, "list": 8, "change the source": 10, "wrong hash": 5, "no right": 5, "reject": 4}
+_DO = {
+    "approve": 60,
+    "get": 8,
+    "list": 8,
+    "change the source": 10,
+    "write at the target": 6,
+    "wrong hash": 5,
+    "no right": 5,
+    "reject": 4,
+}
 
 
 def about_releases(
@@ -73,6 +82,10 @@ def _decide(
                 agent_id = release.agent.shown.agent_id
                 if token := _session_of(rng, model, release.tenant, agent_id, release.source):
                     yield _write(rng, token, release.kind, release.name, f"{rng.choice(WORDS)} {CANARY}")
+            case "write at the target":
+                agent_id = release.agent.shown.agent_id
+                if token := _session_of(rng, model, release.tenant, agent_id, release.target):
+                    yield _write(rng, token, release.kind, release.name, rng.choice(WORDS))
             case "wrong hash":
                 yield approve[0], "ApproveRelease", {**named, "content_sha256": "0" * 64}
             case "no right":

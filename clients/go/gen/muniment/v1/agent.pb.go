@@ -49,7 +49,7 @@ type Agent struct {
 	// From which ceiling on host keys know of it. Those below the agent's ceiling may have conversations up to their own, and
 	// change nothing else of it.
 	KnownFrom Classification `protobuf:"varint,9,opt,name=known_from,json=knownFrom,proto3,enum=muniment.v1.Classification" json:"known_from,omitempty"`
-	// Whether an operator keeps all that it has, such as for a court: nothing of it can be erased or purged until then.
+	// Whether an operator holds all that it has, such as for a court: until the hold ends, nothing is erased or purged.
 	Held          bool `protobuf:"varint,10,opt,name=held,proto3" json:"held,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -261,8 +261,8 @@ type AgentLimits struct {
 	//
 	// The default is 100000.
 	MaxRevisions *int32 `protobuf:"varint,4,opt,name=max_revisions,json=maxRevisions,proto3,oneof" json:"max_revisions,omitempty"`
-	// How long after its save a memory expires whose save names no `expire_time`: each save renews it. At most ten years.
-	// A change counts for what is saved later, within a minute.
+	// How long after its save a memory expires if the save names no `expire_time`. Each save renews it. At most ten years.
+	// A change applies to what is saved a minute later, or sooner.
 	//
 	// The default is 0: it does not expire.
 	MemoryTtl *durationpb.Duration `protobuf:"bytes,5,opt,name=memory_ttl,json=memoryTtl,proto3" json:"memory_ttl,omitempty"`

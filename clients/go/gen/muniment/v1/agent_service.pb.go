@@ -694,7 +694,7 @@ type EraseItemsRequest struct {
 	ItemId string `protobuf:"bytes,5,opt,name=item_id,json=itemId,proto3" json:"item_id,omitempty"`
 	// With `item_id`: which revision, counted from 1. If it is the newest one, the item is deleted with it.
 	Revision int32 `protobuf:"varint,6,opt,name=revision,proto3" json:"revision,omitempty"`
-	// With `tag`: erases of every agent of the tenant, such as all that is about one person, if that is what the tag says.
+	// With `tag`: erases from every agent of the tenant, such as all that the tag says is about one person.
 	EveryAgent    bool `protobuf:"varint,7,opt,name=every_agent,json=everyAgent,proto3" json:"every_agent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -94,8 +94,7 @@ func (Classification) EnumDescriptor() ([]byte, []int) {
 type Integrity int32
 
 const (
-	// Something that the host does not vouch for may have had a part in it. The default, so that nothing is trusted
-	// because it was not said.
+	// Something that the host does not vouch for may have had a part in it. The default: only what a host says is trusted.
 	Integrity_INTEGRITY_UNTRUSTED Integrity = 0
 	// Only what hosts vouch for had a part in it.
 	Integrity_INTEGRITY_TRUSTED Integrity = 1

@@ -89,7 +89,7 @@ type Release struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The id, a random UUID. Audit events name it in their reason.
 	ReleaseId string `protobuf:"bytes,1,opt,name=release_id,json=releaseId,proto3" json:"release_id,omitempty"`
-	// The agent that owns the item, and for which it is released.
+	// The agent that owns the item.
 	AgentId string `protobuf:"bytes,2,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// The kind of the item.
 	Kind ItemKind `protobuf:"varint,3,opt,name=kind,proto3,enum=muniment.v1.ItemKind" json:"kind,omitempty"`
@@ -126,7 +126,7 @@ type Release struct {
 	Refusal string `protobuf:"bytes,18,opt,name=refusal,proto3" json:"refusal,omitempty"`
 	// The item that was written. Empty until then.
 	ReleasedItemId string `protobuf:"bytes,19,opt,name=released_item_id,json=releasedItemId,proto3" json:"released_item_id,omitempty"`
-	// Its revision. It replaces whatever had the name at that label.
+	// Its revision.
 	ReleasedRevision int32 `protobuf:"varint,20,opt,name=released_revision,json=releasedRevision,proto3" json:"released_revision,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -302,7 +302,7 @@ func (x *Release) GetReleasedRevision() int32 {
 	return 0
 }
 
-// What a release writes: the text and all that is stored with it.
+// A text and all that is stored with it.
 type ReleasedText struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The key of a memory, the label of a block, or the id of a note or passage.
@@ -411,6 +411,71 @@ func (x *ReleasedText) GetExpireTime() *timestamppb.Timestamp {
 	return nil
 }
 
+// The agent's own item that sessions at the target of a release see under its name until it is written. The release
+// overwrites it, or shadows it if its label is another one: then sessions at that label still see it.
+type ReplacedItem struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The text of the item.
+	Text *ReleasedText `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
+	// The level of the item.
+	Classification Classification `protobuf:"varint,2,opt,name=classification,proto3,enum=muniment.v1.Classification" json:"classification,omitempty"`
+	// The integrity of the item.
+	Integrity     Integrity `protobuf:"varint,3,opt,name=integrity,proto3,enum=muniment.v1.Integrity" json:"integrity,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReplacedItem) Reset() {
+	*x = ReplacedItem{}
+	mi := &file_muniment_v1_release_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReplacedItem) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReplacedItem) ProtoMessage() {}
+
+func (x *ReplacedItem) ProtoReflect() protoreflect.Message {
+	mi := &file_muniment_v1_release_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReplacedItem.ProtoReflect.Descriptor instead.
+func (*ReplacedItem) Descriptor() ([]byte, []int) {
+	return file_muniment_v1_release_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ReplacedItem) GetText() *ReleasedText {
+	if x != nil {
+		return x.Text
+	}
+	return nil
+}
+
+func (x *ReplacedItem) GetClassification() Classification {
+	if x != nil {
+		return x.Classification
+	}
+	return Classification_CLASSIFICATION_UNSPECIFIED
+}
+
+func (x *ReplacedItem) GetIntegrity() Integrity {
+	if x != nil {
+		return x.Integrity
+	}
+	return Integrity_INTEGRITY_UNTRUSTED
+}
+
 var File_muniment_v1_release_proto protoreflect.FileDescriptor
 
 const file_muniment_v1_release_proto_rawDesc = "" +
@@ -451,7 +516,11 @@ const file_muniment_v1_release_proto_rawDesc = "" +
 	"\n" +
 	"event_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\teventTime\x12;\n" +
 	"\vexpire_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"expireTime*\x98\x01\n" +
+	"expireTime\"\xbd\x01\n" +
+	"\fReplacedItem\x122\n" +
+	"\x04text\x18\x01 \x01(\v2\x19.muniment.v1.ReleasedTextB\x03\x80\x01\x01R\x04text\x12C\n" +
+	"\x0eclassification\x18\x02 \x01(\x0e2\x1b.muniment.v1.ClassificationR\x0eclassification\x124\n" +
+	"\tintegrity\x18\x03 \x01(\x0e2\x16.muniment.v1.IntegrityR\tintegrity*\x98\x01\n" +
 	"\fReleaseState\x12\x1d\n" +
 	"\x19RELEASE_STATE_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12RELEASE_STATE_OPEN\x10\x01\x12\x1a\n" +
@@ -473,34 +542,38 @@ func file_muniment_v1_release_proto_rawDescGZIP() []byte {
 }
 
 var file_muniment_v1_release_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_muniment_v1_release_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_muniment_v1_release_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_muniment_v1_release_proto_goTypes = []any{
 	(ReleaseState)(0),             // 0: muniment.v1.ReleaseState
 	(*Release)(nil),               // 1: muniment.v1.Release
 	(*ReleasedText)(nil),          // 2: muniment.v1.ReleasedText
-	(ItemKind)(0),                 // 3: muniment.v1.ItemKind
-	(Classification)(0),           // 4: muniment.v1.Classification
-	(Integrity)(0),                // 5: muniment.v1.Integrity
-	(*timestamppb.Timestamp)(nil), // 6: google.protobuf.Timestamp
-	(Tier)(0),                     // 7: muniment.v1.Tier
+	(*ReplacedItem)(nil),          // 3: muniment.v1.ReplacedItem
+	(ItemKind)(0),                 // 4: muniment.v1.ItemKind
+	(Classification)(0),           // 5: muniment.v1.Classification
+	(Integrity)(0),                // 6: muniment.v1.Integrity
+	(*timestamppb.Timestamp)(nil), // 7: google.protobuf.Timestamp
+	(Tier)(0),                     // 8: muniment.v1.Tier
 }
 var file_muniment_v1_release_proto_depIdxs = []int32{
-	3,  // 0: muniment.v1.Release.kind:type_name -> muniment.v1.ItemKind
-	4,  // 1: muniment.v1.Release.source_classification:type_name -> muniment.v1.Classification
-	5,  // 2: muniment.v1.Release.source_integrity:type_name -> muniment.v1.Integrity
-	4,  // 3: muniment.v1.Release.classification:type_name -> muniment.v1.Classification
-	5,  // 4: muniment.v1.Release.integrity:type_name -> muniment.v1.Integrity
+	4,  // 0: muniment.v1.Release.kind:type_name -> muniment.v1.ItemKind
+	5,  // 1: muniment.v1.Release.source_classification:type_name -> muniment.v1.Classification
+	6,  // 2: muniment.v1.Release.source_integrity:type_name -> muniment.v1.Integrity
+	5,  // 3: muniment.v1.Release.classification:type_name -> muniment.v1.Classification
+	6,  // 4: muniment.v1.Release.integrity:type_name -> muniment.v1.Integrity
 	0,  // 5: muniment.v1.Release.state:type_name -> muniment.v1.ReleaseState
-	6,  // 6: muniment.v1.Release.create_time:type_name -> google.protobuf.Timestamp
-	6,  // 7: muniment.v1.Release.expire_time:type_name -> google.protobuf.Timestamp
-	7,  // 8: muniment.v1.ReleasedText.tier:type_name -> muniment.v1.Tier
-	6,  // 9: muniment.v1.ReleasedText.event_time:type_name -> google.protobuf.Timestamp
-	6,  // 10: muniment.v1.ReleasedText.expire_time:type_name -> google.protobuf.Timestamp
-	11, // [11:11] is the sub-list for method output_type
-	11, // [11:11] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	7,  // 6: muniment.v1.Release.create_time:type_name -> google.protobuf.Timestamp
+	7,  // 7: muniment.v1.Release.expire_time:type_name -> google.protobuf.Timestamp
+	8,  // 8: muniment.v1.ReleasedText.tier:type_name -> muniment.v1.Tier
+	7,  // 9: muniment.v1.ReleasedText.event_time:type_name -> google.protobuf.Timestamp
+	7,  // 10: muniment.v1.ReleasedText.expire_time:type_name -> google.protobuf.Timestamp
+	2,  // 11: muniment.v1.ReplacedItem.text:type_name -> muniment.v1.ReleasedText
+	5,  // 12: muniment.v1.ReplacedItem.classification:type_name -> muniment.v1.Classification
+	6,  // 13: muniment.v1.ReplacedItem.integrity:type_name -> muniment.v1.Integrity
+	14, // [14:14] is the sub-list for method output_type
+	14, // [14:14] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_muniment_v1_release_proto_init() }
@@ -517,7 +590,7 @@ func file_muniment_v1_release_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muniment_v1_release_proto_rawDesc), len(file_muniment_v1_release_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   2,
+			NumMessages:   3,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -475,8 +475,10 @@ type GetReleaseResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The release.
 	Release *Release `protobuf:"bytes,1,opt,name=release,proto3" json:"release,omitempty"`
-	// What it would write. Absent if it is not open, or the item is no longer what the release names.
-	Text          *ReleasedText `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	// What it would write. Absent if it is not open, the item is no longer what the release names, or the key may not see it.
+	Text *ReleasedText `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	// The item that it would replace now. Absent if there is none, or no `text`; a passage replaces none.
+	Replaced      *ReplacedItem `protobuf:"bytes,3,opt,name=replaced,proto3" json:"replaced,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -521,6 +523,13 @@ func (x *GetReleaseResponse) GetRelease() *Release {
 func (x *GetReleaseResponse) GetText() *ReleasedText {
 	if x != nil {
 		return x.Text
+	}
+	return nil
+}
+
+func (x *GetReleaseResponse) GetReplaced() *ReplacedItem {
+	if x != nil {
+		return x.Replaced
 	}
 	return nil
 }
@@ -692,10 +701,11 @@ const file_muniment_v1_release_service_proto_rawDesc = "" +
 	"\arelease\x18\x01 \x01(\v2\x14.muniment.v1.ReleaseR\arelease\"2\n" +
 	"\x11GetReleaseRequest\x12\x1d\n" +
 	"\n" +
-	"release_id\x18\x01 \x01(\tR\treleaseId\"x\n" +
+	"release_id\x18\x01 \x01(\tR\treleaseId\"\xb4\x01\n" +
 	"\x12GetReleaseResponse\x12.\n" +
 	"\arelease\x18\x01 \x01(\v2\x14.muniment.v1.ReleaseR\arelease\x122\n" +
-	"\x04text\x18\x02 \x01(\v2\x19.muniment.v1.ReleasedTextB\x03\x80\x01\x01R\x04text\"\x93\x01\n" +
+	"\x04text\x18\x02 \x01(\v2\x19.muniment.v1.ReleasedTextB\x03\x80\x01\x01R\x04text\x12:\n" +
+	"\breplaced\x18\x03 \x01(\v2\x19.muniment.v1.ReplacedItemB\x03\x80\x01\x01R\breplaced\"\x93\x01\n" +
 	"\x13ListReleasesRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12%\n" +
 	"\x0einclude_closed\x18\x02 \x01(\bR\rincludeClosed\x12\x1b\n" +
@@ -749,6 +759,7 @@ var file_muniment_v1_release_service_proto_goTypes = []any{
 	(*durationpb.Duration)(nil),    // 13: google.protobuf.Duration
 	(*Release)(nil),                // 14: muniment.v1.Release
 	(*ReleasedText)(nil),           // 15: muniment.v1.ReleasedText
+	(*ReplacedItem)(nil),           // 16: muniment.v1.ReplacedItem
 }
 var file_muniment_v1_release_service_proto_depIdxs = []int32{
 	10, // 0: muniment.v1.RequestReleaseRequest.kind:type_name -> muniment.v1.ItemKind
@@ -762,22 +773,23 @@ var file_muniment_v1_release_service_proto_depIdxs = []int32{
 	14, // 8: muniment.v1.RejectReleaseResponse.release:type_name -> muniment.v1.Release
 	14, // 9: muniment.v1.GetReleaseResponse.release:type_name -> muniment.v1.Release
 	15, // 10: muniment.v1.GetReleaseResponse.text:type_name -> muniment.v1.ReleasedText
-	14, // 11: muniment.v1.ListReleasesResponse.releases:type_name -> muniment.v1.Release
-	0,  // 12: muniment.v1.ReleaseService.RequestRelease:input_type -> muniment.v1.RequestReleaseRequest
-	2,  // 13: muniment.v1.ReleaseService.ApproveRelease:input_type -> muniment.v1.ApproveReleaseRequest
-	4,  // 14: muniment.v1.ReleaseService.RejectRelease:input_type -> muniment.v1.RejectReleaseRequest
-	6,  // 15: muniment.v1.ReleaseService.GetRelease:input_type -> muniment.v1.GetReleaseRequest
-	8,  // 16: muniment.v1.ReleaseService.ListReleases:input_type -> muniment.v1.ListReleasesRequest
-	1,  // 17: muniment.v1.ReleaseService.RequestRelease:output_type -> muniment.v1.RequestReleaseResponse
-	3,  // 18: muniment.v1.ReleaseService.ApproveRelease:output_type -> muniment.v1.ApproveReleaseResponse
-	5,  // 19: muniment.v1.ReleaseService.RejectRelease:output_type -> muniment.v1.RejectReleaseResponse
-	7,  // 20: muniment.v1.ReleaseService.GetRelease:output_type -> muniment.v1.GetReleaseResponse
-	9,  // 21: muniment.v1.ReleaseService.ListReleases:output_type -> muniment.v1.ListReleasesResponse
-	17, // [17:22] is the sub-list for method output_type
-	12, // [12:17] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	16, // 11: muniment.v1.GetReleaseResponse.replaced:type_name -> muniment.v1.ReplacedItem
+	14, // 12: muniment.v1.ListReleasesResponse.releases:type_name -> muniment.v1.Release
+	0,  // 13: muniment.v1.ReleaseService.RequestRelease:input_type -> muniment.v1.RequestReleaseRequest
+	2,  // 14: muniment.v1.ReleaseService.ApproveRelease:input_type -> muniment.v1.ApproveReleaseRequest
+	4,  // 15: muniment.v1.ReleaseService.RejectRelease:input_type -> muniment.v1.RejectReleaseRequest
+	6,  // 16: muniment.v1.ReleaseService.GetRelease:input_type -> muniment.v1.GetReleaseRequest
+	8,  // 17: muniment.v1.ReleaseService.ListReleases:input_type -> muniment.v1.ListReleasesRequest
+	1,  // 18: muniment.v1.ReleaseService.RequestRelease:output_type -> muniment.v1.RequestReleaseResponse
+	3,  // 19: muniment.v1.ReleaseService.ApproveRelease:output_type -> muniment.v1.ApproveReleaseResponse
+	5,  // 20: muniment.v1.ReleaseService.RejectRelease:output_type -> muniment.v1.RejectReleaseResponse
+	7,  // 21: muniment.v1.ReleaseService.GetRelease:output_type -> muniment.v1.GetReleaseResponse
+	9,  // 22: muniment.v1.ReleaseService.ListReleases:output_type -> muniment.v1.ListReleasesResponse
+	18, // [18:23] is the sub-list for method output_type
+	13, // [13:18] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_muniment_v1_release_service_proto_init() }

@@ -59,11 +59,12 @@ type ReleaseServiceClient interface {
 	//
 	// Fails with NOT_FOUND `RELEASE_NOT_FOUND`, or FAILED_PRECONDITION `RELEASE_NOT_OPEN` or `RELEASE_EXPIRED`.
 	RejectRelease(ctx context.Context, in *RejectReleaseRequest, opts ...grpc.CallOption) (*RejectReleaseResponse, error)
-	// Get a release, and while it is open, the text that it would write. That is audited as a read.
+	// Get a release, and while it is open, the text that it would write and the item that it would replace. Only the key that
+	// asked and keys with the rights see these. That is audited as reads.
 	//
 	// Fails with NOT_FOUND `RELEASE_NOT_FOUND`.
 	GetRelease(ctx context.Context, in *GetReleaseRequest, opts ...grpc.CallOption) (*GetReleaseResponse, error)
-	// List releases, newest first.
+	// List releases, newest first, without texts. That needs no right.
 	ListReleases(ctx context.Context, in *ListReleasesRequest, opts ...grpc.CallOption) (*ListReleasesResponse, error)
 }
 
@@ -158,11 +159,12 @@ type ReleaseServiceServer interface {
 	//
 	// Fails with NOT_FOUND `RELEASE_NOT_FOUND`, or FAILED_PRECONDITION `RELEASE_NOT_OPEN` or `RELEASE_EXPIRED`.
 	RejectRelease(context.Context, *RejectReleaseRequest) (*RejectReleaseResponse, error)
-	// Get a release, and while it is open, the text that it would write. That is audited as a read.
+	// Get a release, and while it is open, the text that it would write and the item that it would replace. Only the key that
+	// asked and keys with the rights see these. That is audited as reads.
 	//
 	// Fails with NOT_FOUND `RELEASE_NOT_FOUND`.
 	GetRelease(context.Context, *GetReleaseRequest) (*GetReleaseResponse, error)
-	// List releases, newest first.
+	// List releases, newest first, without texts. That needs no right.
 	ListReleases(context.Context, *ListReleasesRequest) (*ListReleasesResponse, error)
 	mustEmbedUnimplementedReleaseServiceServer()
 }

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from muniment import _convert
-from muniment._releases import _release
+from muniment._releases import _release, _replaced, _text
 from muniment.aio._calls import Calls
 from muniment.aio._listing import Listing
 from muniment.v1 import release_service_pb2 as pb
@@ -86,10 +87,17 @@ class Releases:
         return _release((await self._calls(self._releases.RejectRelease, request, timeout)).release)
 
     async def get_release(self, release_id: str, *, timeout: float | None = None) -> Release:
-        """One release, with the text that it would write while it is open. ReleaseNotFound: there is none."""
+        """One release; while it is open, with the text that it would write and the item that it would replace.
+
+        Only the key that asked and keys with the rights see these. ReleaseNotFound: there is no such release.
+        """
         request = _convert.message(pb.GetReleaseRequest, release_id=release_id)
         response = await self._calls(self._releases.GetRelease, request, timeout)
-        return _release(response.release, response.text if response.HasField("text") else None)
+        return replace(
+            _release(response.release),
+            text=_text(response.text) if response.HasField("text") else None,
+            replaced=_replaced(response.replaced) if response.HasField("replaced") else None,
+        )
 
     async def list_releases(
         self,

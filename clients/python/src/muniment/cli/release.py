@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import click
 
-from muniment import Classification, HostClient, Integrity, ItemKind, Release, content_sha256
+from muniment import Classification, HostClient, Integrity, ItemKind, Release, ReleaseState, content_sha256
 from muniment.cli.connect import with_host
 from muniment.cli.content import CONTENT, LIMIT, first, read_content
 from muniment.cli.failures import Discreet
@@ -20,6 +20,7 @@ _KINDS = {kind.name.lower(): kind for kind in ItemKind}
 _COLUMNS = ("release_id", "agent_id", "kind", "source", "target", "state", "approvals", "expire_time", "reason")
 _RECORD = (*_COLUMNS, "refusal", "item_id", "revision", "requester_host_key_id", "content_sha256")
 _SHOWN = (*_RECORD, "name", "tags", "thread", "author", "tier", "event_time", "item_expire_time", "content")
+_REPLACED = ("replaces", "replaced_tags", "replaced_tier", "replaced_expire_time", "replaced_content")
 _RELEASE = click.argument("release_id", metavar="RELEASE", type=TEXT)
 
 
@@ -120,16 +121,21 @@ def list_(host: HostClient, output: Output, agent_id: str | None, include_closed
 @with_output
 @with_host
 def show(host: HostClient, output: Output, release_id: str) -> None:
-    """Show a release, and its text while it is open.
+    """Show a release, and while it is open, its text and the item that it replaces.
 
-    To show the text is audited as a read.
+    Only the key that asked and keys with the rights see these. To show them is audited as reads.
 
     \b
     Examples:
       muniment release show 5f0c1fb2-9c2e-4a53-9d3b-0f6c2f3d1a77
     """
     found = host.get_release(release_id)
-    output.record(_row(found), _SHOWN if found.text else _RECORD)
+    columns = (*_SHOWN, *(_REPLACED if found.replaced else ())) if found.text else _RECORD
+    output.record(_row(found), columns)
+    if found.replaced:
+        print_note(f"! It replaces an item: {_effect(found)}.")
+    elif found.text is None and found.state is ReleaseState.OPEN:
+        print_note("No text: the item has changed, or this key has neither asked for the release nor its rights.")
     if output.on_terminal and found.text:
         print_note(f"To approve it: muniment release approve {found.release_id} --hash {found.content_sha256}")
 
@@ -174,14 +180,26 @@ def reject(host: HostClient, output: Output, release_id: str, reason: str) -> No
 def _row(release: Release) -> Row:
     """A release, with its labels and approvals as people read them."""
     row = asdict(release)
-    text = row.pop("text")
+    text, replaced = row.pop("text"), row.pop("replaced")
     return {
         **({**text, "item_expire_time": text["expire_time"]} if text else {}),
+        **({f"replaced_{name}": value for name, value in replaced["text"].items()} if replaced else {}),
+        "replaces": release.replaced and _label(release.replaced.classification, release.replaced.integrity),
         **row,
         "source": _label(release.source_classification, release.source_integrity),
         "target": _label(release.classification, release.integrity),
         "approvals": f"{len(release.approver_host_key_ids)} of {release.required_approvals}",
     }
+
+
+def _effect(release: Release) -> str:
+    """What becomes of the item that it replaces."""
+    assert release.replaced is not None
+    target = (release.classification, release.integrity)
+    own = (release.replaced.classification, release.replaced.integrity)
+    if own == target:
+        return f"it overwrites the one of this name at {_label(*target)}"
+    return f"sessions at {_label(*target)} will no longer see the one of this name at {_label(*own)}"
 
 
 def _label(level: Classification, integrity: Integrity) -> str:

@@ -54,7 +54,7 @@ class Agent(message.Message):
     change nothing else of it.
     """
     held: builtins.bool
-    """Whether an operator keeps all that it has, such as for a court: nothing of it can be erased or purged until then."""
+    """Whether an operator holds all that it has, such as for a court: until the hold ends, nothing is erased or purged."""
     @builtins.property
     def memory_settings(self) -> MemorySettings:
         """The settings of the two tiers of notes."""
@@ -167,8 +167,8 @@ class AgentLimits(message.Message):
     """
     @builtins.property
     def memory_ttl(self) -> duration_pb2.Duration:
-        """How long after its save a memory expires whose save names no `expire_time`: each save renews it. At most ten years.
-        A change counts for what is saved later, within a minute.
+        """How long after its save a memory expires if the save names no `expire_time`. Each save renews it. At most ten years.
+        A change applies to what is saved a minute later, or sooner.
 
         The default is 0: it does not expire.
         """

@@ -389,7 +389,7 @@ class EraseItemsRequest(message.Message):
     revision: builtins.int
     """With `item_id`: which revision, counted from 1. If it is the newest one, the item is deleted with it."""
     every_agent: builtins.bool
-    """With `tag`: erases of every agent of the tenant, such as all that is about one person, if that is what the tag says."""
+    """With `tag`: erases from every agent of the tenant, such as all that the tag says is about one person."""
     def __init__(
         self,
         *,

@@ -58,9 +58,7 @@ class _Integrity:
 class _IntegrityEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_Integrity.ValueType], builtins.type):
     DESCRIPTOR: descriptor.EnumDescriptor
     INTEGRITY_UNTRUSTED: _Integrity.ValueType  # 0
-    """Something that the host does not vouch for may have had a part in it. The default, so that nothing is trusted
-    because it was not said.
-    """
+    """Something that the host does not vouch for may have had a part in it. The default: only what a host says is trusted."""
     INTEGRITY_TRUSTED: _Integrity.ValueType  # 1
     """Only what hosts vouch for had a part in it."""
 
@@ -74,8 +72,6 @@ class Integrity(_Integrity, metaclass=_IntegrityEnumTypeWrapper):
     """
 
 INTEGRITY_UNTRUSTED: Integrity.ValueType  # 0
-"""Something that the host does not vouch for may have had a part in it. The default, so that nothing is trusted
-because it was not said.
-"""
+"""Something that the host does not vouch for may have had a part in it. The default: only what a host says is trusted."""
 INTEGRITY_TRUSTED: Integrity.ValueType  # 1
 """Only what hosts vouch for had a part in it."""

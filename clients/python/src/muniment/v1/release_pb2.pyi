@@ -85,7 +85,7 @@ class Release(message.Message):
     release_id: builtins.str
     """The id, a random UUID. Audit events name it in their reason."""
     agent_id: builtins.str
-    """The agent that owns the item, and for which it is released."""
+    """The agent that owns the item."""
     kind: audit_pb2.ItemKind.ValueType
     """The kind of the item."""
     item_id: builtins.str
@@ -117,7 +117,7 @@ class Release(message.Message):
     released_item_id: builtins.str
     """The item that was written. Empty until then."""
     released_revision: builtins.int
-    """Its revision. It replaces whatever had the name at that label."""
+    """Its revision."""
     @builtins.property
     def approver_host_key_ids(self) -> containers.RepeatedScalarFieldContainer[builtins.str]:
         """The host keys that approve it. One that is no longer valid, or has lost a right, is not among them."""
@@ -162,7 +162,7 @@ class Release(message.Message):
 
 @typing.final
 class ReleasedText(message.Message):
-    """What a release writes: the text and all that is stored with it."""
+    """A text and all that is stored with it."""
 
     DESCRIPTOR: descriptor.Descriptor
 
@@ -211,5 +211,37 @@ class ReleasedText(message.Message):
     _HasFieldArgType: _TypeAlias = typing.Literal["event_time", b"event_time", "expire_time", b"expire_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
     _ClearFieldArgType: _TypeAlias = typing.Literal["author", b"author", "content", b"content", "event_time", b"event_time", "expire_time", b"expire_time", "name", b"name", "tags", b"tags", "thread", b"thread", "tier", b"tier"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class ReplacedItem(message.Message):
+    """The agent's own item that sessions at the target of a release see under its name until it is written. The release
+    overwrites it, or shadows it if its label is another one: then sessions at that label still see it.
+    """
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    TEXT_FIELD_NUMBER: builtins.int
+    CLASSIFICATION_FIELD_NUMBER: builtins.int
+    INTEGRITY_FIELD_NUMBER: builtins.int
+    classification: classification_pb2.Classification.ValueType
+    """The level of the item."""
+    integrity: classification_pb2.Integrity.ValueType
+    """The integrity of the item."""
+    @builtins.property
+    def text(self) -> ReleasedText:
+        """The text of the item."""
+
+    def __init__(
+        self,
+        *,
+        text: ReleasedText | None = ...,
+        classification: classification_pb2.Classification.ValueType = ...,
+        integrity: classification_pb2.Integrity.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = typing.Literal["text", b"text"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["classification", b"classification", "integrity", b"integrity", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...

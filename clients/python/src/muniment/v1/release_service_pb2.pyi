@@ -244,23 +244,29 @@ class GetReleaseResponse(message.Message):
 
     RELEASE_FIELD_NUMBER: builtins.int
     TEXT_FIELD_NUMBER: builtins.int
+    REPLACED_FIELD_NUMBER: builtins.int
     @builtins.property
     def release(self) -> release_pb2.Release:
         """The release."""
 
     @builtins.property
     def text(self) -> release_pb2.ReleasedText:
-        """What it would write. Absent if it is not open, or the item is no longer what the release names."""
+        """What it would write. Absent if it is not open, the item is no longer what the release names, or the key may not see it."""
+
+    @builtins.property
+    def replaced(self) -> release_pb2.ReplacedItem:
+        """The item that it would replace now. Absent if there is none, or no `text`; a passage replaces none."""
 
     def __init__(
         self,
         *,
         release: release_pb2.Release | None = ...,
         text: release_pb2.ReleasedText | None = ...,
+        replaced: release_pb2.ReplacedItem | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = typing.Literal["release", b"release", "text", b"text"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = typing.Literal["release", b"release", "replaced", b"replaced", "text", b"text"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["release", b"release", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["release", b"release", "replaced", b"replaced", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -114,7 +114,8 @@ class ReleaseServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def GetRelease(self, request, context):
-        """Get a release, and while it is open, the text that it would write. That is audited as a read.
+        """Get a release, and while it is open, the text that it would write and the item that it would replace. Only the key that
+        asked and keys with the rights see these. That is audited as reads.
 
         Fails with NOT_FOUND `RELEASE_NOT_FOUND`.
         """
@@ -123,7 +124,7 @@ class ReleaseServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListReleases(self, request, context):
-        """List releases, newest first.
+        """List releases, newest first, without texts. That needs no right.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -65,12 +65,13 @@ class ReleaseServiceStub:
     Fails with NOT_FOUND `RELEASE_NOT_FOUND`, or FAILED_PRECONDITION `RELEASE_NOT_OPEN` or `RELEASE_EXPIRED`.
     """
     GetRelease: _grpc.UnaryUnaryMultiCallable[_release_service_pb2.GetReleaseRequest, _release_service_pb2.GetReleaseResponse]
-    """Get a release, and while it is open, the text that it would write. That is audited as a read.
+    """Get a release, and while it is open, the text that it would write and the item that it would replace. Only the key that
+    asked and keys with the rights see these. That is audited as reads.
 
     Fails with NOT_FOUND `RELEASE_NOT_FOUND`.
     """
     ListReleases: _grpc.UnaryUnaryMultiCallable[_release_service_pb2.ListReleasesRequest, _release_service_pb2.ListReleasesResponse]
-    """List releases, newest first."""
+    """List releases, newest first, without texts. That needs no right."""
 
 @_typing.type_check_only
 class ReleaseServiceAsyncStub(ReleaseServiceStub):
@@ -109,12 +110,13 @@ class ReleaseServiceAsyncStub(ReleaseServiceStub):
     Fails with NOT_FOUND `RELEASE_NOT_FOUND`, or FAILED_PRECONDITION `RELEASE_NOT_OPEN` or `RELEASE_EXPIRED`.
     """
     GetRelease: _aio.UnaryUnaryMultiCallable[_release_service_pb2.GetReleaseRequest, _release_service_pb2.GetReleaseResponse]  # type: ignore[assignment]
-    """Get a release, and while it is open, the text that it would write. That is audited as a read.
+    """Get a release, and while it is open, the text that it would write and the item that it would replace. Only the key that
+    asked and keys with the rights see these. That is audited as reads.
 
     Fails with NOT_FOUND `RELEASE_NOT_FOUND`.
     """
     ListReleases: _aio.UnaryUnaryMultiCallable[_release_service_pb2.ListReleasesRequest, _release_service_pb2.ListReleasesResponse]  # type: ignore[assignment]
-    """List releases, newest first."""
+    """List releases, newest first, without texts. That needs no right."""
 
 class ReleaseServiceServicer(metaclass=_abc_1.ABCMeta):
     """The release desk, for hosts: the only way of a text to a lower level, or to TRUSTED. No session sees it.
@@ -174,7 +176,8 @@ class ReleaseServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _release_service_pb2.GetReleaseRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_release_service_pb2.GetReleaseResponse, _abc.Awaitable[_release_service_pb2.GetReleaseResponse]]:
-        """Get a release, and while it is open, the text that it would write. That is audited as a read.
+        """Get a release, and while it is open, the text that it would write and the item that it would replace. Only the key that
+        asked and keys with the rights see these. That is audited as reads.
 
         Fails with NOT_FOUND `RELEASE_NOT_FOUND`.
         """
@@ -185,6 +188,6 @@ class ReleaseServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _release_service_pb2.ListReleasesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_release_service_pb2.ListReleasesResponse, _abc.Awaitable[_release_service_pb2.ListReleasesResponse]]:
-        """List releases, newest first."""
+        """List releases, newest first, without texts. That needs no right."""
 
 def add_ReleaseServiceServicer_to_server(servicer: ReleaseServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -50,7 +50,7 @@ from muniment.values.passages import (
     PassageSearchResults,
 )
 from muniment.values.prompts import Prompt, PromptSection, PromptSectionKind
-from muniment.values.releases import Release, ReleasedText, ReleaseState, content_sha256
+from muniment.values.releases import Release, ReleasedText, ReleaseState, ReplacedItem, content_sha256
 from muniment.values.versions import ItemVersion, NewerBelow, VersionPage
 
 __all__ = [
@@ -96,6 +96,7 @@ __all__ = [
     "Release",
     "ReleaseState",
     "ReleasedText",
+    "ReplacedItem",
     "SearchResults",
     "Session",
     "SkippedAgents",

@@ -21,7 +21,7 @@ class ReleaseState(NamedEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReleasedText:
-    """What a release writes: the text, and all that is stored with it."""
+    """A text, and all that is stored with it."""
 
     name: str = field(repr=False)
     content: str = field(repr=False)
@@ -34,6 +34,18 @@ class ReleasedText:
     """The event time of a passage."""
     expire_time: datetime | None = None
     """When the item expires. None: it does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacedItem:
+    """The item that sessions at the label of a release see under its name, until the release is written.
+
+    If it has that label itself, the release overwrites it. Otherwise sessions at its own label still see it.
+    """
+
+    text: ReleasedText
+    classification: Classification
+    integrity: Integrity
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +79,9 @@ class Release:
     released_item_id: str | None
     released_revision: int | None
     text: ReleasedText | None = None
-    """What it would write. Only `HostClient.get_release` asks for it, while the release is open."""
+    """What it would write. `HostClient.get_release` shows it to keys that may review it, while the release is open."""
+    replaced: ReplacedItem | None = None
+    """What it would replace, shown with `text`. None if there is nothing, and for a passage."""
 
 
 def content_sha256(content: str) -> str:

@@ -7,8 +7,8 @@
 ```
 
 A header with `"integrity": "trusted"` says that trusted sessions wrote all items. Empty fields are omitted. The count
-shows whether a file was truncated, and the hash whether an item was edited: one that comes back at a lower level is a
-leak. The hash is no signature: whoever edits a file with intent can compute it.
+shows whether a file was truncated, and the hash whether an item or the integrity was edited: an item that comes back at
+a lower level is a leak. The hash is no signature: whoever edits a file with intent can compute it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def written(
         "version": _VERSION,
         "agent_id": agent_id,
         "item_count": len(items),
-        "sha256": _hash(objects),
+        "sha256": _hash(objects, integrity),
     }
     if integrity is Integrity.TRUSTED:
         header["integrity"] = "trusted"
@@ -58,10 +58,11 @@ def written(
         yield json.dumps(value, ensure_ascii=ascii_only) + "\n"
 
 
-def _hash(objects: Iterable[object]) -> str:
-    """The hash of what they say, however it is written."""
+def _hash(objects: Iterable[object], integrity: Integrity) -> str:
+    """The hash of what they say, however it is written. Files without an integrity have that of their items alone."""
     made = hashlib.sha256()
-    for each in objects:
+    header = [{"integrity": "trusted"}] if integrity is Integrity.TRUSTED else []
+    for each in (*header, *objects):
         made.update(json.dumps(each, sort_keys=True).encode() + b"\n")
     return made.hexdigest()
 
@@ -148,8 +149,8 @@ def read(source: bytes, *, edited: bool = False) -> Reading:
         )
     if not header.hash:
         raise Unreadable("", "no hash shows that its items were not edited", "if you wrote it, give --edited")
-    if header.hash != _hash(value for _, value in objects):
-        raise Unreadable("", "its items were edited", "check the level of each item, then give --edited")
+    if header.hash != _hash((value for _, value in objects), header.integrity):
+        raise Unreadable("", "it was edited", "check its integrity and the level of each item, then give --edited")
     return Reading(items, integrity=header.integrity)
 
 

@@ -91,7 +91,7 @@ export type Agent = Message<"muniment.v1.Agent"> & {
   knownFrom: Classification;
 
   /**
-   * Whether an operator keeps all that it has, such as for a court: nothing of it can be erased or purged until then.
+   * Whether an operator holds all that it has, such as for a court: until the hold ends, nothing is erased or purged.
    *
    * @generated from field: bool held = 10;
    */
@@ -202,8 +202,8 @@ export type AgentLimits = Message<"muniment.v1.AgentLimits"> & {
   maxRevisions?: number | undefined;
 
   /**
-   * How long after its save a memory expires whose save names no `expire_time`: each save renews it. At most ten years.
-   * A change counts for what is saved later, within a minute.
+   * How long after its save a memory expires if the save names no `expire_time`. Each save renews it. At most ten years.
+   * A change applies to what is saved a minute later, or sooner.
    *
    * The default is 0: it does not expire.
    *

@@ -422,7 +422,7 @@ export type EraseItemsRequest = Message<"muniment.v1.EraseItemsRequest"> & {
   revision: number;
 
   /**
-   * With `tag`: erases of every agent of the tenant, such as all that is about one person, if that is what the tag says.
+   * With `tag`: erases from every agent of the tenant, such as all that the tag says is about one person.
    *
    * @generated from field: bool every_agent = 7;
    */

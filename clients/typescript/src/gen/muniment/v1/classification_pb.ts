@@ -74,8 +74,7 @@ export const ClassificationSchema: GenEnum<Classification> = /*@__PURE__*/
  */
 export enum Integrity {
   /**
-   * Something that the host does not vouch for may have had a part in it. The default, so that nothing is trusted
-   * because it was not said.
+   * Something that the host does not vouch for may have had a part in it. The default: only what a host says is trusted.
    *
    * @generated from enum value: INTEGRITY_UNTRUSTED = 0;
    */

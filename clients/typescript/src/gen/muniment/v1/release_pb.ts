@@ -18,7 +18,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file muniment/v1/release.proto.
  */
 export const file_muniment_v1_release: GenFile = /*@__PURE__*/
-  fileDesc("ChltdW5pbWVudC92MS9yZWxlYXNlLnByb3RvEgttdW5pbWVudC52MSKeBQoHUmVsZWFzZRISCgpyZWxlYXNlX2lkGAEgASgJEhAKCGFnZW50X2lkGAIgASgJEiMKBGtpbmQYAyABKA4yFS5tdW5pbWVudC52MS5JdGVtS2luZBIPCgdpdGVtX2lkGAQgASgJEhAKCHJldmlzaW9uGAUgASgFEhYKDmNvbnRlbnRfc2hhMjU2GAYgASgJEjoKFXNvdXJjZV9jbGFzc2lmaWNhdGlvbhgHIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uEjAKEHNvdXJjZV9pbnRlZ3JpdHkYCCABKA4yFi5tdW5pbWVudC52MS5JbnRlZ3JpdHkSMwoOY2xhc3NpZmljYXRpb24YCSABKA4yGy5tdW5pbWVudC52MS5DbGFzc2lmaWNhdGlvbhIpCglpbnRlZ3JpdHkYCiABKA4yFi5tdW5pbWVudC52MS5JbnRlZ3JpdHkSKAoFc3RhdGUYCyABKA4yGS5tdW5pbWVudC52MS5SZWxlYXNlU3RhdGUSEwoGcmVhc29uGAwgASgJQgOAAQESHQoVcmVxdWVzdGVyX2hvc3Rfa2V5X2lkGA0gASgJEh0KFWFwcHJvdmVyX2hvc3Rfa2V5X2lkcxgOIAMoCRIaChJyZXF1aXJlZF9hcHByb3ZhbHMYDyABKAUSLwoLY3JlYXRlX3RpbWUYECABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2V4cGlyZV90aW1lGBEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdyZWZ1c2FsGBIgASgJEhgKEHJlbGVhc2VkX2l0ZW1faWQYEyABKAkSGQoRcmVsZWFzZWRfcmV2aXNpb24YFCABKAUi9gEKDFJlbGVhc2VkVGV4dBIRCgRuYW1lGAEgASgJQgOAAQESFAoHY29udGVudBgCIAEoCUIDgAEBEhEKBHRhZ3MYAyADKAlCA4ABARITCgZ0aHJlYWQYBCABKAlCA4ABARITCgZhdXRob3IYBSABKAlCA4ABARIfCgR0aWVyGAYgASgOMhEubXVuaW1lbnQudjEuVGllchIuCgpldmVudF90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtleHBpcmVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAqmAEKDFJlbGVhc2VTdGF0ZRIdChlSRUxFQVNFX1NUQVRFX1VOU1BFQ0lGSUVEEAASFgoSUkVMRUFTRV9TVEFURV9PUEVOEAESGgoWUkVMRUFTRV9TVEFURV9SRUxFQVNFRBACEhoKFlJFTEVBU0VfU1RBVEVfUkVKRUNURUQQAxIZChVSRUxFQVNFX1NUQVRFX0VYUElSRUQQBEJHCgttdW5pbWVudC52MVABWjZtdW5pbWVudC5leGFtcGxlL2NsaWVudHMvZ28vZ2VuL211bmltZW50L3YxO211bmltZW50djFiBnByb3RvMw", [file_google_protobuf_timestamp, file_muniment_v1_audit, file_muniment_v1_classification, file_muniment_v1_note]);
+  fileDesc("ChltdW5pbWVudC92MS9yZWxlYXNlLnByb3RvEgttdW5pbWVudC52MSKeBQoHUmVsZWFzZRISCgpyZWxlYXNlX2lkGAEgASgJEhAKCGFnZW50X2lkGAIgASgJEiMKBGtpbmQYAyABKA4yFS5tdW5pbWVudC52MS5JdGVtS2luZBIPCgdpdGVtX2lkGAQgASgJEhAKCHJldmlzaW9uGAUgASgFEhYKDmNvbnRlbnRfc2hhMjU2GAYgASgJEjoKFXNvdXJjZV9jbGFzc2lmaWNhdGlvbhgHIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uEjAKEHNvdXJjZV9pbnRlZ3JpdHkYCCABKA4yFi5tdW5pbWVudC52MS5JbnRlZ3JpdHkSMwoOY2xhc3NpZmljYXRpb24YCSABKA4yGy5tdW5pbWVudC52MS5DbGFzc2lmaWNhdGlvbhIpCglpbnRlZ3JpdHkYCiABKA4yFi5tdW5pbWVudC52MS5JbnRlZ3JpdHkSKAoFc3RhdGUYCyABKA4yGS5tdW5pbWVudC52MS5SZWxlYXNlU3RhdGUSEwoGcmVhc29uGAwgASgJQgOAAQESHQoVcmVxdWVzdGVyX2hvc3Rfa2V5X2lkGA0gASgJEh0KFWFwcHJvdmVyX2hvc3Rfa2V5X2lkcxgOIAMoCRIaChJyZXF1aXJlZF9hcHByb3ZhbHMYDyABKAUSLwoLY3JlYXRlX3RpbWUYECABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2V4cGlyZV90aW1lGBEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdyZWZ1c2FsGBIgASgJEhgKEHJlbGVhc2VkX2l0ZW1faWQYEyABKAkSGQoRcmVsZWFzZWRfcmV2aXNpb24YFCABKAUi9gEKDFJlbGVhc2VkVGV4dBIRCgRuYW1lGAEgASgJQgOAAQESFAoHY29udGVudBgCIAEoCUIDgAEBEhEKBHRhZ3MYAyADKAlCA4ABARITCgZ0aHJlYWQYBCABKAlCA4ABARITCgZhdXRob3IYBSABKAlCA4ABARIfCgR0aWVyGAYgASgOMhEubXVuaW1lbnQudjEuVGllchIuCgpldmVudF90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtleHBpcmVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAinAEKDFJlcGxhY2VkSXRlbRIsCgR0ZXh0GAEgASgLMhkubXVuaW1lbnQudjEuUmVsZWFzZWRUZXh0QgOAAQESMwoOY2xhc3NpZmljYXRpb24YAiABKA4yGy5tdW5pbWVudC52MS5DbGFzc2lmaWNhdGlvbhIpCglpbnRlZ3JpdHkYAyABKA4yFi5tdW5pbWVudC52MS5JbnRlZ3JpdHkqmAEKDFJlbGVhc2VTdGF0ZRIdChlSRUxFQVNFX1NUQVRFX1VOU1BFQ0lGSUVEEAASFgoSUkVMRUFTRV9TVEFURV9PUEVOEAESGgoWUkVMRUFTRV9TVEFURV9SRUxFQVNFRBACEhoKFlJFTEVBU0VfU1RBVEVfUkVKRUNURUQQAxIZChVSRUxFQVNFX1NUQVRFX0VYUElSRUQQBEJHCgttdW5pbWVudC52MVABWjZtdW5pbWVudC5leGFtcGxlL2NsaWVudHMvZ28vZ2VuL211bmltZW50L3YxO211bmltZW50djFiBnByb3RvMw", [file_google_protobuf_timestamp, file_muniment_v1_audit, file_muniment_v1_classification, file_muniment_v1_note]);
 
 /**
  * The release of one revision of an item to a label that it may not flow to by itself: a lower level (declassify), or
@@ -35,7 +35,7 @@ export type Release = Message<"muniment.v1.Release"> & {
   releaseId: string;
 
   /**
-   * The agent that owns the item, and for which it is released.
+   * The agent that owns the item.
    *
    * @generated from field: string agent_id = 2;
    */
@@ -162,7 +162,7 @@ export type Release = Message<"muniment.v1.Release"> & {
   releasedItemId: string;
 
   /**
-   * Its revision. It replaces whatever had the name at that label.
+   * Its revision.
    *
    * @generated from field: int32 released_revision = 20;
    */
@@ -177,7 +177,7 @@ export const ReleaseSchema: GenMessage<Release> = /*@__PURE__*/
   messageDesc(file_muniment_v1_release, 0);
 
 /**
- * What a release writes: the text and all that is stored with it.
+ * A text and all that is stored with it.
  *
  * @generated from message muniment.v1.ReleasedText
  */
@@ -245,6 +245,42 @@ export type ReleasedText = Message<"muniment.v1.ReleasedText"> & {
  */
 export const ReleasedTextSchema: GenMessage<ReleasedText> = /*@__PURE__*/
   messageDesc(file_muniment_v1_release, 1);
+
+/**
+ * The agent's own item that sessions at the target of a release see under its name until it is written. The release
+ * overwrites it, or shadows it if its label is another one: then sessions at that label still see it.
+ *
+ * @generated from message muniment.v1.ReplacedItem
+ */
+export type ReplacedItem = Message<"muniment.v1.ReplacedItem"> & {
+  /**
+   * The text of the item.
+   *
+   * @generated from field: muniment.v1.ReleasedText text = 1;
+   */
+  text?: ReleasedText | undefined;
+
+  /**
+   * The level of the item.
+   *
+   * @generated from field: muniment.v1.Classification classification = 2;
+   */
+  classification: Classification;
+
+  /**
+   * The integrity of the item.
+   *
+   * @generated from field: muniment.v1.Integrity integrity = 3;
+   */
+  integrity: Integrity;
+};
+
+/**
+ * Describes the message muniment.v1.ReplacedItem.
+ * Use `create(ReplacedItemSchema)` to create a new message.
+ */
+export const ReplacedItemSchema: GenMessage<ReplacedItem> = /*@__PURE__*/
+  messageDesc(file_muniment_v1_release, 2);
 
 /**
  * How far a release is.

@@ -11,7 +11,7 @@ import { file_muniment_v1_audit } from "./audit_pb.js";
 import type { Classification, Integrity } from "./classification_pb.js";
 import { file_muniment_v1_classification } from "./classification_pb.js";
 import { file_muniment_v1_policy } from "./policy_pb.js";
-import type { Release, ReleasedText } from "./release_pb.js";
+import type { Release, ReleasedText, ReplacedItem } from "./release_pb.js";
 import { file_muniment_v1_release } from "./release_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
@@ -19,7 +19,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file muniment/v1/release_service.proto.
  */
 export const file_muniment_v1_release_service: GenFile = /*@__PURE__*/
-  fileDesc("CiFtdW5pbWVudC92MS9yZWxlYXNlX3NlcnZpY2UucHJvdG8SC211bmltZW50LnYxIqIDChVSZXF1ZXN0UmVsZWFzZVJlcXVlc3QSEAoIYWdlbnRfaWQYASABKAkSIwoEa2luZBgCIAEoDjIVLm11bmltZW50LnYxLkl0ZW1LaW5kEhEKBG5hbWUYAyABKAlCA4ABARIPCgdpdGVtX2lkGAQgASgJEhAKCHJldmlzaW9uGAUgASgFEhYKDmNvbnRlbnRfc2hhMjU2GAYgASgJEjoKFXNvdXJjZV9jbGFzc2lmaWNhdGlvbhgHIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uEjAKEHNvdXJjZV9pbnRlZ3JpdHkYCCABKA4yFi5tdW5pbWVudC52MS5JbnRlZ3JpdHkSMwoOY2xhc3NpZmljYXRpb24YCSABKA4yGy5tdW5pbWVudC52MS5DbGFzc2lmaWNhdGlvbhIpCglpbnRlZ3JpdHkYCiABKA4yFi5tdW5pbWVudC52MS5JbnRlZ3JpdHkSDgoGcmVhc29uGAsgASgJEiYKA3R0bBgMIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiI/ChZSZXF1ZXN0UmVsZWFzZVJlc3BvbnNlEiUKB3JlbGVhc2UYASABKAsyFC5tdW5pbWVudC52MS5SZWxlYXNlIkMKFUFwcHJvdmVSZWxlYXNlUmVxdWVzdBISCgpyZWxlYXNlX2lkGAEgASgJEhYKDmNvbnRlbnRfc2hhMjU2GAIgASgJIj8KFkFwcHJvdmVSZWxlYXNlUmVzcG9uc2USJQoHcmVsZWFzZRgBIAEoCzIULm11bmltZW50LnYxLlJlbGVhc2UiOgoUUmVqZWN0UmVsZWFzZVJlcXVlc3QSEgoKcmVsZWFzZV9pZBgBIAEoCRIOCgZyZWFzb24YAiABKAkiPgoVUmVqZWN0UmVsZWFzZVJlc3BvbnNlEiUKB3JlbGVhc2UYASABKAsyFC5tdW5pbWVudC52MS5SZWxlYXNlIicKEUdldFJlbGVhc2VSZXF1ZXN0EhIKCnJlbGVhc2VfaWQYASABKAkiaQoSR2V0UmVsZWFzZVJlc3BvbnNlEiUKB3JlbGVhc2UYASABKAsyFC5tdW5pbWVudC52MS5SZWxlYXNlEiwKBHRleHQYAiABKAsyGS5tdW5pbWVudC52MS5SZWxlYXNlZFRleHRCA4ABASJmChNMaXN0UmVsZWFzZXNSZXF1ZXN0EhAKCGFnZW50X2lkGAEgASgJEhYKDmluY2x1ZGVfY2xvc2VkGAIgASgIEhEKCXBhZ2Vfc2l6ZRgDIAEoBRISCgpwYWdlX3Rva2VuGAQgASgJIlcKFExpc3RSZWxlYXNlc1Jlc3BvbnNlEiYKCHJlbGVhc2VzGAEgAygLMhQubXVuaW1lbnQudjEuUmVsZWFzZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkypQQKDlJlbGVhc2VTZXJ2aWNlEmkKDlJlcXVlc3RSZWxlYXNlEiIubXVuaW1lbnQudjEuUmVxdWVzdFJlbGVhc2VSZXF1ZXN0GiMubXVuaW1lbnQudjEuUmVxdWVzdFJlbGVhc2VSZXNwb25zZSIOkAIAwsEYBwoBARADOAESfAoOQXBwcm92ZVJlbGVhc2USIi5tdW5pbWVudC52MS5BcHByb3ZlUmVsZWFzZVJlcXVlc3QaIy5tdW5pbWVudC52MS5BcHByb3ZlUmVsZWFzZVJlc3BvbnNlIiGQAgLCwRgaCgEBEAMYASgBMg11cHNlcnRfbWVtb3J5OAESZAoNUmVqZWN0UmVsZWFzZRIhLm11bmltZW50LnYxLlJlamVjdFJlbGVhc2VSZXF1ZXN0GiIubXVuaW1lbnQudjEuUmVqZWN0UmVsZWFzZVJlc3BvbnNlIgyQAgDCwRgFCgEBEAMSXwoKR2V0UmVsZWFzZRIeLm11bmltZW50LnYxLkdldFJlbGVhc2VSZXF1ZXN0Gh8ubXVuaW1lbnQudjEuR2V0UmVsZWFzZVJlc3BvbnNlIhCQAgHCwRgJCgEBEAMYATgBEmMKDExpc3RSZWxlYXNlcxIgLm11bmltZW50LnYxLkxpc3RSZWxlYXNlc1JlcXVlc3QaIS5tdW5pbWVudC52MS5MaXN0UmVsZWFzZXNSZXNwb25zZSIOkAIBwsEYBwoBARADGAFCRwoLbXVuaW1lbnQudjFQAVo2bXVuaW1lbnQuZXhhbXBsZS9jbGllbnRzL2dvL2dlbi9tdW5pbWVudC92MTttdW5pbWVudHYxYgZwcm90bzM", [file_google_protobuf_duration, file_muniment_v1_audit, file_muniment_v1_classification, file_muniment_v1_policy, file_muniment_v1_release]);
+  fileDesc("CiFtdW5pbWVudC92MS9yZWxlYXNlX3NlcnZpY2UucHJvdG8SC211bmltZW50LnYxIqIDChVSZXF1ZXN0UmVsZWFzZVJlcXVlc3QSEAoIYWdlbnRfaWQYASABKAkSIwoEa2luZBgCIAEoDjIVLm11bmltZW50LnYxLkl0ZW1LaW5kEhEKBG5hbWUYAyABKAlCA4ABARIPCgdpdGVtX2lkGAQgASgJEhAKCHJldmlzaW9uGAUgASgFEhYKDmNvbnRlbnRfc2hhMjU2GAYgASgJEjoKFXNvdXJjZV9jbGFzc2lmaWNhdGlvbhgHIAEoDjIbLm11bmltZW50LnYxLkNsYXNzaWZpY2F0aW9uEjAKEHNvdXJjZV9pbnRlZ3JpdHkYCCABKA4yFi5tdW5pbWVudC52MS5JbnRlZ3JpdHkSMwoOY2xhc3NpZmljYXRpb24YCSABKA4yGy5tdW5pbWVudC52MS5DbGFzc2lmaWNhdGlvbhIpCglpbnRlZ3JpdHkYCiABKA4yFi5tdW5pbWVudC52MS5JbnRlZ3JpdHkSDgoGcmVhc29uGAsgASgJEiYKA3R0bBgMIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiI/ChZSZXF1ZXN0UmVsZWFzZVJlc3BvbnNlEiUKB3JlbGVhc2UYASABKAsyFC5tdW5pbWVudC52MS5SZWxlYXNlIkMKFUFwcHJvdmVSZWxlYXNlUmVxdWVzdBISCgpyZWxlYXNlX2lkGAEgASgJEhYKDmNvbnRlbnRfc2hhMjU2GAIgASgJIj8KFkFwcHJvdmVSZWxlYXNlUmVzcG9uc2USJQoHcmVsZWFzZRgBIAEoCzIULm11bmltZW50LnYxLlJlbGVhc2UiOgoUUmVqZWN0UmVsZWFzZVJlcXVlc3QSEgoKcmVsZWFzZV9pZBgBIAEoCRIOCgZyZWFzb24YAiABKAkiPgoVUmVqZWN0UmVsZWFzZVJlc3BvbnNlEiUKB3JlbGVhc2UYASABKAsyFC5tdW5pbWVudC52MS5SZWxlYXNlIicKEUdldFJlbGVhc2VSZXF1ZXN0EhIKCnJlbGVhc2VfaWQYASABKAkimwEKEkdldFJlbGVhc2VSZXNwb25zZRIlCgdyZWxlYXNlGAEgASgLMhQubXVuaW1lbnQudjEuUmVsZWFzZRIsCgR0ZXh0GAIgASgLMhkubXVuaW1lbnQudjEuUmVsZWFzZWRUZXh0QgOAAQESMAoIcmVwbGFjZWQYAyABKAsyGS5tdW5pbWVudC52MS5SZXBsYWNlZEl0ZW1CA4ABASJmChNMaXN0UmVsZWFzZXNSZXF1ZXN0EhAKCGFnZW50X2lkGAEgASgJEhYKDmluY2x1ZGVfY2xvc2VkGAIgASgIEhEKCXBhZ2Vfc2l6ZRgDIAEoBRISCgpwYWdlX3Rva2VuGAQgASgJIlcKFExpc3RSZWxlYXNlc1Jlc3BvbnNlEiYKCHJlbGVhc2VzGAEgAygLMhQubXVuaW1lbnQudjEuUmVsZWFzZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkypQQKDlJlbGVhc2VTZXJ2aWNlEmkKDlJlcXVlc3RSZWxlYXNlEiIubXVuaW1lbnQudjEuUmVxdWVzdFJlbGVhc2VSZXF1ZXN0GiMubXVuaW1lbnQudjEuUmVxdWVzdFJlbGVhc2VSZXNwb25zZSIOkAIAwsEYBwoBARADOAESfAoOQXBwcm92ZVJlbGVhc2USIi5tdW5pbWVudC52MS5BcHByb3ZlUmVsZWFzZVJlcXVlc3QaIy5tdW5pbWVudC52MS5BcHByb3ZlUmVsZWFzZVJlc3BvbnNlIiGQAgLCwRgaCgEBEAMYASgBMg11cHNlcnRfbWVtb3J5OAESZAoNUmVqZWN0UmVsZWFzZRIhLm11bmltZW50LnYxLlJlamVjdFJlbGVhc2VSZXF1ZXN0GiIubXVuaW1lbnQudjEuUmVqZWN0UmVsZWFzZVJlc3BvbnNlIgyQAgDCwRgFCgEBEAMSXwoKR2V0UmVsZWFzZRIeLm11bmltZW50LnYxLkdldFJlbGVhc2VSZXF1ZXN0Gh8ubXVuaW1lbnQudjEuR2V0UmVsZWFzZVJlc3BvbnNlIhCQAgHCwRgJCgEBEAMYATgBEmMKDExpc3RSZWxlYXNlcxIgLm11bmltZW50LnYxLkxpc3RSZWxlYXNlc1JlcXVlc3QaIS5tdW5pbWVudC52MS5MaXN0UmVsZWFzZXNSZXNwb25zZSIOkAIBwsEYBwoBARADGAFCRwoLbXVuaW1lbnQudjFQAVo2bXVuaW1lbnQuZXhhbXBsZS9jbGllbnRzL2dvL2dlbi9tdW5pbWVudC92MTttdW5pbWVudHYxYgZwcm90bzM", [file_google_protobuf_duration, file_muniment_v1_audit, file_muniment_v1_classification, file_muniment_v1_policy, file_muniment_v1_release]);
 
 /**
  * The request of RequestRelease.
@@ -282,11 +282,18 @@ export type GetReleaseResponse = Message<"muniment.v1.GetReleaseResponse"> & {
   release?: Release | undefined;
 
   /**
-   * What it would write. Absent if it is not open, or the item is no longer what the release names.
+   * What it would write. Absent if it is not open, the item is no longer what the release names, or the key may not see it.
    *
    * @generated from field: muniment.v1.ReleasedText text = 2;
    */
   text?: ReleasedText | undefined;
+
+  /**
+   * The item that it would replace now. Absent if there is none, or no `text`; a passage replaces none.
+   *
+   * @generated from field: muniment.v1.ReplacedItem replaced = 3;
+   */
+  replaced?: ReplacedItem | undefined;
 };
 
 /**
@@ -428,7 +435,8 @@ export const ReleaseService: GenService<{
     output: typeof RejectReleaseResponseSchema;
   },
   /**
-   * Get a release, and while it is open, the text that it would write. That is audited as a read.
+   * Get a release, and while it is open, the text that it would write and the item that it would replace. Only the key that
+   * asked and keys with the rights see these. That is audited as reads.
    *
    * Fails with NOT_FOUND `RELEASE_NOT_FOUND`.
    *
@@ -440,7 +448,7 @@ export const ReleaseService: GenService<{
     output: typeof GetReleaseResponseSchema;
   },
   /**
-   * List releases, newest first.
+   * List releases, newest first, without texts. That needs no right.
    *
    * @generated from rpc muniment.v1.ReleaseService.ListReleases
    */
