@@ -204,7 +204,9 @@ def test_a_fault_names_its_request_and_a_refusal_does_not():
     assert messages == ["INTERNAL: no (request 7f3a)", "NOT_FOUND: no"]
 
 
-@pytest.mark.parametrize("hidden", ["\U000e0041", "\ufe00", "\U000e0121", "\u3164", "\u2800", "\u202e"])
+@pytest.mark.parametrize(
+    "hidden", ["\U000e0041", "\ufe00", "\U000e0121", "\U000e0080", "\U000e0fff", "\ufff0", "\u3164", "\u2800", "\u202e"]
+)
 def test_a_terminal_shows_that_there_is_something_invisible(hidden):
     """Models read it. Whoever approves a release must see it."""
     assert harmless(f"pay{hidden}") == f"pay{hidden.encode('unicode_escape').decode()}"

@@ -35,11 +35,11 @@ _LEAST = {"text": 24, "id": 36, "other": 64}
 _GAP = 2
 _STEERING = {"Cc", "Cf", "Zl", "Zp"}
 _INVISIBLE = {
-    *"\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0",
-    *map(chr, (*range(0x180B, 0x1810), *range(0xFE00, 0xFE0E), *range(0xE0100, 0xE01F0))),
+    *"\u034f\u115f\u1160\u17b4\u17b5\u2065\u2800\u3164\uffa0",
+    *map(chr, (*range(0x180B, 0x1810), *range(0xFE00, 0xFE0E), *range(0xFFF0, 0xFFF9), *range(0xE0000, 0xE1000))),
 }
-"""Letters and marks that show nothing, in which a text could hide another one from whoever reviews it. Not the two with
-which emoji are chosen."""
+"""What shows nothing, also where no character is assigned yet: a text could hide another one in it from whoever reviews
+it. Not the two with which emoji are chosen."""
 
 
 class Output:
@@ -229,6 +229,7 @@ def harmless(text: str, *, kept: str = "") -> str:
     return "".join(letter if letter in kept or not _steers(letter) else _escaped(letter) for letter in text)
 
 
+@functools.lru_cache(maxsize=4096)
 def _steers(letter: str) -> bool:
     if letter in _INVISIBLE or letter == "\\":
         return True
