@@ -31,7 +31,7 @@ from muniment_server.admin.database import (
 )
 from muniment_server.admin.inspection import size_of
 from muniment_server.admin.journal import Entry, Journal, from_bytes, journal_of, replay, to_bytes
-from muniment_server.admin.sessions import close_sessions
+from muniment_server.admin.sessions import end_conversations
 from muniment_server.admin.tenants import tenant_names
 from muniment_server.embedded_postgres import EmbeddedPostgres
 from muniment_server.postgres import roles
@@ -242,7 +242,7 @@ def _restore(admin: str, file: Path, entries: Sequence[Entry], passfile: Path | 
     dumps.load(admin, file)
     schema.migrate(admin)  # first: what operators do is written for the newest schema
     with connect_operator(admin) as operator:
-        return close_sessions(operator, "restore"), end_restore(operator, entries)
+        return end_conversations(operator, "restore"), end_restore(operator, entries)
 
 
 def _lack_passwords(admin: str) -> bool:
