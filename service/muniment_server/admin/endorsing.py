@@ -45,7 +45,7 @@ def endorse(
     """Make the items in FILE trusted, each at its level.
 
     FILE is what `muniment export` wrote of the agent, without the items that are not good: somebody has read it. An
-    item that is no longer as it is in FILE is refused, since nobody has read what it is now. `-` is standard input.
+    item that is no longer as it is in FILE is refused, since no one has read what it is now. `-` is standard input.
 
     It is for items that were stored before there was integrity. An operator stands for all who would ask and approve:
     the command makes keys for that, calls the server at MUNIMENT_ADDRESS or in --data-dir, and revokes the keys. What

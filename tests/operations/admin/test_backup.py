@@ -121,7 +121,7 @@ def test_a_backup_is_restored_with_every_version_and_without_sessions(
 def test_a_conversation_whose_raise_the_backup_lacks_is_not_trusted_again(
     serving: Serve, folder: Path, data_dir: Path, kept: tuple[Path, muniment.SessionClient]
 ) -> None:
-    """Its model has read an untrusted text since. A host that goes on with the id is told to clear the context."""
+    """Its model has read an untrusted text since. A host that goes on with the id must clear the context."""
     host_key = json.loads((data_dir / development.FILE).read_text())["host_key"]
     file, again = folder / "trusted.dump", ("alice", "chat-42")
     trusted: dict[str, Any] = {"integrity": Integrity.TRUSTED}

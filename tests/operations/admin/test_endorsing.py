@@ -92,7 +92,7 @@ def test_only_what_is_in_the_file_becomes_trusted(host, filled, endorse, exporte
 
 @pytest.mark.parametrize("poison", ["content", "tags", "successor", "new"])
 def test_what_an_untrusted_session_writes_after_the_export_stays_untrusted(host, filled, endorse, exported, poison):
-    """Nobody has read it, whatever it is."""
+    """It has had no reader, whatever it is."""
     read = exported(lambda each: (each["kind"], each["level"]) != ("memory", "public"))
     with host.open_session(filled, PUBLIC) as session:
         match poison:
