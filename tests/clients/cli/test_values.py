@@ -213,8 +213,13 @@ def test_a_terminal_shows_that_there_is_something_invisible(hidden):
 
 
 def test_letters_and_emoji_stay():
-    text = "नमस्ते می‌خواهم ❤️ 👩‍💻 é"
+    text = "नमस्ते می‌خواهम ❤️ ❤️\u200d🔥 👩‍💻 é"
     assert harmless(text) == text
+
+
+def test_joiners_and_selectors_in_a_row_join_and_select_nothing():
+    """They are the digits of a hidden text."""
+    assert harmless("pay\ufe0f\ufe0e\u200d\ufe0f\u200d") == "pay\ufe0f\\ufe0e\\u200d\\ufe0f\u200d"
 
 
 def test_a_failure_neither_steers_the_terminal_nor_looks_like_two(capsys):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -40,6 +41,9 @@ _INVISIBLE = {
 }
 """What shows nothing, also where no character is assigned yet: a text could hide another one in it from whoever reviews
 it. Not the two with which emoji are chosen."""
+_JOINING = "\u200c\u200d"
+_JOINED = re.compile("(?<=[\u200c\u200d\ufe0e\ufe0f])(?!(?<=\ufe0f)\u200d)[\u200c\u200d\ufe0e\ufe0f]")
+"""A joiner, or a selector of emoji, after another one. Only in emoji, a joiner may follow a selector."""
 
 
 class Output:
@@ -226,14 +230,15 @@ def _jsonable(value: Any) -> Any:
 
 def harmless(text: str, *, kept: str = "") -> str:
     """*text* with what is invisible, line ends and backslashes escaped, except what is in *kept*."""
-    return "".join(letter if letter in kept or not _steers(letter) else _escaped(letter) for letter in text)
+    shown = "".join(letter if letter in kept or not _steers(letter) else _escaped(letter) for letter in text)
+    return _JOINED.sub(lambda found: _escaped(found[0]), shown)
 
 
 @functools.lru_cache(maxsize=4096)
 def _steers(letter: str) -> bool:
     if letter in _INVISIBLE or letter == "\\":
         return True
-    return unicodedata.category(letter) in _STEERING and letter not in "\u200c\u200d"
+    return unicodedata.category(letter) in _STEERING and letter not in _JOINING
 
 
 def _escaped(letter: str) -> str:
