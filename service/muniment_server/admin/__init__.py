@@ -24,7 +24,7 @@ COMMANDS = Section(
         "host-key": Lazy("muniment_server.admin.host_key:host_key", "Create, list and revoke host keys."),
         "identity": Lazy("muniment_server.admin.identity:identity", "Name hosts that other issuers vouch for."),
         "tenant": Lazy("muniment_server.admin.tenant:tenant", "Limit a tenant, freeze it, or close its sessions."),
-        "agent endorse": Lazy("muniment_server.admin.endorsing:endorse", "Make what an agent has trusted."),
+        "agent endorse": Lazy("muniment_server.admin.endorsing:endorse", "Make what somebody has read trusted."),
         "hold": Lazy("muniment_server.admin.holds:hold", "Keep all that an agent has, whatever is erased or purged."),
         "history": Lazy("muniment_server.admin.history:history", "Show every version of one item."),
         "audit": Lazy("muniment_server.admin.audit:audit", "Read, verify and shorten the audit log."),

@@ -34,6 +34,16 @@ def close_sessions(operator: Operator, command: str, *, tenant: str | None = Non
     return int(operator.values("close_sessions", command=command, **whose)[0])
 
 
+def end_conversations(operator: Operator, command: str) -> int:
+    """Close all open sessions, and let no conversation be trusted; return how many sessions there were.
+
+    It is for a database that may lack raises: nothing in it says what the models have read since.
+    """
+    closed = close_sessions(operator, command)
+    operator.values("distrust_conversations", command=command)
+    return closed
+
+
 def reject_releases(operator: Operator, command: str) -> int:
     """Reject the open releases of all tenants, and return how many there were.
 

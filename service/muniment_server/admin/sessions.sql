@@ -36,9 +36,9 @@ closed AS (
  RETURNING closed.tenant, closed.agent, closed.session_id, closed.conversation_id, closed.ceiling
 ),
 logged AS (
-    INSERT INTO muniment_control.audit AS logged (tenant, event_id, agent, level, session_id, method, outcome, reason)
-    SELECT closed.tenant, gen_random_uuid(), closed.agent, conversation.taint, closed.session_id, %(command)s, 'CLOSED',
-           'by ' || %(login)s::text
+    INSERT INTO muniment_control.audit AS logged (tenant, event_id, agent, level, trusted, session_id, method, outcome, reason)
+    SELECT closed.tenant, gen_random_uuid(), closed.agent, conversation.taint, conversation.trusted, closed.session_id, %(command)s,
+           'CLOSED', 'by ' || %(login)s::text
       FROM closed
            JOIN vault.conversation USING (tenant, agent, conversation_id, ceiling)
 )
@@ -68,3 +68,21 @@ logged AS (
 )
 SELECT count(*) AS rows
   FROM rejected;
+
+-- name: distrust_conversations
+-- Let no conversation of any tenant be trusted, with an audit row for each: after a restore, what its model has read may be
+-- untrusted.
+WITH distrusted AS (
+    UPDATE vault.conversation AS distrusted
+       SET trusted = FALSE
+     WHERE distrusted.trusted
+ RETURNING distrusted.tenant, distrusted.agent, distrusted.taint
+),
+logged AS (
+    INSERT INTO muniment_control.audit AS logged (tenant, event_id, agent, level, method, outcome, reason)
+    SELECT distrusted.tenant, gen_random_uuid(), distrusted.agent, distrusted.taint, %(command)s, 'OK',
+           'by ' || %(login)s::text || ': a conversation is no longer trusted'
+      FROM distrusted
+)
+SELECT count(*) AS rows
+  FROM distrusted;

@@ -44,7 +44,8 @@ SELECT release.release_id
 
 -- name: get_releases
 -- Releases, newest first. Only approvals of keys that are valid and have the rights count. If the key that asked is no longer valid
--- or has lost a right, one more key must approve. is_own, is_allowed and has_approved are about the key of the call.
+-- or has lost a right, one more key must approve. is_own, is_allowed and has_approved are about the key of the call. Identities of
+-- one subject at one issuer count as one key, of which the first that approved is named.
 SELECT release.release_id, agent.agent_id, release.kind, release.item_id, release.revision, release.content_hash, release.source,
        release.target, release.reason, release.requester, release.refusal, release.writer, release.new_item_id, release.new_revision,
        release.create_time, release.expire_time, release.state AS stored_state, release.expire_time <= vault.clock() AS is_late,
@@ -54,14 +55,32 @@ SELECT release.release_id, agent.agent_id, release.kind, release.item_id, releas
             WHERE tenant.tenant = %(tenant)s
        ) AS required,
        ARRAY(
-           SELECT approval.host_key_id
-             FROM vault.release_approval AS approval
-            WHERE approval.tenant = %(tenant)s
-              AND approval.release_id = release.release_id
-              AND approval.host_key_id = ANY(able.keys)
-            ORDER BY approval.approve_time, approval.host_key_id
+           SELECT given.host_key_id
+             FROM (
+                      SELECT DISTINCT ON (coalesce(given_by.issuer, given_by.host_key_id::text), given_by.subject)
+                         approval.host_key_id, approval.approve_time
+                        FROM vault.release_approval AS approval
+                             JOIN vault.host_key AS given_by
+                                  ON given_by.tenant = %(tenant)s
+                                 AND given_by.host_key_id = approval.host_key_id
+                       WHERE approval.tenant = %(tenant)s
+                         AND approval.release_id = release.release_id
+                         AND approval.host_key_id = ANY(able.keys)
+                       ORDER BY coalesce(given_by.issuer, given_by.host_key_id::text), given_by.subject, approval.approve_time,
+                                approval.host_key_id
+                  ) AS given
+            ORDER BY given.approve_time, given.host_key_id
        ) AS approvers,
-       release.requester = %(host_key_id)s AS is_own,
+       release.requester = %(host_key_id)s OR EXISTS (
+           SELECT
+             FROM vault.host_key AS asking
+                  JOIN vault.host_key AS own
+                       ON own.tenant = %(tenant)s
+                      AND (own.issuer, own.subject) = (asking.issuer, asking.subject)
+            WHERE asking.tenant = %(tenant)s
+              AND asking.host_key_id = release.requester
+              AND own.host_key_id = %(host_key_id)s
+       ) AS is_own,
        %(host_key_id)s = ANY(able.keys) AS is_allowed,
        EXISTS (
            SELECT

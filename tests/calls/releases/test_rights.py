@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from muniment_server.domain import tokens
 from muniment_server.domain.classification import Classification, Label
 from tests.support.answers import refusal
 from tests.support.releases import (
@@ -64,6 +65,27 @@ def test_the_tenant_says_how_many_approve_and_a_key_counts_once(shared, tenant, 
 
     assert (done.state, done.required_approvals, len(done.approver_host_key_ids)) == (RELEASED, 3, 3)
     assert at(TRUSTED).get_memory(key="plan").memory.content == TEXT
+
+
+def test_the_identities_of_one_subject_are_one_who_asks_or_approves(shared, tenant, plan, at, key):
+    """A workload with a certificate and a token, or tokens for two audiences, is still one."""
+    of_ada, of_bob, carol = (key(), key()), (key(), key()), key()
+    with shared.database.as_owner() as owner:
+        owner.execute("UPDATE vault.tenant SET release_approvals = 2 WHERE name = %s", [tenant])
+        for subject, keys in (("ada", of_ada), ("bob", of_bob)):
+            owner.execute(
+                "UPDATE vault.host_key SET issuer = 'https://a.example', audience = 'x', subject = %s, keys = 'k'"
+                " WHERE key_hash = ANY(%s)",
+                [subject, [tokens.digest(each.token) for each in keys]],
+            )
+    release = requested(of_ada[0])
+
+    assert refusal(of_ada[1].approve_release, **approval(release)) == f"{DENIED} RELEASE_OWN_REQUEST"
+    for each in of_bob:
+        found = approved(each, release)
+        assert (found.state, len(found.approver_host_key_ids)) == (OPEN, 1)
+    assert at(TRUSTED).list_memories().memories == []
+    assert approved(carol, release).state == RELEASED
 
 
 @pytest.mark.parametrize("number", [0, -1, 17])

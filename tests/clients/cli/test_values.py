@@ -204,15 +204,22 @@ def test_a_fault_names_its_request_and_a_refusal_does_not():
     assert messages == ["INTERNAL: no (request 7f3a)", "NOT_FOUND: no"]
 
 
-@pytest.mark.parametrize("hidden", ["\U000e0041", "\ufe00", "\U000e0121", "\u3164", "\u2800", "\u202e"])
+@pytest.mark.parametrize(
+    "hidden", ["\U000e0041", "\ufe00", "\U000e0121", "\U000e0080", "\U000e0fff", "\ufff0", "\u3164", "\u2800", "\u202e"]
+)
 def test_a_terminal_shows_that_there_is_something_invisible(hidden):
     """Models read it. Whoever approves a release must see it."""
     assert harmless(f"pay{hidden}") == f"pay{hidden.encode('unicode_escape').decode()}"
 
 
 def test_letters_and_emoji_stay():
-    text = "नमस्ते می‌خواهم ❤️ 👩‍💻 é"
+    text = "नमस्ते می‌خواهम ❤️ ❤️\u200d🔥 👩‍💻 é"
     assert harmless(text) == text
+
+
+def test_joiners_and_selectors_in_a_row_join_and_select_nothing():
+    """They are the digits of a hidden text."""
+    assert harmless("pay\ufe0f\ufe0e\u200d\ufe0f\u200d") == "pay\ufe0f\\ufe0e\\u200d\\ufe0f\u200d"
 
 
 def test_a_failure_neither_steers_the_terminal_nor_looks_like_two(capsys):

@@ -20,7 +20,7 @@ import pytest
 from psycopg import sql
 
 import muniment
-from muniment import Classification, ItemKind
+from muniment import Classification, Integrity, ItemKind
 from muniment.cli.failures import Failure
 from muniment_server.admin import development, dumps
 from muniment_server.admin import journal as journals
@@ -157,6 +157,28 @@ def test_a_database_that_is_adopted_has_no_open_release(service: Service, folder
 
     assert adopted["rejected_releases"] == 1
     assert service.host().get_release(release_id=open_release.release_id).release.state == REJECTED
+def test_a_conversation_whose_raise_the_backup_lacks_is_not_trusted_again(
+    serving: Serve, folder: Path, data_dir: Path, kept: tuple[Path, muniment.SessionClient]
+) -> None:
+    """Its model has read an untrusted text since. A host that goes on with the id must clear the context."""
+    host_key = json.loads((data_dir / development.FILE).read_text())["host_key"]
+    file, again = folder / "trusted.dump", ("alice", "chat-42")
+    trusted: dict[str, Any] = {"integrity": Integrity.TRUSTED}
+    address = str(json.loads((data_dir / development.FILE).read_text())["address"])
+    with muniment.connect(address, host_key=host_key) as host:
+        opened = host.conversation(*again, **trusted)
+        assert run(folder, "backup", str(file), "--data-dir", str(data_dir)).returncode == 0
+        host.raise_taint(opened, Classification.PUBLIC, integrity=Integrity.UNTRUSTED, reason="read a page")
+    restored = folder / "restored"
+    assert run(folder, "restore", str(file), "--data-dir", str(restored)).returncode == 0
+
+    server = serving(*DEV, str(restored))
+    with muniment.connect(server.address, host_key=host_key) as host:
+        with pytest.raises(muniment.ConversationTainted):
+            host.conversation(*again, **trusted)
+        host.open_session("alice", Classification.PUBLIC, **trusted)  # others may begin
+        session = host.open_session("alice", conversation_id="chat-42")
+        assert host.reset_session(session, **trusted).session.integrity is Integrity.TRUSTED
 
 
 def test_rows_that_a_node_of_a_cluster_did_not_confirm_are_no_restored_backup(

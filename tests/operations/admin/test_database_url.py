@@ -22,6 +22,18 @@ from tests.support.external_postgres import PASSWORD, admin_url, migrate
 pytestmark = pytest.mark.skipif(not SYSTEM_POSTGRES, reason="NO SYSTEM POSTGRES in /usr/lib/postgresql: not tested")
 
 _NEED_SCHEMA = (("backup", "new.dump"), ("purge", "--older-than", "30d"), ("journal", "new.journal"))
+_TRUSTED_CONVERSATION = """
+WITH tenant AS (
+    INSERT INTO vault.tenant (tenant, name) OVERRIDING SYSTEM VALUE VALUES (77, 'acme')
+),
+agent AS (
+    INSERT INTO vault.agent (tenant, agent, agent_id, display_name, language, memory_enabled, user_profile_enabled,
+                             memory_char_limit, user_char_limit, ceiling, known_from)
+    VALUES (77, 1, 'alice', '', 'simple', TRUE, TRUE, 1000, 1000, 2, 1)
+)
+INSERT INTO vault.conversation (tenant, agent, conversation_id, ceiling, taint, trusted)
+VALUES (77, 1, 'chat', 2, 1, TRUE)
+"""
 SERVE = ("serve", "--listen", "127.0.0.1:0", "--workers", "1")
 
 
@@ -54,6 +66,25 @@ def test_a_server_that_was_overtaken_is_not_served(root_folder: Path, url: str, 
     assert done.returncode == 0, done.stderr
     assert "✓ an old primary is refused" in run_process(root_folder, "doctor", *options).stdout
     assert "! not fenced" in run_process(root_folder, "doctor", *options[:4]).stdout
+
+
+@pytest.mark.usefixtures("passfile")  # its database is migrated
+def test_in_a_database_that_is_adopted_no_conversation_is_trusted(root_folder: Path, url: str) -> None:
+    """It may lack that one was raised."""
+    with psycopg.connect(admin_url(url)) as admin:
+        admin.execute(_TRUSTED_CONVERSATION)
+
+    done = run_process(
+        root_folder,
+        *("database", "adopt", "--yes", "--state-dir", str(root_folder)),
+        MUNIMENT_DATABASE_URL=admin_url(url),
+    )
+
+    assert done.returncode == 0, done.stderr
+    with psycopg.connect(admin_url(url)) as admin:
+        assert admin.execute("SELECT trusted FROM vault.conversation").fetchall() == [(False,)]
+        logged = "SELECT outcome FROM muniment_control.audit WHERE method = 'database adopt' AND tenant = 77"
+        assert admin.execute(logged).fetchall() == [("OK",)]
 
 
 @pytest.mark.parametrize("kept", [True, False])

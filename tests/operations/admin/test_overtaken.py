@@ -43,7 +43,7 @@ REFUSED = {
         "--keys",
         "https://a/k",
     ),
-    "agent endorse": ("alice", *TENANT, "--reason", "case 12", "--all"),
+    "agent endorse": ("alice", "-", *TENANT, "--reason", "case 12"),
     "hold add": ("alice", *TENANT, "--reason", "case 12"),
     "hold remove": ("alice", *TENANT),
     "hold list": (),

@@ -288,6 +288,26 @@ def test_a_release_that_is_done_has_approvers_and_no_text(ada, console, desk):
     assert "Astoria" not in page.page
 
 
+def test_a_text_under_review_hides_nothing(host, ada, console, connected, key_of):
+    """Models read what browsers do not show: tags that spell ASCII, selectors, an order turned around."""
+    hidden = "Open\U000e0049\U000e01fa\ufff0 at \u202e9\u202c."
+    with host.open_session(ada.agent_id, INTERNAL) as session:
+        session.save_memory("hours", hidden)
+    asked = connected(key_of("development", CONFIDENTIAL, "--may", "endorse")).request_release(
+        ada.agent_id,
+        ItemKind.MEMORY,
+        "hours",
+        content_sha256=muniment.content_sha256(hidden),
+        source=(INTERNAL, Integrity.UNTRUSTED),
+        target=(INTERNAL, Integrity.TRUSTED),
+    )
+
+    page = console.look(f"/release?id={asked.release_id}")
+
+    assert page.texts("text") == ["Open\\U000e0049\\U000e01fa\\ufff0 at \\u202e9\\u202c."]
+    assert ".card.text { max-height: none; }" in page.page  # nothing of it is out of view
+
+
 def test_a_release_above_the_key_is_none(dev, ada, key_of, desk):
     *_, asked = desk
     with Console(dev.folder, dev.address, key_of("development", INTERNAL)) as console:

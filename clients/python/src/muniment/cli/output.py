@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -35,11 +36,14 @@ _LEAST = {"text": 24, "id": 36, "other": 64}
 _GAP = 2
 _STEERING = {"Cc", "Cf", "Zl", "Zp"}
 _INVISIBLE = {
-    *"\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0",
-    *map(chr, (*range(0x180B, 0x1810), *range(0xFE00, 0xFE0E), *range(0xE0100, 0xE01F0))),
+    *"\u034f\u115f\u1160\u17b4\u17b5\u2065\u2800\u3164\uffa0",
+    *map(chr, (*range(0x180B, 0x1810), *range(0xFE00, 0xFE0E), *range(0xFFF0, 0xFFF9), *range(0xE0000, 0xE1000))),
 }
-"""Letters and marks that show nothing, in which a text could hide another one from whoever reviews it. Not the two with
-which emoji are chosen."""
+"""What shows nothing, also where no character is assigned yet: a text could hide another one in it from whoever reviews
+it. Not the two with which emoji are chosen."""
+_JOINING = "\u200c\u200d"
+_JOINED = re.compile("(?<=[\u200c\u200d\ufe0e\ufe0f])(?!(?<=\ufe0f)\u200d)[\u200c\u200d\ufe0e\ufe0f]")
+"""A joiner, or a selector of emoji, after another one. Only in emoji, a joiner may follow a selector."""
 
 
 class Output:
@@ -226,13 +230,15 @@ def _jsonable(value: Any) -> Any:
 
 def harmless(text: str, *, kept: str = "") -> str:
     """*text* with what is invisible, line ends and backslashes escaped, except what is in *kept*."""
-    return "".join(letter if letter in kept or not _steers(letter) else _escaped(letter) for letter in text)
+    shown = "".join(letter if letter in kept or not _steers(letter) else _escaped(letter) for letter in text)
+    return _JOINED.sub(lambda found: _escaped(found[0]), shown)
 
 
+@functools.lru_cache(maxsize=4096)
 def _steers(letter: str) -> bool:
     if letter in _INVISIBLE or letter == "\\":
         return True
-    return unicodedata.category(letter) in _STEERING and letter not in "\u200c\u200d"
+    return unicodedata.category(letter) in _STEERING and letter not in _JOINING
 
 
 def _escaped(letter: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -14,11 +13,10 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from muniment import Agent, AgentStorage, Classification
+from muniment.cli.output import harmless
 from muniment.cli.page.conversations import Conversation, Span, shown_of
 from muniment.cli.page.reading import MAX_EVENTS, AgentPage
 
-_STEERING = re.compile(r"[\x01-\x08\x0b-\x1f\x7f]")
-"""The control characters that a browser or a terminal may change or obey: all but tab and line feed."""
 _MIN_WIDTH = 1.0
 """The width of the shortest span, in percent of the axis."""
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
@@ -73,10 +71,10 @@ def storage_of(agent: Agent) -> dict[Classification, list[AgentStorage]]:
 
 
 def _escaped(value: object) -> object:
-    """*value*, escaped if it is text, with its control characters as references: a raw CR would become a line feed."""
+    """*value*, escaped if it is text, with what a browser would obey or not show as a terminal shows it."""
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
-    return Markup(_STEERING.sub(lambda found: f"&#{ord(found[0])};", str(escape(value))))
+    return escape(harmless(value, kept="\\\n\t"))
 
 
 def axis_of(conversations: Sequence[Conversation]) -> tuple[datetime, datetime] | None:
