@@ -134,6 +134,12 @@ def test_prometheus_reads_the_metrics_of_the_server(deployment):
     wait_until(lambda: "=> 1 @" in deployment.shell(block("metrics")), "no metrics", 90)
 
 
+def test_the_doctor_sees_that_damaged_pages_are_noticed(deployment):
+    found = deployment.shell("podman-compose run -T --rm --no-deps operator doctor")
+
+    assert "has read no damaged page" in found
+
+
 def test_prometheus_accepts_its_configuration_and_the_alert_rules(deployment):
     deployment.shell("podman exec muniment_prometheus_1 promtool check config /etc/prometheus/muniment.yml")
 
