@@ -15,8 +15,7 @@ python=${PYTHON:-.venv/bin/python}
 lock=service/requirements.lock
 mkdir -p "$out"
 
-# rootfs NAME PACKAGE,…: without manuals, and without programs that change the user. The machine's /dev is mounted in
-# the root file system while it is made: with TMPDIR in /dev/shm, a search of it would be a circle.
+# rootfs NAME PACKAGE,…: without manuals.
 rootfs() {
     local file=$out/$1.tar
     test -e "$file" && return
@@ -28,7 +27,6 @@ rootfs() {
     mmdebstrap --quiet --variant=essential --include="$2" \
         --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-include=/usr/share/doc/*/copyright' \
         --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
-        --customize-hook='find "$1" -xdev -path "$1/dev" -prune -o -type f -perm /6000 -exec chmod a-s {} +' \
         '' "$file.part" "${sources[@]}" --format=tar
     mv "$file.part" "$file"
 }
@@ -51,20 +49,23 @@ site() {
     "$python" -m pip install "${for_image[@]}" --no-compile --no-index --no-deps --target "$out/site" "$wheels"/*.whl
 }
 
+# image NAME FOLDER FILE: from a root file system of the same name.
 image() {
     echo >&2 "Building localhost/$1"
-    buildah build --quiet --isolation chroot --format docker --tag "localhost/$1" --file "$2" "$out" > /dev/null
+    podman import --quiet "$out/$1.tar" "localhost/$1-base" > /dev/null
+    buildah build --quiet --isolation chroot --format docker --build-arg BASE="localhost/$1-base" --tag "localhost/$1" \
+        --file "$3" "$2" > /dev/null
 }
 
 rootfs muniment python3,libstdc++6,tzdata
 rootfs muniment-postgres postgresql
 rootfs muniment-prometheus prometheus
 site
-cp service/deploy/healthcheck.py service/deploy/postgres/start.sh service/deploy/prometheus/prometheus.yml service/deploy/alerts.yml "$out"
+cp service/deploy/healthcheck.py "$out"
 
-image muniment service/deploy/Containerfile
-image muniment-postgres service/deploy/postgres/Containerfile
-image muniment-prometheus service/deploy/prometheus/Containerfile
+image muniment "$out" service/deploy/Containerfile
+image muniment-postgres service/deploy service/deploy/postgres/Containerfile
+image muniment-prometheus service/deploy service/deploy/prometheus/Containerfile
 "$python" service/deploy/sbom.py image muniment "$out/muniment.tar" "$out/site" > "$out/muniment.cdx.json"
 for image in muniment-postgres muniment-prometheus; do
     "$python" service/deploy/sbom.py image $image "$out/$image.tar" > "$out/$image.cdx.json"

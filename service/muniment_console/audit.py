@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from muniment import AuditEvent, Classification, HostClient, Session, SessionNotFound
 from muniment.cli.parameters import DURATION, LEVEL, TIME
 from muniment_console.received import Comparison, Place, Received, Span, chains_of, state_of
-from muniment_console.rendering import level_of
+from muniment_console.rendering import TICK, level_of
 
 MAX_SHOWN = 100
 MAX_SCANNED = 5000
@@ -18,7 +18,6 @@ MAX_SCANNED = 5000
 SEVERAL = "several"
 """In place of an item's id: the reads of several items, which name none."""
 _PAGE_SIZE = 250
-_TICK = timedelta(microseconds=1)
 _LONG_AGO, _FAR_AHEAD = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
@@ -68,7 +67,7 @@ class Filter:
     @property
     def before_time(self) -> datetime | None:
         """Before which time the server lists events."""
-        times = [self.end, self.before and self.before[0] + _TICK]
+        times = [self.end, self.before and self.before[0] + TICK]
         return min(filter(None, times), default=None)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 from urllib.parse import urlencode
 
 from starlette.responses import HTMLResponse
 
 from muniment import Classification
+from muniment.cli.page.items import Version
 from muniment.cli.page.rendering import style_of, templates_of
 from muniment_console.guards import policy
 from muniment_server.items.paging import version_of
@@ -23,6 +24,8 @@ TABS = {
     "/status": "Status",
 }
 """The pages that each page links to."""
+TICK = timedelta(microseconds=1)
+"""The precision of the times of audit events."""
 
 
 class Chart(NamedTuple):
@@ -61,11 +64,18 @@ def link(path: str, **parameters: object) -> str:
     return f"{path}?{urlencode(given)}" if given else path
 
 
-def _item_of(etag: str) -> str:
-    """The id of the item whose version has *etag*: what audit events name it by."""
-    version = version_of(etag)
-    return str(version.item_id) if version else ""
+def _audit_of(shown: Version) -> dict[str, object]:
+    """Which audit events are about a version: those of its item.
+
+    The etag has the id by which events name an item. A passage has none, but its write is audited at the very time of
+    the write, and that event names the item.
+    """
+    if shown.store_time is not None:
+        end = shown.store_time + TICK
+        return {"level": shown.level.name, "start": shown.store_time.isoformat(), "end": end.isoformat()}
+    version = version_of(shown.etag)
+    return {"item": version.item_id} if version else {}
 
 
 _TEMPLATES = templates_of("muniment_console", "muniment.cli.page")
-_TEMPLATES.globals |= {"item_of": _item_of, "link": link, "levels": [*Classification]}
+_TEMPLATES.globals |= {"audit_of": _audit_of, "link": link, "levels": [*Classification]}

@@ -8,7 +8,7 @@ data=/var/lib/postgresql/data
 if [ ! -e $data ]; then
     rm -rf $data.part
     initdb --username=postgres --pwfile=/etc/postgres/password --auth=scram-sha-256 --encoding=UTF8 --locale=C.UTF-8 \
-        $data.part
+        --data-checksums $data.part
     echo 'CREATE DATABASE muniment' | postgres --single -D $data.part postgres
     mv $data.part $data
 fi

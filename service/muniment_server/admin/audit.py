@@ -15,7 +15,7 @@ import click
 from google.protobuf.json_format import ParseDict, ParseError
 
 from muniment.cli.content import confirm
-from muniment.cli.failures import Failure
+from muniment.cli.failures import Failure, report_file_errors
 from muniment.cli.groups import Group
 from muniment.cli.output import Output, Row, print_note, with_output
 from muniment.cli.parameters import DURATION, TEXT
@@ -237,9 +237,9 @@ def check_export(output: Output, file: Path, tenant: str, files: tuple[Path, ...
       muniment audit check-export audit.jsonl --tenant acme --checkpoint checkpoints.jsonl
     """
     received = Export(tenant)
-    with open_file(file) as opened:
-        received.read(line.decode() for line in opened if line.strip())
-    found = list(received.check(_checkpoints(files, tenant)))
+    with report_file_errors(), open_file(file) as opened:
+        received.read(line.decode(errors="replace") for line in opened if line.strip())
+        found = list(received.check(_checkpoints(files, tenant)))
     output.rows(({**asdict(one), "problems": len(one.problems)} for one in found), _CHECKED)
     for one in found:
         if one.first > 1:

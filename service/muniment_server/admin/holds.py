@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from datetime import datetime
 
 import click
 
@@ -15,7 +16,7 @@ from muniment_server.admin.database import with_operator
 from muniment_server.domain.classification import Classification
 from muniment_server.domain.ids import AgentNumber, TenantNumber
 
-_COLUMNS = ("tenant", "agent_id", "ceiling")
+_COLUMNS = ("tenant", "agent_id", "ceiling", "since", "reason")
 _TENANT = click.option("--tenant", required=True, type=TEXT, help="The tenant of the agent.")
 _AGENT = click.argument("agent_id", metavar="NAME", type=TEXT)
 
@@ -27,6 +28,9 @@ class HeldAgent:
     tenant: str
     agent_id: str
     ceiling: Classification
+    since: datetime | None
+    reason: str | None
+    """Who holds it, and why, as the audit log has it. None, like *since*, if the log does not."""
 
 
 @click.group(cls=Group)
@@ -47,7 +51,7 @@ def hold() -> None:
 @hold.command
 @_AGENT
 @_TENANT
-@click.option("--reason", required=True, type=TEXT, help="Why. The audit log shows it.")
+@click.option("--reason", required=True, type=TEXT, help="Why. The list and the audit log show it.")
 @with_operator
 def add(operator: Operator, agent_id: str, tenant: str, reason: str) -> None:
     """Hold an agent. Erasures under way end with their next batch.
@@ -82,7 +86,9 @@ def remove(operator: Operator, agent_id: str, tenant: str) -> None:
 @with_output
 @with_operator
 def list_(operator: Operator, output: Output, tenant: str | None) -> None:
-    """List the agents that are held.
+    """List the agents that are held, since when, by whom and why.
+
+    Columns in a pipe: tenant, agent_id, ceiling, since, reason.
 
     \b
     Examples:

@@ -37,10 +37,21 @@ SELECT %(tenant)s, gen_random_uuid(), freed.agent, freed.ceiling, 'hold remove',
 RETURNING logged.agent;
 
 -- name: list_held
--- All agents that are held, or those of one tenant, or that one agent.
-SELECT tenant.name AS tenant, agent.agent_id, agent.ceiling
+-- All agents that are held, or those of one tenant, or that one agent. Since when and why is in the audit log, which is not
+-- purged while an agent is held.
+SELECT tenant.name AS tenant, agent.agent_id, agent.ceiling, hold.time AS since, hold.reason
   FROM vault.agent
        JOIN vault.tenant USING (tenant)
+       LEFT JOIN LATERAL (
+           SELECT audit.time, audit.reason
+             FROM muniment_control.audit
+            WHERE audit.tenant = agent.tenant
+              AND audit.agent = agent.agent
+              AND audit.method = 'hold add'
+              AND audit.outcome = 'OK'
+            ORDER BY audit.time DESC
+            LIMIT 1
+       ) AS hold ON TRUE
  WHERE agent.held
    AND (%(tenant)s::bigint IS NULL OR agent.tenant = %(tenant)s)
    AND (%(agent)s::bigint IS NULL OR agent.agent = %(agent)s)

@@ -32,9 +32,9 @@ def at(service):
     return service.session
 
 
-def hold(service, agent_id="alice"):
+def hold(service, agent_id="alice", *, reason="case 12"):
     with connect_operator(service.database.admin) as operator:
-        hold_agent(operator, "acme", agent_id, "case 12")
+        hold_agent(operator, "acme", agent_id, reason)
 
 
 # Time to live
@@ -194,6 +194,20 @@ def test_a_purge_leaves_out_what_is_held(service, host, at):
         query = """SELECT agent_id, count(*) FROM muniment_internal.revision JOIN vault.agent USING (tenant, agent)
                     GROUP BY agent_id"""
         assert dict(owner.execute(query).fetchall()) == {"alice": 3, "bob": 1}
+
+
+def test_the_list_of_holds_says_why_each_was_placed_last(service, host):
+    for agent_id in ("alice", "bob"):
+        host.create_agent(agent_id=agent_id)
+    for agent_id, reason in (("bob", "case 11"), ("alice", "case 12"), ("alice", "case 13")):
+        hold(service, agent_id, reason=reason)
+
+    with connect_operator(service.database.admin) as operator:
+        held = held_agents(operator)
+
+    reasons = [(agent.agent_id, (agent.reason or "").partition(": ")[2]) for agent in held]
+    assert reasons == [("alice", "case 13"), ("bob", "case 11")]
+    assert all(agent.since is not None for agent in held)
 
 
 def test_a_purge_of_one_level(service, at):

@@ -10,9 +10,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from click.testing import CliRunner
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from muniment.cli.failures import Failure
+from muniment_server.admin.audit import check_export
 from muniment_server.admin.connection import connect_operator
 from muniment_server.admin.export_checking import Checked, Export
 from muniment_server.admin.exporting import FORMATS, Cursor, as_syslog, new_records, require_known
@@ -230,6 +232,18 @@ def test_the_log_of_another_tenant_is_left_out(log):
 def test_a_line_of_something_else_is_named(line):
     with pytest.raises(Failure, match="line 1 is not of an exported audit log"):
         Export("acme").read([line])
+
+
+@for_each("names", [("none", "whole"), ("whole", "none"), ("program", "whole")])
+def test_a_file_that_cannot_be_read_is_named(tmp_path, names):
+    (tmp_path / "whole").touch()
+    (tmp_path / "program").write_bytes(b"\x7fELF\xd0\n")
+    file, checkpoints = (str(tmp_path / name) for name in names)
+
+    done = CliRunner().invoke(check_export, [file, "--tenant", "acme", "--checkpoint", checkpoints])
+
+    assert done.exit_code == 1
+    assert ("none: No such file" if "none" in names else "line 1 is not of an exported audit log") in done.output
 
 
 def test_a_line_of_syslog_is_one_of_rfc_5424(log):

@@ -537,15 +537,18 @@ def test_without_a_running_server_the_database_is_started_for_the_command(folder
 def test_an_agent_is_held_listed_and_freed(operate, dev):
     assert run(dev.folder, "agent", "create", "holly").returncode == 0
     assert operate("hold", "add", "holly", *TENANT, "--reason", "case 12").returncode == 0
-    assert [found["agent_id"] for found in objects(operate("hold", "list", "--json"))] == ["holly"]
+    (listed,) = objects(operate("hold", "list", "--json"))
+    assert (listed["agent_id"], listed["reason"].partition(": ")[2]) == ("holly", "case 12")
     erased = run(dev.folder, "agent", "erase", "holly", "--name", "plan", "--yes")
     assert "muniment hold remove" in erased.stderr
     skipped = run(dev.folder, "agent", "erase", "--every-agent", "--tag", "subject:alice", "--yes")
     assert "held or their ceiling is above that of the key: 1, such as holly" in skipped.stderr
+    assert (skipped.returncode, "Erased." in skipped.stderr) == (3, False)
     refused = operate("audit", "purge", *TENANT, "--older-than", "90d", "--yes")
     assert (refused.returncode, "muniment hold list" in refused.stderr) == (1, True)
 
     assert operate("hold", "remove", "holly", *TENANT).returncode == 0
+    assert run(dev.folder, "agent", "erase", "--every-agent", "--tag", "subject:alice", "--yes").returncode == 0
     assert "is not held" in operate("hold", "remove", "holly", *TENANT).stderr
     assert "no such tenant or agent" in operate("hold", "add", "nobody", *TENANT, "--reason", "x").stderr
     events = objects(operate("audit", "list", *TENANT, "--json"))

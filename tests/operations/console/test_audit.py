@@ -100,6 +100,20 @@ def test_an_auditor_finds_who_read_a_confidential_memory_last_week_and_whether_t
     reader.close()
 
 
+def test_from_a_passage_an_auditor_finds_who_stored_it(console, host, ada):
+    with host.open_session(ada.agent_id, INTERNAL, conversation_id="archive") as session:
+        passages = [session.store_passage(text) for text in ("the first meeting", "the second meeting")]
+        session_id = session.session_id
+    links = links_of_items(console.look(f"/agent?id={ada.agent_id}"))
+
+    for passage in passages:
+        stored = console.look(links[passage.passage_id])
+        assert [(row[2], row[5][:8]) for row in rows(stored)] == [("StorePassage", "session ")]
+        of_item = console.look(link(stored, "/audit?item="))
+        assert [row[2] for row in rows(of_item)] == ["StorePassage"]
+        assert f"/audit?session={session_id}" in link(of_item, "/audit?session=")
+
+
 @pytest.fixture
 def auditor(log: Log) -> Iterator[HostClient]:
     with muniment.connect(log.service.address, host_key=log.service.host().token) as connected:

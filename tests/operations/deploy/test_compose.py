@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import ssl
+from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -52,10 +53,10 @@ def deployment(machine: Host) -> Iterator[Deployment]:
     make_certificate(
         folder, "server", "-CA", "ca.pem", "-CAkey", "ca.key", "-addext", "subjectAltName=DNS:localhost,DNS:server"
     )
-    port, http_port = str(free_port()), str(free_port())
-    machine = replace(machine, environment={**machine.environment, "PORT": port, "HTTP_PORT": http_port})
+    ports = {name: str(free_port()) for name in ("PORT", "HTTP_PORT", "CONSOLE_PORT")}
+    machine = replace(machine, environment={**machine.environment, **ports})
     output = machine.shell(block("start"), folder)
-    made = Deployment(machine, folder, f"localhost:{port}", re.findall(r"mun_h_\S+", output)[-1])
+    made = Deployment(machine, folder, f"localhost:{ports['PORT']}", re.findall(r"mun_h_\S+", output)[-1])
     wait_until(lambda: made.answers("readiness"), machine.logs("muniment_server_1"), 120)
     made.shell(block("check"))
     yield made
@@ -109,8 +110,34 @@ def test_the_gateway_answers_by_https(deployment):
         assert answer.status == 200
 
 
+def test_the_console_answers_by_https_to_its_password(deployment):
+    copy(DEPLOY / "compose.console.yaml", deployment.folder)
+    (deployment.folder / "host-key").write_text(deployment.key)
+    deployment.shell(block("console"))
+    password = (deployment.folder / "secrets" / "console" / "password").read_text().strip()
+    trusted = ssl.create_default_context(cafile=deployment.folder / "ca.pem")
+    url = f"https://localhost:{deployment.host.environment['CONSOLE_PORT']}/"
+
+    def look(given: str) -> str:
+        headers = {"authorization": f"Basic {b64encode(f'auditor:{given}'.encode()).decode()}"}
+        try:
+            with urlopen(Request(url, headers=headers), timeout=60, context=trusted) as answer:
+                return str(answer.read().decode())
+        except OSError as error:
+            return str(error)
+
+    wait_until(lambda: "Agents" in look(password), deployment.host.logs("muniment_console_1"), 120)
+    assert "401" in look("guessed")
+
+
 def test_prometheus_reads_the_metrics_of_the_server(deployment):
     wait_until(lambda: "=> 1 @" in deployment.shell(block("metrics")), "no metrics", 90)
+
+
+def test_the_doctor_sees_that_damaged_pages_are_noticed(deployment):
+    found = deployment.shell("podman-compose run -T --rm --no-deps operator doctor")
+
+    assert "has read no damaged page" in found
 
 
 def test_prometheus_accepts_its_configuration_and_the_alert_rules(deployment):

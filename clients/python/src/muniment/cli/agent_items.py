@@ -8,7 +8,7 @@ import muniment
 from muniment import Classification, HostClient, ItemKind
 from muniment.cli.connect import with_hint, with_host
 from muniment.cli.content import confirm
-from muniment.cli.failures import Discreet
+from muniment.cli.failures import Discreet, Incomplete
 from muniment.cli.output import print_note
 from muniment.cli.parameters import LEVEL, TEXT
 
@@ -57,8 +57,8 @@ def erase(
     They are erased with all their revisions, at every level.
 
     Give one of --name, --tag, and --item with --revision. The command says the same whether or not there was anything
-    to erase. Audit rows stay. With --every-agent, it says how many agents were left out, because they are held or their
-    ceiling is above that of the key; the key must reach those of all.
+    to erase. Audit rows stay. With --every-agent, it exits with 3 if agents were left out, because they are held or
+    their ceiling is above that of the key, and says how many; it does not count those that the key does not know.
 
     \b
     Examples:
@@ -76,9 +76,10 @@ def erase(
     if agent_id is None:
         skipped = host.erase_of_every_agent(tag or "")
         if skipped.count:
-            print_note(
-                "! agents left out, because they are held or their ceiling is above that of the key: "
-                f"{skipped.count}, such as {', '.join(skipped.agent_ids[:3])}"
+            raise Incomplete(
+                "erased, but agents were left out, because they are held or their ceiling is above that of the key: "
+                f"{skipped.count}, such as {', '.join(skipped.agent_ids[:3])}",
+                "erase again when the holds have ended (muniment hold list), with a key that reaches the ceilings",
             )
     else:
         one_kind = _KINDS[kind or "memory"]

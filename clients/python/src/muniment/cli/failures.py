@@ -1,4 +1,4 @@
-"""How a command fails: one message that says what to do next, on stderr, and exit status 1."""
+"""How a command fails: one message that says what to do next, on stderr, and exit status 1, or 3 if a part was done."""
 
 from __future__ import annotations
 
@@ -30,6 +30,12 @@ class Failure(click.ClickException):
 
     def show_details(self) -> None:
         """Extra lines between message and hint. Empty by default."""
+
+
+class Incomplete(Failure):
+    """A command has done a part of what was asked. The message says what is left."""
+
+    exit_code = 3
 
 
 @contextmanager

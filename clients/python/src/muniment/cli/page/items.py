@@ -47,6 +47,8 @@ class Version:
     """The level of a newer version below."""
     etag: str = field(default="", repr=False)
     """Empty for passages, and for blocks of other agents, whose audit log is another."""
+    store_time: datetime | None = None
+    """When a passage was stored. Its *time* is that of what it says."""
     trusted: bool = False
 
 
@@ -168,7 +170,12 @@ def _passage(passage: Passage) -> Version:
     place = (-passage.event_time.timestamp(), passage.passage_id)
     version = _version(passage, passage.passage_id, passage.event_time, place)
     return replace(
-        version, tags=passage.tags, thread=passage.thread, author=passage.author, expire_time=passage.expire_time
+        version,
+        tags=passage.tags,
+        thread=passage.thread,
+        author=passage.author,
+        expire_time=passage.expire_time,
+        store_time=passage.create_time,
     )
 
 
