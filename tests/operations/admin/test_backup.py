@@ -157,6 +157,8 @@ def test_a_database_that_is_adopted_has_no_open_release(service: Service, folder
 
     assert adopted["rejected_releases"] == 1
     assert service.host().get_release(release_id=open_release.release_id).release.state == REJECTED
+
+
 def test_a_conversation_whose_raise_the_backup_lacks_is_not_trusted_again(
     serving: Serve, folder: Path, data_dir: Path, kept: tuple[Path, muniment.SessionClient]
 ) -> None:
