@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 import muniment
-from muniment_server.admin import audit, history, host_key, purge
+from muniment_server.admin import audit, history, holds, host_key, purge
 from muniment_server.engines.citus import distribute
 from tests.support.commands import line_of, objects, on_a_terminal, run
 
@@ -503,6 +503,7 @@ def test_purge_keeps_thirty_days_unless_forced_twice(operate, force):
         (purge.purge, purge._SESSIONS),
         (audit.verify, audit._VERIFIED),
         (history.history, history._COLUMNS),
+        (holds.list_, holds._COLUMNS),
         (distribute.distribute, distribute._COLUMNS),
     ],
 )
