@@ -114,13 +114,15 @@ SELECT 'stop_word', word.text, 0, 0, 0, 0
 -- name: search_items
 -- The best matches, each name at its highest visible level and by its best chunk; filters come after the shadow. Nulls: no match.
 -- Scores are integers, in millionths, so that no sum depends on the order of rows; ties are broken by name.
--- In a thread, a hit adds 2/5 of its score to its visible neighbors, and 1/5 to theirs; one that asks, 7/10 to the one after it,
--- which may answer. bytes: as in list_items.
+-- In a thread, a hit adds 3/10 of its score to its visible neighbors, and 1/5 to theirs; one that asks, 4/5 to the one after it,
+-- which may answer. Only the part for words that the neighbor lacks is added, so that a word that is repeated counts once. An item
+-- that search_embeddings found adds all of its similarity to the one before it, whose text its embedding has too, and 3/10 to the
+-- one after it. bytes: as in list_items.
 -- Then a short passage of a thread, a turn, is weighed (turn_factor, in thousandths): less if it says little or asks, more if it is by
 -- an author whom the query names (authors). At last a fifth of the best score in its thread is added to it.
--- names, threads and semantic_scores: the items that search_embeddings found, the threads of turns, and their scores, weighed in the
--- same way. share: the lexical score of the best match by words, before it is weighed, if its score is at least least_best;
--- the others follow in proportion. stems: a bit for each of the query's stems that the best chunk contains, null if the item
+-- names, threads, places, turn_factors and semantic_scores: the items that search_embeddings found. share: the lexical score of the
+-- best match by words, before it is weighed, if its score is at least least_best; the others follow in proportion. semantic_share:
+-- the same of the best match by embeddings. stems: a bit for each of the query's stems that the best chunk contains, null if the item
 -- was not found by words. matches: how many items were found by words, up to a bound.
 WITH posting AS MATERIALIZED (
     SELECT ('''@' || session.agent || ':' || %(kind)s::smallint || '''')::tsquery AS scope
@@ -152,7 +154,7 @@ gram AS MATERIALIZED (
 ),
 scored AS MATERIALIZED ( -- the query's terms are looked up in the chunk, which has many more
     SELECT seen.name, seen.label, seen.piece, seen.start, seen.size, seen.is_whole, seen.thread, seen.place, seen.turn_factor,
-           CASE WHEN seen.stems @@ '''@?'''::tsquery THEN 7 ELSE 4 END AS lent_after,
+           CASE WHEN seen.stems @@ '''@?'''::tsquery THEN 8 ELSE 3 END AS lent_after,
            by_stem.found, by_stem.score + (
                SELECT coalesce(sum((gram.weight / (1 + %(damping)s + seen.gram_count * %(gram_slope)s))::integer), 0)
                  FROM gram
@@ -201,23 +203,41 @@ thread_chunk AS NOT MATERIALIZED ( -- the first chunks of passages in threads, a
                   AND above.label > seen.label
            )
 ),
-thread_hit AS ( -- the best short passages of a thread
-    SELECT top.thread, top.place, top.score, top.lent_after
-      FROM top
-     WHERE top.thread IS NOT NULL
-       AND top.is_whole
-     ORDER BY top.score DESC, top.name
-     LIMIT %(max_lenders)s
+semantic AS MATERIALIZED (
+    SELECT semantic.*
+      FROM unnest(%(names)s::text[], %(threads)s::text[], %(places)s::text[], %(turn_factors)s::integer[], %(semantic_scores)s::integer[])
+           AS semantic (name, thread, place, turn_factor, score)
+),
+thread_hit AS ( -- the best short passages of a thread, and those that search_embeddings found
+    SELECT each.thread, each.place, max(each.found) AS found, max(each.score) AS score, max(each.lent_after) AS lent_after,
+           max(each.similarity) AS similarity
+      FROM (
+               (
+                   SELECT top.thread, top.place, top.found, top.score, top.lent_after, 0 AS similarity
+                     FROM top
+                    WHERE top.thread IS NOT NULL
+                      AND top.is_whole
+                    ORDER BY top.score DESC, top.name
+                    LIMIT %(max_lenders)s
+               )
+                UNION ALL
+               SELECT semantic.thread, semantic.place, 0, 0, 0, semantic.score
+                 FROM semantic
+                WHERE semantic.thread IS NOT NULL
+           ) AS each
+     GROUP BY each.thread, each.place
 ),
 thread_score AS MATERIALIZED (
     SELECT neighbor.name, neighbor.label, neighbor.thread, neighbor.turn_factor,
-           sum(thread_hit.score * neighbor.lent / 10) AS score
+           sum(thread_hit.score * neighbor.lent * missing.share / 10000) AS score,
+           sum(thread_hit.similarity * neighbor.similarity_lent / 10) AS similarity
       FROM thread_hit
            CROSS JOIN LATERAL (
                (
-                   SELECT thread_chunk.name, thread_chunk.label, thread_chunk.thread, thread_chunk.turn_factor,
+                   SELECT thread_chunk.name, thread_chunk.label, thread_chunk.thread, thread_chunk.turn_factor, thread_chunk.stems,
                           thread_chunk.passes AND thread_chunk.is_whole AS is_eligible,
-                          CASE row_number() OVER (ORDER BY thread_chunk.place) WHEN 1 THEN thread_hit.lent_after ELSE 2 END AS lent
+                          CASE row_number() OVER (ORDER BY thread_chunk.place) WHEN 1 THEN thread_hit.lent_after ELSE 2 END AS lent,
+                          CASE row_number() OVER (ORDER BY thread_chunk.place) WHEN 1 THEN 3 ELSE 0 END AS similarity_lent
                      FROM thread_chunk
                     WHERE thread_chunk.thread = thread_hit.thread
                       AND thread_chunk.place > thread_hit.place
@@ -226,9 +246,10 @@ thread_score AS MATERIALIZED (
                )
                 UNION ALL
                (
-                   SELECT thread_chunk.name, thread_chunk.label, thread_chunk.thread, thread_chunk.turn_factor,
+                   SELECT thread_chunk.name, thread_chunk.label, thread_chunk.thread, thread_chunk.turn_factor, thread_chunk.stems,
                           thread_chunk.passes AND thread_chunk.is_whole,
-                          CASE row_number() OVER (ORDER BY thread_chunk.place DESC) WHEN 1 THEN 4 ELSE 2 END
+                          CASE row_number() OVER (ORDER BY thread_chunk.place DESC) WHEN 1 THEN 3 ELSE 2 END,
+                          CASE row_number() OVER (ORDER BY thread_chunk.place DESC) WHEN 1 THEN 10 ELSE 0 END
                      FROM thread_chunk
                     WHERE thread_chunk.thread = thread_hit.thread
                       AND thread_chunk.place < thread_hit.place
@@ -236,11 +257,18 @@ thread_score AS MATERIALIZED (
                     LIMIT 2
                )
            ) AS neighbor
+           CROSS JOIN LATERAL ( -- the weight of the hit's stems that the neighbor lacks, in thousandths; of a hit without stems, all
+               SELECT coalesce(1000 * sum(stem.weight::integer) FILTER (WHERE NOT neighbor.stems @@ stem.word)
+                               / sum(stem.weight::integer), CASE WHEN count(*) = 0 THEN 1000 ELSE 0 END) AS share
+                 FROM stem
+                WHERE thread_hit.found & stem.bit <> 0
+           ) AS missing
      WHERE neighbor.is_eligible
      GROUP BY neighbor.name, neighbor.label, neighbor.thread, neighbor.turn_factor
+    HAVING sum(thread_hit.score * neighbor.lent * missing.share) + sum(thread_hit.similarity * neighbor.similarity_lent) > 0
 ),
 lexical AS (
-    SELECT name, hit.start, hit.size, hit.found, coalesce(hit.score, 0) + coalesce(thread_score.score, 0) AS score,
+    SELECT name, hit.start, hit.size, hit.found, coalesce(hit.score, 0) + coalesce(thread_score.score, 0) AS score, thread_score.similarity,
            coalesce(thread_score.thread, CASE WHEN hit.is_whole THEN hit.thread END) AS thread,
            coalesce(thread_score.turn_factor, hit.turn_factor) AS turn_factor
       FROM (
@@ -252,19 +280,24 @@ lexical AS (
            ) AS hit
            FULL JOIN thread_score USING (name, label)
 ),
-weighed AS (
+matched AS (
     SELECT name, lexical.start, lexical.size, lexical.found, coalesce(lexical.thread, semantic.thread) AS thread,
-           coalesce(round(%(share)s * lexical.score * lexical.turn_factor
-                          / nullif(1000 * greatest(max(lexical.score) OVER (), %(least_best)s::float8), 0)), 0)
-           + coalesce(semantic.score, 0) AS score
+           coalesce(lexical.score, 0) AS score, coalesce(lexical.similarity, 0) + coalesce(semantic.score, 0) AS similarity,
+           coalesce(lexical.turn_factor, semantic.turn_factor) AS turn_factor
       FROM lexical
-           FULL JOIN unnest(%(names)s::text[], %(threads)s::text[], %(semantic_scores)s::integer[])
-                     AS semantic (name, thread, score) USING (name)
+           FULL JOIN semantic USING (name)
+),
+weighed AS (
+    SELECT matched.*,
+           round(matched.turn_factor
+                 * (coalesce(%(share)s * matched.score / nullif(greatest(max(matched.score) OVER (), %(least_best)s::float8), 0), 0)
+                    + coalesce(%(semantic_share)s * matched.similarity / nullif(max(matched.similarity) OVER (), 0), 0)) / 1000) AS total
+      FROM matched
 ),
 best AS (
     SELECT weighed.name, weighed.start, weighed.size, weighed.found,
-           weighed.score + CASE WHEN weighed.thread IS NULL THEN 0
-                                ELSE round(max(weighed.score) OVER (PARTITION BY weighed.thread) / 5) END AS score
+           weighed.total + CASE WHEN weighed.thread IS NULL THEN 0
+                                ELSE round(max(weighed.total) OVER (PARTITION BY weighed.thread) / 5) END AS score
       FROM weighed
      ORDER BY score DESC, weighed.name
      LIMIT %(limit)s

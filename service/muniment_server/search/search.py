@@ -109,6 +109,7 @@ class _Similar:
     start: int
     size: int
     thread: str | None
+    place: str | None
     turn_factor: int
     similarity: int
 
@@ -289,9 +290,8 @@ def _similar(scope: SessionScope, vector: Vector, parameters: Mapping[str, objec
         if rows[0].compared == most or limit is None or (rows[0].looked_at < limit and not rows[0].skipped):
             break
     similar = [row for row in rows if row.name is not None]
-    unweighed = scores([row.similarity for row in similar])
-    best = {row.name: row for row, _ in zip(similar, unweighed, strict=False) if row.name is not None}
-    found = [score * row.turn_factor // 1000 for row, score in zip(similar, unweighed, strict=False)]
+    found = scores([row.similarity for row in similar])
+    best = {row.name: row for row, _ in zip(similar, found, strict=False) if row.name is not None}
     return _SemanticMatches(best, found, compared=bool(similar))
 
 
@@ -316,8 +316,11 @@ def _ranked(
         "max_lenders": MAX_LENDERS,
         "names": list(semantic.similar),
         "threads": [row.thread for row in semantic.similar.values()],
+        "places": [row.place for row in semantic.similar.values()],
+        "turn_factors": [row.turn_factor for row in semantic.similar.values()],
         "semantic_scores": semantic.scores,
         "share": _MILLION - SEMANTIC_WEIGHT if semantic.compared else _MILLION,
+        "semantic_share": SEMANTIC_WEIGHT,
     }
     rows: Sequence[_MatchRow] = ()
     for one in lexical.candidates:

@@ -43,7 +43,7 @@ nearest AS MATERIALIZED (
 ),
 seen AS MATERIALIZED (
     SELECT nearest.kind, nearest.name, nearest.change_id, nearest.piece, chunk.start, chunk.size,
-           CASE WHEN chunk.is_whole THEN chunk.thread END AS thread,
+           CASE WHEN chunk.is_whole THEN chunk.thread END AS thread, chunk.place,
            CASE WHEN chunk.thread IS NOT NULL AND chunk.is_whole
                 THEN 20 * CASE WHEN chunk.stems @@ %(authors)s::tsquery THEN 6 ELSE 5 END
                      * CASE WHEN chunk.stems @@ '''@?'''::tsquery THEN 9 ELSE 10 END * chunk.size / (chunk.size + 30)
@@ -72,7 +72,8 @@ seen AS MATERIALIZED (
      LIMIT %(most)s
 ),
 similarity AS (
-    SELECT DISTINCT ON (seen.name) seen.name, seen.change_id, seen.start, seen.size, seen.thread, seen.turn_factor, pair.similarity
+    SELECT DISTINCT ON (seen.name) seen.name, seen.change_id, seen.start, seen.size, seen.thread, seen.place,
+           seen.turn_factor, pair.similarity
       FROM seen
            LEFT JOIN visible_meaning AS built_in
                 ON (built_in.kind, built_in.name, built_in.change_id, built_in.piece, built_in.embedder)

@@ -437,6 +437,18 @@ def test_a_hit_that_asks_raises_the_turn_after_it_most(at, attempt):
     assert ids_found(at(PUBLIC), "whale") == [ids[2], ids[3], ids[1], *sorted([ids[0], ids[4]])]
 
 
+def test_a_hit_raises_a_neighbor_only_for_words_that_it_lacks(at):
+    """A word that is repeated in the next turn counts once; one that only the next turn has counts there, too."""
+    passages(at(PUBLIC), "t", "the whale", "the whale")
+    passages(at(PUBLIC), "u", "the whale")
+    passages(at(PUBLIC), "v", "the whale", "the zebra")
+
+    found = at(PUBLIC).search_passages(query="whale zebra").results
+    scores = {thread: {one.score for one in found if one.passage.thread == thread} for thread in "tuv"}
+    assert scores["t"] == scores["u"]
+    assert min(scores["v"]) > max(scores["u"])
+
+
 def test_a_hit_does_not_raise_the_score_of_a_filtered_passage(at):
     passages(at(PUBLIC), "t", "before", "the whale", "after", tags=["kept"])
     passages(at(PUBLIC), "t", "between", start=1_000_000_001, tags=["left out"])
@@ -466,7 +478,7 @@ def test_a_shadowed_turn_is_no_neighbor(at, low, high):
 
     results = at(high).search_passages(query="whale").results
     assert [result.passage.passage_id for result in results] == ids
-    by_words, best = (1.0, 0.4, 0.2), weight("the whale") / 5
+    by_words, best = (1.0, 0.3, 0.2), weight("the whale") / 5
     expected = [
         score * weight(text) + best for score, text in zip(by_words, ("the whale", "between", "after"), strict=True)
     ]

@@ -298,6 +298,15 @@ def test_semantic_answers_do_not_depend_on_the_plan(database):
             admin.execute(f"ALTER DATABASE {database.name} RESET enable_{scan}".encode())
 
 
+def test_the_turn_before_a_similar_one_is_found_with_it(service, at):
+    """The embedding has its text, too. By words, neither is found."""
+    ids = passages(at(PUBLIC), "t", "far away", "not near", "some dog", "far from", "farthest", "far more")
+    embed_all(service.database, Quick())
+
+    results = at(PUBLIC).search_passages(query="hound").results
+    assert [one.passage.passage_id for one in results] == [ids[2], ids[3], ids[1], ids[4]]
+
+
 # Filters, and how many are looked at.
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from muniment import Classification
 from tests.clients.cli.page.conftest import ada, attempt, connected, host, key_of, show
 from tests.operations.console.consoles import Console
 from tests.support.command_fixtures import dev, folder, made_before, root_folder
@@ -25,3 +26,12 @@ def console(dev: Server, host_key: str) -> Iterator[Console]:
     """A console with the key of the server in development, up to RESTRICTED."""
     with Console(dev.folder, dev.address, host_key) as opened:
         yield opened
+
+
+@pytest.fixture
+def of_desk(dev, key_of):
+    """A console with a key that has rights at the release desk."""
+    with Console(
+        dev.folder, dev.address, key_of("development", Classification.CONFIDENTIAL, "--may", "endorse")
+    ) as console:
+        yield console

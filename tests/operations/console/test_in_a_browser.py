@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from muniment import Classification, Integrity, ItemKind, content_sha256
+from muniment.cli.output import harmless
 from muniment_console import rendering
 from tests.clients.cli.page.looking import Look
 from tests.clients.cli.page.test_in_a_browser import DISPLAY_NAME, canary, hostile
@@ -62,7 +63,7 @@ def test_hostile_texts_are_shown_on_all_pages_and_neither_run_nor_fetched(browse
         assert page.tags <= _TAGS, path
         assert "data-ran" not in page.elements[0].attributes, path
         assert not [each for each in page.elements if {*each.attributes} & {"src", "style", "onload", "onerror"}], path
-    assert DISPLAY_NAME in pages["/?after=ada"].page.replace("&lt;", "<").replace("&gt;", ">")
+    assert harmless(DISPLAY_NAME) in pages["/?after=ada"].page.replace("&lt;", "<").replace("&gt;", ">")
     assert {each.text for each in pages["/agent?id={}"].find("text")} >= {*hostile}
     for path in ("/conversations?agent={}", "/audit?agent={}"):
         shown = html.unescape(pages[path].page)
@@ -71,7 +72,7 @@ def test_hostile_texts_are_shown_on_all_pages_and_neither_run_nor_fetched(browse
 
 
 def test_hostile_texts_of_releases_are_shown_as_they_are(
-    browser, console, host, ada, canary, hostile, key_of, connected
+    browser, of_desk, host, ada, canary, hostile, key_of, connected
 ):
     public = Classification.PUBLIC
     asks = connected(key_of("development", Classification.CONFIDENTIAL, "--may", "endorse"))
@@ -88,11 +89,11 @@ def test_hostile_texts_of_releases_are_shown_as_they_are(
             target=(public, Integrity.TRUSTED),
             reason=reasons[-1],
         )
-        page = seen(browser, console, f"/release?id={asked.release_id}")
+        page = seen(browser, of_desk, f"/release?id={asked.release_id}")
         assert page.tags <= _TAGS
         assert "data-ran" not in page.elements[0].attributes
         assert [each.text for each in page.find("text")] == [text]
-    listed = seen(browser, console, f"/releases?agent={ada.agent_id}")
+    listed = seen(browser, of_desk, f"/releases?agent={ada.agent_id}")
 
     assert canary.fetched == []
     assert listed.tags <= _TAGS

@@ -217,13 +217,6 @@ def desk(ada, host, key_of, connected):
     return asks, approves, asked
 
 
-@pytest.fixture
-def of_desk(dev, key_of):
-    """A console with a key that has rights at the release desk."""
-    with Console(dev.folder, dev.address, key_of("development", CONFIDENTIAL, "--may", "endorse")) as console:
-        yield console
-
-
 def test_the_release_desk_is_shown_and_a_look_at_a_text_is_audited(host, ada, of_desk, desk):
     def looks() -> list[str]:
         events = host.list_audit_events(agent_id=ada.agent_id)
@@ -288,7 +281,7 @@ def test_a_release_that_is_done_has_approvers_and_no_text(ada, console, desk):
     assert "Astoria" not in page.page
 
 
-def test_a_text_under_review_hides_nothing(host, ada, console, connected, key_of):
+def test_a_text_under_review_hides_nothing(host, ada, of_desk, connected, key_of):
     """Models read what browsers do not show: tags that spell ASCII, selectors, an order turned around."""
     hidden = "Open\U000e0049\U000e01fa\ufff0 at \u202e9\u202c."
     with host.open_session(ada.agent_id, INTERNAL) as session:
@@ -302,7 +295,7 @@ def test_a_text_under_review_hides_nothing(host, ada, console, connected, key_of
         target=(INTERNAL, Integrity.TRUSTED),
     )
 
-    page = console.look(f"/release?id={asked.release_id}")
+    page = of_desk.look(f"/release?id={asked.release_id}")
 
     assert page.texts("text") == ["Open\\U000e0049\\U000e01fa\\ufff0 at \\u202e9\\u202c."]
     assert ".card.text { max-height: none; }" in page.page  # nothing of it is out of view
