@@ -34,6 +34,9 @@ from tests.tools.bench_search.loading import load, new_owners
 
 _R = TypeVar("_R")
 
+pytestmark = pytest.mark.plain_postgres(
+    "looks at plans of one Postgres, for rows that `make bench-search` loads into one"
+)
 ITEMS = 4000
 MAX_BUFFERS = {"corpus": 5000, "scored": 3000}
 """Of the words of a query, and of its matches, by a name in the text."""
