@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import TypeAlias
 from uuid import UUID
 
@@ -177,29 +179,42 @@ def begin(scope: HostScope, agent_id: str | None, kind: ItemKind) -> list[Erasur
     return erasures
 
 
-def having(eraser_scope: EraserScope, erasures: Sequence[Erasure], kind: ItemKind, tag: str) -> list[Erasure]:
-    """Those of the erasures whose agents have items with *tag*, or had in any revision."""
-    found: set[AgentNumber] = set()
-    for label in Label:
-        if any(label.level.can_flow_to(erasure.ceiling) for erasure in erasures):
-            with eraser_scope() as scope, scope.transaction():
-                scope.execute("use_schema", schema=label.role)
-                rows = scope.rows("find_agents", _Tagged, kind=kind, tag=tag)
-            found.update(row.agent for row in rows if row is not None)
-    return [erasure for erasure in erasures if erasure.agent in found]
+def places(
+    eraser_scope: EraserScope, erasures: Sequence[Erasure], kind: ItemKind, tag: str | None
+) -> list[tuple[Erasure, list[Label]]]:
+    """Where to erase: each agent with its labels up to the ceiling, the lowest first.
+
+    With *tag*, only the labels at which an agent has items with it, or had in any revision. So what is at one label
+    changes no list of embeddings at another.
+    """
+    everywhere = [
+        (erasure, label) for erasure in erasures for label in Label if label.level.can_flow_to(erasure.ceiling)
+    ]
+    if tag is not None:
+        labels = {label for _, label in everywhere}
+        tagged = {label: _agents(eraser_scope, label, kind, tag) for label in labels}
+        everywhere = [(erasure, label) for erasure, label in everywhere if erasure.agent in tagged[label]]
+    return [(erasure, [label for _, label in same]) for erasure, same in groupby(everywhere, key=itemgetter(0))]
 
 
-def erase(eraser_scope: EraserScope, erasure: Erasure, kind: ItemKind, target: Target) -> None:
-    """Erase, as the eraser, what the erasure covers: level by level, up to its ceiling, the lowest first.
+def erase(eraser_scope: EraserScope, erasure: Erasure, labels: Sequence[Label], kind: ItemKind, target: Target) -> None:
+    """Erase, as the eraser, what the erasure covers at *labels*.
 
     Raises Unauthenticated once the host key is no longer valid.
     """
-    for label in (label for label in Label if label.level.can_flow_to(erasure.ceiling)):
+    for label in labels:
         version = target.version
         at_level = _Level(eraser_scope, erasure, kind, label, version.revision if version else None)
         for items in [[version.item_id]] if version else at_level.batches(target):
             at_level.erase(items)
         at_level.clear_centers()
+
+
+def _agents(eraser_scope: EraserScope, label: Label, kind: ItemKind, tag: str) -> set[AgentNumber]:
+    with eraser_scope() as scope, scope.transaction():
+        scope.execute("use_schema", schema=label.role)
+        rows = scope.rows("find_agents", _Tagged, kind=kind, tag=tag)
+    return {row.agent for row in rows if row is not None}
 
 
 def end(scope: HostScope, agent_id: str | None, erasures: Sequence[Erasure]) -> None:

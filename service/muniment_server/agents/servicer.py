@@ -85,11 +85,9 @@ class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
             begun = erasing.begin(scope, agent_id, kind)
             left_out = [] if agent_id else erasing.left_out(scope)
         try:
-            found = begun
-            if target.tag is not None and not agent_id:
-                found = erasing.having(context.eraser_scope, begun, kind, target.tag)
-            for erasure in found:
-                erasing.erase(context.eraser_scope, erasure, kind, target)
+            tag = None if agent_id else target.tag
+            for erasure, labels in erasing.places(context.eraser_scope, begun, kind, tag):
+                erasing.erase(context.eraser_scope, erasure, labels, kind, target)
         finally:
             with context.closing_scope() as scope:
                 erasing.end(scope, agent_id, begun)

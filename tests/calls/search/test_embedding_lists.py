@@ -489,6 +489,19 @@ def test_an_erasure_clears_the_centers(world):
     an_erasure_clears_the_centers(world)
 
 
+def test_what_is_erased_at_one_level_of_every_agent_clears_no_center_at_another(world):
+    world.fill(PUBLIC)
+    world.embed()
+    world.keep()
+    before = world.lists(columns="number, version, signs")
+    world.at(CONFIDENTIAL).save_memory(key="about", content="quartz", tags=["subject:ada"])
+
+    world.service.host().erase_items(every_agent=True, kind=ItemKind.MEMORY, tag="subject:ada")
+
+    assert keys(world.at(CONFIDENTIAL).list_memories(key_prefix="about")) == []
+    assert world.lists(columns="number, version, signs") == before
+
+
 @pytest.mark.parametrize("is_erased", [True, False], ids=["erased", "deleted"])
 def test_an_embedding_loses_its_list_with_the_text_that_it_includes(world, is_erased):
     """A short turn of a thread is embedded together with the one before it."""
