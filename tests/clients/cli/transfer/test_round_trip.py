@@ -684,6 +684,17 @@ def test_what_trusted_sessions_wrote_is_in_a_file_of_its_own(muniment, both):
     assert [item["content"] for item in trusted] == ["ship", "checks twice", "calm", "decided"]
 
 
+def test_a_note_that_is_trusted_already_is_imported_beside_it(muniment, both, tmp_path):
+    """Otherwise, it would go with the trusted note."""
+    file = tmp_path / "trusted.jsonl"
+    muniment("export", both, "--integrity", "trusted", "-o", str(file))
+
+    outcomes = counts(muniment("import", both, str(file), "--json"))
+
+    assert outcomes["INTERNAL", "note"] == {"added": 1}
+    assert "checks twice" in [json.loads(item).get("content") for item in exported(muniment, both)]
+
+
 def test_an_import_is_trusted_if_the_host_says_it(muniment, both, fresh, host, tmp_path):
     file = tmp_path / "trusted.jsonl"
     muniment("export", both, "--integrity", "trusted", "-o", str(file))

@@ -121,9 +121,10 @@ def list_(host: HostClient, output: Output, agent_id: str | None, include_closed
 @with_output
 @with_host
 def show(host: HostClient, output: Output, release_id: str) -> None:
-    """Show a release, and while it is open, its text and the item that it replaces.
+    """Show a release and, while it is open, its text.
 
-    Only the key that asked and keys with the rights see these. To show them is audited as reads.
+    It also shows the item that the release replaces. Only the key that asked and keys with the rights see these. To
+    show them is audited as reads.
 
     \b
     Examples:

@@ -14,6 +14,7 @@ from itertools import chain, groupby
 import muniment
 from muniment import AddNote, BudgetExceeded, Classification, Note, NoteEdit, SessionClient, Tier, UpdateNote
 from muniment.cli.failures import Failure
+from muniment.cli.transfer.gather import labeled
 from muniment.cli.transfer.items import NoteItem, Unreadable
 from muniment.cli.transfer.refusals import MAX_EDIT_BYTES, MAX_EDITS, rules_by_place
 from muniment.cli.transfer.sessions import Sessions
@@ -55,7 +56,8 @@ def planned(items: Sequence[NoteItem], sessions: Sessions, agent_id: str, tally:
         level: {note.note_id: note for tier in Tier for note in session.list_notes(tier)}
         for level, session in sessions.items()
     }
-    changed = list(_changed(items, held, tally))
+    own = {level: list(labeled(session, held[level].values())) for level, session in sessions.items()}
+    changed = list(_changed(items, held, own, tally))
     _check_budgets(changed, held, sessions, agent_id)
     return list(_in_file_order(changed, held))
 
@@ -71,8 +73,13 @@ def over_budget(refused: BudgetExceeded, call: NoteCall, agent_id: str, outcome:
     )
 
 
-def _changed(items: Sequence[NoteItem], held: _Held, tally: Tally) -> Iterator[NoteItem]:
-    """The *items* that the agent does not have yet, under the same id or under one that is not in the file."""
+def _changed(
+    items: Sequence[NoteItem], held: _Held, own: Mapping[Classification, Sequence[Note]], tally: Tally
+) -> Iterator[NoteItem]:
+    """The *items* that the agent does not have yet, under the same id or under one that is not in the file.
+
+    *own*: the notes of each session's own label.
+    """
     in_file = {(item.level, item.note_id) for item in items}
     for item in items:
         seen = held[item.level].get(item.note_id)
@@ -80,14 +87,12 @@ def _changed(items: Sequence[NoteItem], held: _Held, tally: Tally) -> Iterator[N
             raise Unreadable(
                 item.where, "the agent has a note with that id in the other tier, and a note cannot change its tier"
             )
-        own = [
-            note for note in held[item.level].values() if (note.classification, note.tier) == (item.level, item.tier)
-        ]
-        same = [note.note_id for note in own if note.content == item.content]
+        of_tier = [note for note in own[item.level] if note.tier == item.tier]
+        same = [note.note_id for note in of_tier if note.content == item.content]
         if item.note_id in same or (not seen and any((item.level, note_id) not in in_file for note_id in same)):
             tally.unchanged[item.level, item.kind] += 1
             continue
-        (tally.replaced if seen in own else tally.added)[item.level, item.kind] += 1
+        (tally.replaced if seen in of_tier else tally.added)[item.level, item.kind] += 1
         yield item
 
 
