@@ -136,7 +136,7 @@ def show(host: HostClient, output: Output, release_id: str) -> None:
     if found.replaced:
         print_note(f"! It replaces an item: {_effect(found)}.")
     elif found.text is None and found.state is ReleaseState.OPEN:
-        print_note("No text: the item has changed, or this key has neither asked for the release nor its rights.")
+        print_note("No text: the item has changed, or this key neither asked for the release nor has the rights.")
     if output.on_terminal and found.text:
         print_note(f"To approve it: muniment release approve {found.release_id} --hash {found.content_sha256}")
 
