@@ -101,4 +101,4 @@ def test_without_the_right_no_text_is_shown(muniment, agent, new_key):
     done = muniment("release", "show", asked["release_id"])
 
     assert "ship on Friday" not in done.stdout
-    assert "No text: the item has changed, or this key has neither" in done.stderr
+    assert "No text: the item has changed, or this key neither asked" in done.stderr
