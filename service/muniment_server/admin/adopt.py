@@ -10,7 +10,7 @@ from muniment.cli.groups import Group
 from muniment.cli.output import Output, print_note, with_output
 from muniment_server.admin.connection import connect_operator
 from muniment_server.admin.database import existing_database, with_database
-from muniment_server.admin.sessions import end_conversations, reject_releases
+from muniment_server.admin.sessions import end_what_is_open
 from muniment_server.postgres.epochs import EpochGuard
 from muniment_server.postgres.pool import epoch_of
 from muniment_server.runtime.configuration import DatabaseConfig
@@ -59,7 +59,7 @@ def adopt(output: Output, config: DatabaseConfig, yes: bool) -> None:
         if not yes:
             confirm("Adopt it?")
         # Sessions first: the server refuses the database until all are closed.
-        closed, rejected = end_conversations(operator, "database adopt"), reject_releases(operator, "database adopt")
+        closed, rejected = end_what_is_open(operator, "database adopt")
         EpochGuard(config.epoch_directory).adopt(epoch)
     row = {"system": epoch.system, "timeline": epoch.timeline, "closed_sessions": closed, "rejected_releases": rejected}
     output.record(row, tuple(row))

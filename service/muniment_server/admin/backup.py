@@ -31,7 +31,7 @@ from muniment_server.admin.database import (
 )
 from muniment_server.admin.inspection import size_of
 from muniment_server.admin.journal import Entry, Journal, from_bytes, journal_of, replay, to_bytes
-from muniment_server.admin.sessions import end_conversations, reject_releases
+from muniment_server.admin.sessions import end_what_is_open
 from muniment_server.admin.tenants import tenant_names
 from muniment_server.embedded_postgres import EmbeddedPostgres
 from muniment_server.postgres import roles
@@ -247,7 +247,7 @@ def _restore(admin: str, file: Path, entries: Sequence[Entry], passfile: Path | 
     dumps.load(admin, file)
     schema.migrate(admin)  # first: what operators do is written for the newest schema
     with connect_operator(admin) as operator:
-        closed, rejected = end_conversations(operator, "restore"), reject_releases(operator, "restore")
+        closed, rejected = end_what_is_open(operator, "restore")
         return closed, rejected, end_restore(operator, entries)
 
 

@@ -34,22 +34,15 @@ def close_sessions(operator: Operator, command: str, *, tenant: str | None = Non
     return int(operator.values("close_sessions", command=command, **whose)[0])
 
 
-def end_conversations(operator: Operator, command: str) -> int:
-    """Close all open sessions, and let no conversation be trusted; return how many sessions there were.
+def end_what_is_open(operator: Operator, command: str) -> tuple[int, int]:
+    """Close all open sessions, let no conversation be trusted, and reject all open releases.
 
-    It is for a database that may lack raises: nothing in it says what the models have read since.
+    It is for a database that may be an older one: it lacks what the models have read since, and what hosts have
+    rejected. Returns how many sessions were closed, and how many releases rejected.
     """
     closed = close_sessions(operator, command)
     operator.values("distrust_conversations", command=command)
-    return closed
-
-
-def reject_releases(operator: Operator, command: str) -> int:
-    """Reject the open releases of all tenants, and return how many there were.
-
-    For a database that may be an older one: hosts may have rejected them since.
-    """
-    return int(operator.values("reject_releases", command=command)[0])
+    return closed, int(operator.values("reject_releases", command=command)[0])
 
 
 def sessions_of_host_key(operator: Operator, host_key_id: UUID) -> list[OpenSession]:

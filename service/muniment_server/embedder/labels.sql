@@ -1,6 +1,7 @@
 -- Which labels have anything to embed, as the role that may read them all.
 
 -- name: trusted_labels_in_use
+-- Citus can send no select list without columns to its nodes, so this has no EXISTS (SELECT FROM ...).
 (SELECT 1 AS label
    FROM muniment_public_trusted.meaning
   LIMIT 1)

@@ -112,7 +112,7 @@ def get(scope: SessionScope, kind: ItemKind, name: str) -> Item:
 
 
 def find(scope: SessionScope, kind: ItemKind, name: str) -> Item | None:
-    """The highest visible version of *name*. None if there is none."""
+    """The highest visible version of *name*, or None."""
     items = scope.look_up(item_query(kind, name))
     scope.record_read(kind, [item.version for item in items])
     return items[0] if items else None

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from muniment_server.admin.connection import connect_operator
-from muniment_server.admin.sessions import reject_releases
+from muniment_server.admin.sessions import end_what_is_open
 from muniment_server.domain.classification import Label
 from muniment_server.items import releasing
 from muniment_server.releases import repository
@@ -114,9 +114,9 @@ def test_a_restore_rejects_what_is_not_written_alone(service, first_time):
     refusal(approves.approve_release, **approval(written))
 
     with connect_operator(service.database.admin) as operator:
-        assert reject_releases(operator, "restore") == 1
-        assert reject_releases(operator, "restore") == 0
+        rejected = [end_what_is_open(operator, "restore")[1] for _ in range(2)]
 
+    assert rejected == [1, 0]
     assert state_of(approves, open_) == REJECTED
     assert approved(approves, written).state == RELEASED
 

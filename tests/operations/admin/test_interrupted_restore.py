@@ -26,8 +26,7 @@ STEPS = [
     "muniment_server.runtime.schema.migrate",
     "muniment_server.admin.dumps.load",
     "muniment_server.admin.dumps._restore",
-    "muniment_server.admin.backup.end_conversations",
-    "muniment_server.admin.backup.reject_releases",
+    "muniment_server.admin.backup.end_what_is_open",
     "muniment_server.admin.backup.end_restore",
     "muniment_server.runtime.restoring.end",
 ]

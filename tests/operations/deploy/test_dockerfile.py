@@ -40,8 +40,8 @@ def test_the_image_is_of_this_version():
 
 
 @pytest.fixture(scope="module")
-def plain(machine: Host, build: Path) -> Host:
-    """A host with the image `muniment`."""
+def plain(machine: Host, build: Path) -> Iterator[Host]:
+    """A host where `muniment` is the image of the quickstart, and afterwards that of build.sh again."""
     rootfs = build / "base.tar"
     if not rootfs.exists():
         part = f"{rootfs}.part"
@@ -55,8 +55,10 @@ def plain(machine: Host, build: Path) -> Host:
     # Where pip is set up to look, and which authorities it trusts, is as on this machine.
     given = [path for path in ("/etc/ssl/certs", "/etc/pip.conf") if Path(path).exists()]
     mounts = " ".join(f"--volume={path}:{path}:ro" for path in given)
+    machine.run("podman", "tag", "localhost/muniment", "localhost/kept")
     machine.shell(f"buildah bud --format docker --isolation chroot --build-arg BASE=localhost/base {mounts} {command}")
-    return machine
+    yield machine
+    machine.run("podman", "tag", "localhost/kept", "localhost/muniment")
 
 
 def _quickstart() -> str:

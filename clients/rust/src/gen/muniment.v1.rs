@@ -6938,7 +6938,7 @@ pub struct GetReleaseResponse {
     /// What it would write. Absent if it is not open, the item is no longer what the release names, or the key may not see it.
     #[prost(message, optional, tag = "2")]
     pub text: ::core::option::Option<ReleasedText>,
-    /// The item that it would replace now. Absent if there is none, or no `text`; a passage replaces none.
+    /// The item that it would replace now. Absent if there is none, and if there is no `text`. A passage replaces none.
     #[prost(message, optional, tag = "3")]
     pub replaced: ::core::option::Option<ReplacedItem>,
 }

@@ -477,7 +477,7 @@ type GetReleaseResponse struct {
 	Release *Release `protobuf:"bytes,1,opt,name=release,proto3" json:"release,omitempty"`
 	// What it would write. Absent if it is not open, the item is no longer what the release names, or the key may not see it.
 	Text *ReleasedText `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
-	// The item that it would replace now. Absent if there is none, or no `text`; a passage replaces none.
+	// The item that it would replace now. Absent if there is none, and if there is no `text`. A passage replaces none.
 	Replaced      *ReplacedItem `protobuf:"bytes,3,opt,name=replaced,proto3" json:"replaced,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

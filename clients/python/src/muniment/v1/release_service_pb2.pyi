@@ -255,7 +255,7 @@ class GetReleaseResponse(message.Message):
 
     @builtins.property
     def replaced(self) -> release_pb2.ReplacedItem:
-        """The item that it would replace now. Absent if there is none, or no `text`; a passage replaces none."""
+        """The item that it would replace now. Absent if there is none, and if there is no `text`. A passage replaces none."""
 
     def __init__(
         self,

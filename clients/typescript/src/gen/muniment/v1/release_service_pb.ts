@@ -289,7 +289,7 @@ export type GetReleaseResponse = Message<"muniment.v1.GetReleaseResponse"> & {
   text?: ReleasedText | undefined;
 
   /**
-   * The item that it would replace now. Absent if there is none, or no `text`; a passage replaces none.
+   * The item that it would replace now. Absent if there is none, and if there is no `text`. A passage replaces none.
    *
    * @generated from field: muniment.v1.ReplacedItem replaced = 3;
    */
