@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(not SYSTEM_POSTGRES, reason="NO SYSTEM POSTGRES 
 _NEED_SCHEMA = (("backup", "new.dump"), ("purge", "--older-than", "30d"), ("journal", "new.journal"))
 _TRUSTED_CONVERSATION = """
 WITH tenant AS (
-    INSERT INTO vault.tenant (tenant, name) OVERRIDING SYSTEM VALUE VALUES (77, 'acme')
+    INSERT INTO vault.tenant (tenant, name) OVERRIDING SYSTEM VALUE VALUES (77, 'adopted')
 ),
 agent AS (
     INSERT INTO vault.agent (tenant, agent, agent_id, display_name, language, memory_enabled, user_profile_enabled,
