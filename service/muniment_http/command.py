@@ -40,7 +40,7 @@ _FILE = click.Path(path_type=Path)
     help="The authority of the server's certificate. Without it the server is called in the clear, on this machine.",
 )
 @click.option("--tls-cert", metavar="FILE", type=_FILE, help="The certificate to show to callers, in PEM.")
-@click.option("--tls-key", metavar="FILE", type=_FILE, help="Its key, in PEM (PKCS #8).")
+@click.option("--tls-key", metavar="FILE", type=_FILE, help="Its key, in PEM.")
 @click.option(
     "--origin",
     "origins",

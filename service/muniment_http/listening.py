@@ -6,9 +6,9 @@ import asyncio
 import os
 import signal
 import socket
-from collections.abc import Callable
+import ssl
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,10 @@ _MAX_REQUESTS = 512
 _HEADER_SECONDS = 10
 _GRACE_SECONDS = 20
 _HEADER_BYTES = 16 * 1024
+_RENEWAL_SECONDS = 10.0
+"""How often the certificate and its key are read."""
+_START_SECONDS = 1.0
+"""How long a server has to begin, before the one before it is stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +50,30 @@ def serve(listener: Listener, make: Callable[[], Any], *, on_ready: Callable[[],
 
 
 async def _serve(listener: Listener, make: Callable[[], Any], on_ready: Callable[[], None]) -> None:
-    server = Server(
-        make(),
+    """Serve until a signal. A renewed certificate gets another server, and the one before finishes its requests."""
+    stops: list[Callable[[], None]] = []
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, _stop, stops)
+    async with asyncio.TaskGroup() as tasks:
+
+        def start() -> asyncio.Task[None]:
+            server = _server(listener, make())
+            stops.append(server.stop)
+            return tasks.create_task(server.serve())
+
+        files, serving = _read(listener), start()
+        tasks.create_task(_report(listener, on_ready))
+        while not (await asyncio.wait({serving}, timeout=_RENEWAL_SECONDS))[0]:
+            found = _read(listener)
+            if found != files and _are_valid(listener):
+                files, serving = found, start()  # they share the port
+                await asyncio.sleep(_START_SECONDS)
+                stops.pop(0)()
+
+
+def _server(listener: Listener, application: Any) -> Server:
+    return Server(
+        application,
         listener.host,
         listener.port,
         interface=Interfaces.ASGI,
@@ -59,10 +85,25 @@ async def _serve(listener: Listener, make: Callable[[], Any], on_ready: Callable
         ssl_cert=listener.certificate,
         ssl_key=listener.key,
     )
-    server.on_startup(partial(_handle_signals, server))
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(_report(listener, on_ready))
-        await server.serve()
+
+
+def _read(listener: Listener) -> list[bytes] | None:
+    """The certificate and the key. None while they are replaced."""
+    try:
+        return [file.read_bytes() for file in (listener.certificate, listener.key) if file]
+    except OSError:
+        return None
+
+
+def _are_valid(listener: Listener) -> bool:
+    """Whether certificate and key belong together: they may be replaced one after the other."""
+    certificate, key = listener.certificate, listener.key
+    try:
+        if certificate:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password="")
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 async def _report(listener: Listener, on_ready: Callable[[], None]) -> None:
@@ -77,13 +118,9 @@ async def _report(listener: Listener, on_ready: Callable[[], None]) -> None:
             return on_ready()
 
 
-def _handle_signals(server: Server) -> None:
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, _stop, server.stop)
-
-
-def _stop(stop: Callable[[], None]) -> None:
-    stop()
+def _stop(stops: Sequence[Callable[[], None]]) -> None:
+    for stop in stops:
+        stop()
     asyncio.get_running_loop().call_later(_GRACE_SECONDS, _end_process)
 
 

@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from tests.support.commands import COMMAND, wait_until
 from tests.support.ports import free_port
@@ -36,7 +36,7 @@ class Gateway:
         program = [sys.executable, "-c", f"{before}from muniment.cli.root import main; main()"] if before else COMMAND
         self._command = [*program, "http", "--listen", f"127.0.0.1:{self.port}", "--server", server, *options]
 
-    def __enter__(self) -> Gateway:
+    def __enter__(self) -> Self:
         self.process = subprocess.Popen(self._command, stderr=subprocess.PIPE, text=True)
         wait_until(self._listens, "the gateway listens")
         return self
