@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 
-OLDEST, NEWEST = "1.25", "1.37"
+OLDEST, NEWEST = "1.27", "1.37"
 
 
 class Schemas:
@@ -36,6 +36,7 @@ class Schemas:
 
 def pods(manifest: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """The specification of the pods that an object makes, if it makes some."""
-    template = manifest["spec"].get("template")
+    spec = manifest["spec"]
+    template = spec.get("jobTemplate", {}).get("spec", spec).get("template")
     if template is not None:
         yield template

@@ -1,6 +1,6 @@
 """The chart, linted and rendered by Helm, checked by Kubernetes' schemas and for what it must not allow.
 
-No cluster is at hand, so nothing of it is installed.
+No cluster is at hand, so nothing of it is installed here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,12 @@ DIGEST = "sha256:" + "0" * 64
 Values = Mapping[str, Any]
 Manifests = list[dict[str, Any]]
 
-LEAST: Values = {"database": {"secret": "db"}, "migration": {"secret": "db-admin"}, "server": {"tlsSecret": "tls"}}
+LEAST: Values = {
+    "image": {"repository": "registry.example/muniment"},
+    "database": {"secret": "db"},
+    "migration": {"secret": "db-admin"},
+    "server": {"tlsSecret": "tls"},
+}
 WITH_HTTP: Values = {"http": {"enabled": True, "tlsSecret": "http-tls"}}
 WITH_CONSOLE: Values = {
     "console": {"enabled": True, "tlsSecret": "console-tls", "secret": "auditor", "hosts": ["console.example"]}
@@ -47,7 +52,10 @@ COMBINATIONS: Mapping[str, Values] = {
     "console and http": {**WITH_CONSOLE, **WITH_HTTP},
     "one server, no migration": {"migration": {"enabled": False, "secret": ""}, "server": {"replicas": 1}},
     "metrics": {
-        "server": {"metricsSecret": "metrics"},
+        "server": {
+            "metricsSecret": "metrics",
+            "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+        },
         "networkPolicy": {"prometheus": [{"namespace": "monitoring", "podLabels": {"app": "prometheus"}}]},
     },
     "certificates of callers, identities": {
@@ -81,6 +89,11 @@ COMBINATIONS: Mapping[str, Values] = {
             "labels": {"team": "memory"},
             "nodeSelector": {"kubernetes.io/arch": "arm64"},
             "tolerations": [{"key": "memory", "operator": "Exists"}],
+            "affinity": {
+                "podAntiAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "topology.kubernetes.io/zone"}]
+                }
+            },
         },
     },
     "no policies": {**WITH_HTTP, "networkPolicy": {"enabled": False}},
@@ -135,11 +148,15 @@ def test_what_the_chart_makes_is_what_kubernetes_knows(tmp_path, schemas, name):
 
     assert {"StatefulSet", "Service", "PodDisruptionBudget"} <= {each["kind"] for each in manifests}
     for each in manifests:
-        assert [problem for of in schemas for problem in of.problems(each)] == []
+        assert each["kind"] in _OF_OTHERS or [problem for of in schemas for problem in of.problems(each)] == []
         for pod in pods(each):
             _check_pod(each, pod)
     _check_selectors(manifests)
     _check_callers(manifests)
+
+
+_OF_OTHERS = {"ServiceMonitor"}
+"""The kinds that are no part of Kubernetes."""
 
 
 def _check_pod(manifest: Mapping[str, Any], pod: Mapping[str, Any]) -> None:
@@ -169,6 +186,10 @@ def _check_selectors(manifests: Manifests) -> None:
     labels = [pod["metadata"]["labels"].items() for each in manifests for pod in pods(each)]
     for each in manifests:
         spec = each["spec"]
+        constraints = [
+            of["labelSelector"] for pod in pods(each) for of in pod["spec"].get("topologySpreadConstraints", ())
+        ]
+        assert all(of["matchLabels"] == spec["selector"]["matchLabels"] for of in constraints)
         selector = spec.get("podSelector") or spec.get("selector")
         if selector is not None:
             wanted = selector.get("matchLabels", selector).items()
@@ -206,7 +227,7 @@ def test_no_pod_reaches_the_server_before_one_is_named(tmp_path):
         each["metadata"]["name"]: each["spec"] for each in render(tmp_path, {}) if each["kind"] == "NetworkPolicy"
     }
 
-    assert set(policies) == {"memory", "memory-migration"}
+    assert set(policies) == {"memory", "memory-migration", "memory-operator"}
     assert all("Ingress" in spec["policyTypes"] and "ingress" not in spec for spec in policies.values())
 
 
@@ -214,12 +235,13 @@ def test_no_pod_reaches_the_server_before_one_is_named(tmp_path):
 def test_the_server_has_no_secret_of_the_administrator_and_the_gateway_no_key_of_the_server(tmp_path):
     manifests = render(tmp_path, {**WITH_HTTP, "server": {"metricsSecret": "metrics"}})
     texts = {each["kind"]: json.dumps(each) for each in manifests if list(pods(each))}
+    assert {"Job", "CronJob", "StatefulSet", "Deployment"} == set(texts)
     (gateway,) = (each for each in manifests if each["kind"] == "Deployment")
     mounted = {volume["name"]: volume.get("secret") for volume in gateway["spec"]["template"]["spec"]["volumes"]}
 
     assert "db-admin" in texts["Job"]
     assert "db-admin" not in texts["StatefulSet"] + texts["Deployment"]
-    assert '"metrics"' not in texts["Job"] + texts["Deployment"]
+    assert '"metrics"' not in texts["Job"] + texts["CronJob"] + texts["Deployment"]
     assert '"db"' not in texts["Deployment"]
     assert mounted["ca"] == {"secretName": "tls", "items": [{"key": "ca.crt", "path": "ca.crt"}]}
     assert mounted["tls"] == {"secretName": "http-tls"}
@@ -250,7 +272,7 @@ def test_the_console_has_its_key_by_name_and_none_of_the_server_and_only_the_pro
 def test_the_image_is_named_by_its_digest_or_its_tag(tmp_path):
     def images(**image: str) -> set[str]:
         found = re.findall(r'"image": "([^"]+)"', json.dumps(render(tmp_path, {"image": image, **WITH_HTTP})))
-        assert len(found) == 5
+        assert len(found) == 7
         return set(found)
 
     version = yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"]
@@ -266,7 +288,93 @@ def test_options_become_arguments(tmp_path):
 
     assert {"--max-in-flight=2000000", "--embedder-ceiling=internal", "--traces", "--workers=2"} <= set(arguments)
     assert "--access-log" not in arguments
-    assert server["terminationGracePeriodSeconds"] == 70
+    assert server["terminationGracePeriodSeconds"] == 75
+
+
+@pytest.mark.proof
+def test_the_pod_of_operators_is_that_of_the_migration_and_never_runs_by_itself(tmp_path):
+    manifests = render(tmp_path, {})
+    (operator,) = (each["spec"] for each in manifests if each["kind"] == "CronJob")
+    (migration,) = (each["spec"] for each in manifests if each["kind"] == "Job")
+    specs = [each["template"]["spec"] for each in (operator["jobTemplate"]["spec"], migration)]
+    runs = [(of["containers"][0].pop("name"), *(of["containers"][0].pop(key, None) for key in ("command", "args")))
+            for of in specs]  # fmt: skip
+
+    assert operator["suspend"] is True
+    assert operator["jobTemplate"]["spec"]["activeDeadlineSeconds"] == 3600
+    assert specs[0] == specs[1]
+    assert runs == [("operator", ["sleep", "3600"], None), ("migration", None, ["migrate"])]
+    assert not any(
+        "operator" in each["metadata"]["name"] for each in render(tmp_path, {"migration": {"enabled": False}})
+    )
+
+
+@pytest.mark.proof
+def test_what_only_a_migration_needs_goes_with_it(tmp_path):
+    """Helm does not remove hooks when a release is uninstalled."""
+    hooks = {
+        (each["kind"], each["metadata"]["name"]): each["metadata"]["annotations"]
+        for each in render(tmp_path, {})
+        if "helm.sh/hook" in each["metadata"].get("annotations", {})
+    }
+
+    assert set(hooks) == {("Job", "memory-migration"), ("NetworkPolicy", "memory-migration")}
+    assert {of["helm.sh/hook-delete-policy"] for of in hooks.values()} == {"before-hook-creation,hook-succeeded"}
+    job, policy = (int(hooks[kind, "memory-migration"]["helm.sh/hook-weight"]) for kind in ("Job", "NetworkPolicy"))
+    assert policy < job
+
+
+@pytest.mark.proof
+def test_a_quota_can_be_met_by_every_container(tmp_path):
+    """Those that begin a pod, too: an init container needs no more than the one that follows."""
+    resources = {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "1", "memory": "1Gi"}}
+    values = {name: {"resources": resources} for name in ("migration", "server", "http", "console")}
+    manifests = render(tmp_path, merged(values, {**WITH_HTTP, **WITH_CONSOLE}))
+    containers = [
+        container
+        for each in manifests
+        for pod in pods(each)
+        for container in [*pod["spec"].get("initContainers", ()), *pod["spec"]["containers"]]
+    ]
+
+    assert len(containers) == 9
+    assert all(container["resources"] == resources for container in containers)
+
+
+@pytest.mark.proof
+def test_services_say_that_they_speak_tls(tmp_path):
+    """A service mesh would read the frames of a port that says `grpc`, and fail at the handshake."""
+    manifests = render(tmp_path, {**WITH_HTTP, **WITH_CONSOLE})
+    services = [each["spec"]["ports"] for each in manifests if each["kind"] == "Service" and "-pods" not in str(each)]
+
+    assert {port["appProtocol"] for ports in services for port in ports} == {"https"}
+
+
+@pytest.mark.proof
+def test_pods_are_spread_and_end_after_their_connections_and_do_not_hold_up_a_node(tmp_path):
+    manifests = render(tmp_path, WITH_HTTP)
+    specs = [pod["spec"] for each in manifests if each["kind"] in {"StatefulSet", "Deployment"} for pod in pods(each)]
+    budgets = [each["spec"] for each in manifests if each["kind"] == "PodDisruptionBudget"]
+
+    assert len(specs) == len(budgets) == 2
+    for spec in specs:
+        keys = [each["topologyKey"] for each in spec["topologySpreadConstraints"]]
+        assert keys == ["kubernetes.io/hostname", "topology.kubernetes.io/zone"]
+        assert spec["containers"][0]["lifecycle"] == {"preStop": {"exec": {"command": ["sleep", "5"]}}}
+    assert {(each["maxUnavailable"], each["unhealthyPodEvictionPolicy"]) for each in budgets} == {(1, "AlwaysAllow")}
+
+
+@pytest.mark.proof
+def test_prometheus_checks_the_server_and_names_it_as_the_alerts_do(tmp_path):
+    (monitor,) = (each for each in render(tmp_path, COMBINATIONS["metrics"]) if each["kind"] == "ServiceMonitor")
+    (endpoint,) = monitor["spec"]["endpoints"]
+
+    assert monitor["metadata"]["labels"]["release"] == "prometheus"
+    assert monitor["spec"]["jobLabel"] == "app.kubernetes.io/name"
+    assert endpoint["tlsConfig"] == {
+        "serverName": "memory.agents-memory.svc", "ca": {"secret": {"name": "tls", "key": "ca.crt"}}
+    }  # fmt: skip
+    assert endpoint["authorization"] == {"credentials": {"name": "metrics", "key": "metrics-token"}}
 
 
 REFUSED: Mapping[str, tuple[Values, str]] = {
@@ -294,6 +402,8 @@ REFUSED: Mapping[str, tuple[Values, str]] = {
     "callers of all namespaces": ({"networkPolicy": {"clients": [{}]}}, "namespace"),
     "callers of a pattern of namespaces": ({"networkPolicy": {"clients": [{"namespace": "*"}]}}, "/namespace"),
     "callers without labels": ({"networkPolicy": {"clients": [{"namespace": "a", "podLabels": {}}]}}, "/podLabels"),
+    "no image": ({"image": {"repository": ""}}, "/image/repository"),
+    "a monitor without metrics": ({"server": {"serviceMonitor": {"enabled": True}}}, "/server/metricsSecret"),
     "half a digest": ({"image": {"digest": "sha256:12"}}, "/image/digest"),
     "a template in a name": ({"database": {"secret": "a, key: b}\n"}}, "/database/secret"),
     "a page of every origin": ({"http": {"origins": ["*"]}}, "/http/origins"),
@@ -352,7 +462,7 @@ def test_the_chart_is_of_this_version():
 def test_every_value_that_has_a_default_is_in_the_schema_and_the_other_way_round():
     schema = json.loads((CHART / "values.schema.json").read_text())
     values = yaml.safe_load((CHART / "values.yaml").read_text())
-    free = {"options", "resources", "env"}
+    free = {"options", "resources", "env", "affinity"}
 
     def compare(given: Mapping[str, Any], known: Mapping[str, Any]) -> None:
         assert set(given) == set(known["properties"]) - {"global"}

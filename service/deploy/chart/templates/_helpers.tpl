@@ -36,6 +36,24 @@ annotations: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
 
+{{- define "muniment.spread" -}}
+{{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
+- maxSkew: 1
+  topologyKey: {{ . }}
+  whenUnsatisfiable: ScheduleAnyway
+  labelSelector:
+    matchLabels: {{- include "muniment.selector" $ | nindent 6 }}
+{{- end }}
+{{- end }}
+
+{{/* A pod that cannot become ready, as without a database, must not hold up the drain of a node. */}}
+{{- define "muniment.disruptions" -}}
+maxUnavailable: 1
+unhealthyPodEvictionPolicy: AlwaysAllow
+selector:
+  matchLabels: {{- include "muniment.selector" . | nindent 4 }}
+{{- end }}
+
 {{/* What all pods have: no rights, and no token of the cluster. */}}
 {{- define "muniment.pod" -}}
 automountServiceAccountToken: false
@@ -66,6 +84,9 @@ nodeSelector: {{- toYaml . | nindent 2 }}
 {{- with .tolerations }}
 tolerations: {{- toYaml . | nindent 2 }}
 {{- end }}
+{{- with .affinity }}
+affinity: {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end }}
 {{- end }}
 
@@ -78,14 +99,19 @@ securityContext:
   capabilities: {drop: [ALL]}
 {{- end }}
 
-{{/* Passwords and tokens in files of the server's own, because it refuses those that a group can read. */}}
+{{/* Until other nodes send no more connections here. */}}
+{{- define "muniment.lifecycle" -}}
+preStop:
+  exec: {command: [sleep, "5"]}
+{{- end }}
+
+{{/* (list $ resources): passwords and tokens in files of the server's own, because it refuses those that a group can
+     read. The resources are those of the container that follows. */}}
 {{- define "muniment.copySecrets" -}}
 - name: secrets
-  {{- include "muniment.container" . | nindent 2 }}
+  {{- include "muniment.container" (index . 0) | nindent 2 }}
   command: [sh, -euc, "umask 077; cp -L /run/secrets/* /var/lib/muniment/passwords"]
-  resources:
-    requests: {cpu: 10m, memory: 16Mi}
-    limits: {memory: 64Mi}
+  resources: {{- toYaml (index . 1) | nindent 4 }}
   volumeMounts:
     - {name: secrets, mountPath: /run/secrets, readOnly: true}
     - {name: passwords, mountPath: /var/lib/muniment/passwords}
@@ -103,6 +129,30 @@ securityContext:
   emptyDir: {medium: Memory, sizeLimit: 4Mi}
 - name: tmp
   emptyDir: {medium: Memory, sizeLimit: 256Mi}
+{{- end }}
+
+{{/* (list $ name): a pod that may change the database. What its container runs is to follow. */}}
+{{- define "muniment.operator" -}}
+{{- $name := index . 1 }}
+{{- with index . 0 }}
+{{- include "muniment.pod" . }}
+restartPolicy: Never
+initContainers: {{- include "muniment.copySecrets" (list . .Values.migration.resources) | nindent 2 }}
+volumes: {{- include "muniment.secretVolumes" (list .Values.database.secret) | nindent 2 }}
+containers:
+  - name: {{ $name }}
+    {{- include "muniment.container" . | nindent 4 }}
+    env:
+      {{- include "muniment.databaseUrl" (list .Values.migration.secret) | nindent 6 }}
+      {{- range $variable, $value := .Values.server.env }}
+      - {name: {{ $variable }}, value: {{ $value | quote }}}
+      {{- end }}
+    resources: {{- toYaml .Values.migration.resources | nindent 6 }}
+    # Not to be written: a password that the secret lacks would be lost with this pod.
+    volumeMounts:
+      - {name: passwords, mountPath: /var/lib/muniment/passwords, readOnly: true}
+      - {name: tmp, mountPath: /tmp}
+{{- end }}
 {{- end }}
 
 {{/* (list secret) */}}
