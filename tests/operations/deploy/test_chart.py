@@ -365,6 +365,18 @@ def test_pods_are_spread_and_end_after_their_connections_and_do_not_hold_up_a_no
 
 
 @pytest.mark.proof
+def test_an_autoscaler_may_own_the_number_of_replicas(tmp_path):
+    """An upgrade with a number of its own would conflict with what the autoscaler set."""
+
+    def replicas(values: Values) -> list[int | None]:
+        manifests = render(tmp_path, merged({**WITH_HTTP}, values))
+        return [each["spec"].get("replicas") for each in manifests if each["kind"] in {"StatefulSet", "Deployment"}]
+
+    assert replicas({}) == [2, 2]
+    assert replicas({"server": {"replicas": None}, "http": {"replicas": None}}) == [None, None]
+
+
+@pytest.mark.proof
 def test_prometheus_checks_the_server_and_names_it_as_the_alerts_do(tmp_path):
     (monitor,) = (each for each in render(tmp_path, COMBINATIONS["metrics"]) if each["kind"] == "ServiceMonitor")
     (endpoint,) = monitor["spec"]["endpoints"]
