@@ -325,6 +325,23 @@ def test_what_only_a_migration_needs_goes_with_it(tmp_path):
 
 
 @pytest.mark.proof
+def test_a_migration_that_outlasts_helm_keeps_a_policy(tmp_path):
+    """Helm removes the hook's policy once it waits no longer for the Job."""
+    (policy,) = (
+        each["spec"]["podSelector"]
+        for each in render(tmp_path, {})
+        if each["kind"] == "NetworkPolicy" and each["metadata"]["name"] == "memory-operator"
+    )
+
+    assert policy == {
+        "matchLabels": {"app.kubernetes.io/name": "muniment", "app.kubernetes.io/instance": "memory"},
+        "matchExpressions": [
+            {"key": "app.kubernetes.io/component", "operator": "In", "values": ["migration", "operator"]}
+        ],
+    }
+
+
+@pytest.mark.proof
 def test_a_quota_can_be_met_by_every_container(tmp_path):
     """Those that begin a pod, too: an init container needs no more than the one that follows."""
     resources = {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "1", "memory": "1Gi"}}
