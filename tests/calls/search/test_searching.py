@@ -478,11 +478,18 @@ def test_a_shadowed_turn_is_no_neighbor(at, low, high):
 
     results = at(high).search_passages(query="whale").results
     assert [result.passage.passage_id for result in results] == ids
-    by_words, best = (1.0, 0.3, 0.2), weight("the whale") / 5
-    expected = [
-        score * weight(text) + best for score, text in zip(by_words, ("the whale", "between", "after"), strict=True)
-    ]
+    by_words, behind = (1.0, 0.3, 0.2), (0, 0.02, 0.02)
+    alone = [score * weight(text) for score, text in zip(by_words, ("the whale", "between", "after"), strict=True)]
+    expected = [(5 * score + 3 * alone[0]) / 8 - less for score, less in zip(alone, behind, strict=True)]
     assert [result.score for result in results] == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_better_passage_without_a_thread_is_before_a_turn(at):
+    """The thread adds nothing to its best turn."""
+    turn = at(PUBLIC).store_passage(content="a whale " * 2 + "in the sea " * 22, thread="t").passage.passage_id
+    alone = at(PUBLIC).store_passage(content="a whale " * 2 + "in the sea " * 20).passage.passage_id
+
+    assert ids_found(at(PUBLIC), "whale") == [alone, turn]
 
 
 def weight(content):
