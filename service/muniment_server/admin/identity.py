@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
+from urllib.parse import urlsplit
 from uuid import UUID
 
 import click
@@ -173,9 +174,22 @@ def _named(issuer: str, audience: str | None, subject: str, keys: str | None, *,
         raise Failure(
             "tokens or certificates?", "give --audience and --keys, or a trust domain as --issuer and --certificate"
         )
-    if "://" in keys and not keys.startswith("https://"):
-        raise Failure(f"keys are not fetched from {keys}", "give an https URL or a file")
-    return Identity(issuer, audience, subject, keys if keys.startswith("https:") else str(Path(keys).absolute()))
+    if "://" not in keys and not keys.startswith("https:"):
+        return Identity(issuer, audience, subject, str(Path(keys).absolute()))
+    if not _is_fetchable(keys):
+        raise Failure(f"keys are not fetched from {keys}", "give an https URL, such as https://HOST/PATH, or a file")
+    return Identity(issuer, audience, subject, keys)
+
+
+def _is_fetchable(url: str) -> bool:
+    """Whether it has the form of an https URL. No credential: it would stand in lists and logs, and is not sent."""
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018 - raises ValueError
+    except ValueError:
+        return False
+    is_plain = url.isascii() and url.isprintable() and " " not in url and "@" not in parts.netloc
+    return is_plain and url.startswith("https://") and bool(parts.hostname)
 
 
 def _require_new(operator: Operator, named: Identity) -> None:
