@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from granian._granian import SocketHolder
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 from granian.server.embed import Server
@@ -21,6 +22,9 @@ _MAX_REQUESTS = 512
 _HEADER_SECONDS = 10
 _GRACE_SECONDS = 20
 _HEADER_BYTES = 16 * 1024
+_UNREAD_SECONDS = 15
+"""How long a response may wait for a caller that reads none of it. The library itself would wait forever."""
+_BACKLOG = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +43,26 @@ def serve(listener: Listener, make: Callable[[], Any], *, on_ready: Callable[[],
     Calls *make*, in the event loop, for the application, and *on_ready* once it listens. Raises OSError if the address
     is taken, or is not one of this machine.
     """
-    with socket.create_server((listener.host, listener.port)):  # otherwise the library fails with 80 lines
-        pass
-    asyncio.run(_serve(listener, make, on_ready))
+    listening = socket.create_server((listener.host, listener.port), backlog=_BACKLOG)
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD_SECONDS * 1000)
+    asyncio.run(_serve(listener, listening, make, on_ready))
     _end_process()
 
 
-async def _serve(listener: Listener, make: Callable[[], Any], on_ready: Callable[[], None]) -> None:
-    server = Server(
+class _Server(Server):
+    """Listens on a socket of ours: what is set for it holds for each of its connections."""
+
+    listening: socket.socket
+
+    def _init_shared_socket(self) -> None:
+        self._ssp: Any = None
+        self._shd: Any = SocketHolder(self.listening.detach(), False, _BACKLOG)  # type: ignore[call-arg]
+
+
+async def _serve(
+    listener: Listener, listening: socket.socket, make: Callable[[], Any], on_ready: Callable[[], None]
+) -> None:
+    server = _Server(
         make(),
         listener.host,
         listener.port,
@@ -59,22 +75,10 @@ async def _serve(listener: Listener, make: Callable[[], Any], on_ready: Callable
         ssl_cert=listener.certificate,
         ssl_key=listener.key,
     )
+    server.listening = listening
     server.on_startup(partial(_handle_signals, server))
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(_report(listener, on_ready))
-        await server.serve()
-
-
-async def _report(listener: Listener, on_ready: Callable[[], None]) -> None:
-    """Call *on_ready* once connections are accepted. The library tells only that it is about to listen."""
-    while True:
-        try:
-            _, writer = await asyncio.open_connection(listener.host, listener.port)
-        except OSError:
-            await asyncio.sleep(0.02)
-        else:
-            writer.close()
-            return on_ready()
+    server.on_startup(on_ready)
+    await server.serve()
 
 
 def _handle_signals(server: Server) -> None:
