@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
@@ -40,6 +41,7 @@ from muniment_server.domain.ids import RandomIds
 from muniment_server.runtime.configuration import DatabaseConfig
 
 _SPIFFE = "spiffe://"
+_SPIFFE_ID = re.compile(r"(?P<domain>spiffe://[a-z0-9._-]{1,255})(/(?!\.{1,2}(/|$))[A-Za-z0-9._-]+)+")
 _CERTIFICATE = "certificate"
 """Where the keys are: see muniment_identity.file."""
 _MOST_CHARACTERS = 512
@@ -162,8 +164,11 @@ def add(
 def _named(issuer: str, audience: str | None, subject: str, keys: str | None, *, certificate: bool) -> Identity:
     """The identity. Raises Failure if none could ever call as it, or the keys cannot be had safely."""
     if issuer.startswith(_SPIFFE):
-        if issuer.count("/") != 2 or not subject.startswith(f"{issuer}/"):
-            raise Failure(f"{subject} is not in the trust domain {issuer}", f"give --subject {issuer}/NAME")
+        if (found := _SPIFFE_ID.fullmatch(subject)) is None or found["domain"] != issuer:
+            raise Failure(
+                f"{subject} is not in the trust domain {issuer}",
+                "give --issuer spiffe://DOMAIN --subject spiffe://DOMAIN/NAME",
+            )
     elif not issuer.startswith("https://"):
         raise Failure(
             f"{issuer} is not an issuer", "give an https URL, or a trust domain such as spiffe://prod.example"
