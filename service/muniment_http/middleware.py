@@ -89,7 +89,7 @@ class Middleware:
 
     def _refusal(self, scope: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> tuple[int, Code, str] | None:
         """Status, code and message, if the request is refused before its body is read."""
-        if scope["path"] not in self._seconds:
+        if scope["path"] not in self._seconds or b"%" in scope["raw_path"]:  # a proxy may refuse some paths
             example = "/muniment.v1.MemoryService/GetMemory"
             return 404, Code.UNIMPLEMENTED, f"there is no method at this path: POST to one such as {example}"
         if scope["method"] not in {"POST", "OPTIONS"}:

@@ -84,7 +84,15 @@ def test_a_query_in_the_url_is_refused(gateway, token):
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/muniment.v1.MemoryService", f"{GET}/", "/grpc.health.v1.Health/Check", "/%2e%2e/x"]
+    "path",
+    [
+        "/",
+        "/muniment.v1.MemoryService",
+        f"{GET}/",
+        "/grpc.health.v1.Health/Check",
+        "/%2e%2e/x",
+        GET.replace("G", "%47"),
+    ],
 )
 def test_an_unknown_path_gets_an_example_of_a_path(gateway, path):
     refused = gateway.send("POST", path, "{}", {"content-type": JSON})
