@@ -21,6 +21,7 @@ from muniment_server.admin.database import (
     chosen_database,
     operator_of,
     server_option,
+    servers_of,
     with_database,
     with_operator,
 )
@@ -140,8 +141,11 @@ def add(
     """
     named = _named(issuer, audience, subject, keys, certificate=certificate)
     taken = taken_elsewhere(config, server, tenant)
-    with operator_of(chosen_database(config, server)) as operator:
-        _require_new(operator, named)
+    chosen = chosen_database(config, server)
+    for database in [*servers_of(config).values()] or [chosen]:
+        with operator_of(database) as operator:
+            _require_new(operator, named)
+    with operator_of(chosen) as operator:
         identity_id, thrown_away = create_host_key(
             operator,
             tenant=tenant,
