@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from granian._granian import SocketHolder
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 from granian.server.embed import Server
@@ -25,6 +26,9 @@ _RENEWAL_SECONDS = 10.0
 """How often the certificate and its key are read."""
 _START_SECONDS = 1.0
 """How long a server has to begin, before the one before it is stopped."""
+_UNREAD_SECONDS = 15
+"""How long a response may wait for a caller that reads none of it. The library itself would wait forever."""
+_BACKLOG = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +47,19 @@ def serve(listener: Listener, make: Callable[[], Any], *, on_ready: Callable[[],
     Calls *make*, in the event loop, for the application, and *on_ready* once it listens. Raises OSError if the address
     is taken, or is not one of this machine.
     """
-    with socket.create_server((listener.host, listener.port)):  # otherwise the library fails with 80 lines
-        pass
+    socket.create_server((listener.host, listener.port)).close()
     asyncio.run(_serve(listener, make, on_ready))
     _end_process()
+
+
+class _Server(Server):
+    """Listens on a socket of ours: what is set for it holds for each of its connections."""
+
+    listening: socket.socket
+
+    def _init_shared_socket(self) -> None:
+        self._ssp: Any = None
+        self._shd: Any = SocketHolder(self.listening.detach(), False, _BACKLOG)  # type: ignore[call-arg]
 
 
 async def _serve(listener: Listener, make: Callable[[], Any], on_ready: Callable[[], None]) -> None:
@@ -56,13 +69,14 @@ async def _serve(listener: Listener, make: Callable[[], Any], on_ready: Callable
         asyncio.get_running_loop().add_signal_handler(number, _stop, stops)
     async with asyncio.TaskGroup() as tasks:
 
-        def start() -> asyncio.Task[None]:
+        def start(*on_startup: Callable[[], None]) -> asyncio.Task[None]:
             server = _server(listener, make())
+            for act in on_startup:
+                server.on_startup(act)
             stops.append(server.stop)
             return tasks.create_task(server.serve())
 
-        files, serving = _read(listener), start()
-        tasks.create_task(_report(listener, on_ready))
+        files, serving = _read(listener), start(on_ready)
         while not (await asyncio.wait({serving}, timeout=_RENEWAL_SECONDS))[0]:
             found = _read(listener)
             if found != files and _are_valid(listener):
@@ -71,8 +85,8 @@ async def _serve(listener: Listener, make: Callable[[], Any], on_ready: Callable
                 stops.pop(0)()
 
 
-def _server(listener: Listener, application: Any) -> Server:
-    return Server(
+def _server(listener: Listener, application: Any) -> _Server:
+    server = _Server(
         application,
         listener.host,
         listener.port,
@@ -85,6 +99,9 @@ def _server(listener: Listener, application: Any) -> Server:
         ssl_cert=listener.certificate,
         ssl_key=listener.key,
     )
+    server.listening = socket.create_server((listener.host, listener.port), backlog=_BACKLOG, reuse_port=True)
+    server.listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD_SECONDS * 1000)
+    return server
 
 
 def _read(listener: Listener) -> list[bytes] | None:
@@ -104,18 +121,6 @@ def _are_valid(listener: Listener) -> bool:
     except (OSError, ValueError):
         return False
     return True
-
-
-async def _report(listener: Listener, on_ready: Callable[[], None]) -> None:
-    """Call *on_ready* once connections are accepted. The library tells only that it is about to listen."""
-    while True:
-        try:
-            _, writer = await asyncio.open_connection(listener.host, listener.port)
-        except OSError:
-            await asyncio.sleep(0.02)
-        else:
-            writer.close()
-            return on_ready()
 
 
 def _stop(stops: Sequence[Callable[[], None]]) -> None:

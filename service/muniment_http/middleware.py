@@ -36,6 +36,10 @@ _EMPTY = {
     b"application/grpc-web": bytes(5),
 }
 """What content types begin with, and the body of an empty message of each."""
+_UNARY = (b"application/json", b"application/proto")
+_CLOSE = (b"connection", b"close")
+"""Ends the connection. Only who calls with success keeps one: anybody could hold all of them by a refused request each
+few seconds."""
 
 
 class Middleware:
@@ -70,7 +74,8 @@ class Middleware:
 
         async def send_with_cors(message: _Message) -> None:
             if message["type"] == "http.response.start":
-                message = {**message, "headers": [*message["headers"], *cors]}
+                closing = [] if _has_succeeded(message) else [_CLOSE]
+                message = {**message, "headers": [*message["headers"], *cors, *closing]}
             await send(message)
 
         if b"authorization" not in headers:  # the server refuses such a call whatever its body says
@@ -84,7 +89,7 @@ class Middleware:
 
     def _refusal(self, scope: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> tuple[int, Code, str] | None:
         """Status, code and message, if the request is refused before its body is read."""
-        if scope["path"] not in self._seconds:
+        if scope["path"] not in self._seconds or b"%" in scope["raw_path"]:  # a proxy may refuse some paths
             example = "/muniment.v1.MemoryService/GetMemory"
             return 404, Code.UNIMPLEMENTED, f"there is no method at this path: POST to one such as {example}"
         if scope["method"] not in {"POST", "OPTIONS"}:
@@ -163,9 +168,17 @@ class _Body:
         return message
 
 
+def _has_succeeded(start: _Message) -> bool:
+    """Whether it begins the response of a call that has succeeded. Those of streams and gRPC-Web tell only later."""
+    return start["status"] == 200 and dict(start["headers"]).get(b"content-type") in _UNARY
+
+
 def _printable(headers: _Headers) -> _Headers:
-    """Those in printable ASCII, as gRPC requires. Others may be cookies of another server on this machine."""
-    return [(name, value) for name, value in headers if _PRINTABLE.fullmatch(value)]
+    """Them in printable ASCII, as gRPC requires. Others may be cookies of another server on this machine.
+
+    They are emptied, not left out: a credential beside another, or beside a certificate, must not vanish.
+    """
+    return [(name, value if _PRINTABLE.fullmatch(value) else b"") for name, value in headers]
 
 
 def _empty(content_type: bytes) -> bytes | None:
@@ -193,5 +206,5 @@ async def _refuse(send: Send, status: int, code: Code, message: str, headers: _H
 
 
 async def _answer(send: Send, status: int, headers: _Headers, body: bytes = b"") -> None:
-    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.start", "status": status, "headers": [*headers, _CLOSE]})
     await send({"type": "http.response.body", "body": body})

@@ -13,11 +13,14 @@ import json
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import jwt
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from muniment_identity.file import Jwk
 from muniment_server.process.input_files import read_file
@@ -25,11 +28,17 @@ from muniment_server.process.input_files import read_file
 _SECONDS = 5.0
 _MOST_BYTES = 64 * 1024
 _MOST_KEYS = 64
-_RSA_BITS = 2048
+_RSA_BITS = range(2048, 8192 + 1)
+_MOST_EXPONENT = 2**32
+"""No RSA key has a public exponent beyond. To verify by a larger key, or exponent, would take milliseconds."""
 _PUBLIC = ("kty", "kid", "alg", "crv", "n", "e", "x", "y")
-"""The members that are kept: whoever publishes a private key by mistake does not have it copied."""
+"""The members that are kept if they are text: whoever publishes a private key by mistake does not have it copied."""
 _KINDS = ("RSA", "EC", "OKP")
 """No `oct`: a secret that is shared proves nothing of who signed."""
+_ALGORITHMS = (
+    None, "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "ES256K",
+    "EdDSA",
+)  # fmt: skip
 _USES = (None, "sig", "jwt-svid")
 
 
@@ -38,36 +47,34 @@ class UnusableKeys(Exception):
 
 
 def keys_at(place: str) -> Sequence[Jwk]:
-    """The keys at *place* that may verify tokens. Raises UnusableKeys."""
-    try:
-        text = fetched(place) if place.startswith("https:") else read_file(Path(place), _MOST_BYTES)
-    except (OSError, http.client.HTTPException, ssl.CertificateError) as error:
-        raise UnusableKeys(type(error).__name__) from None
-    return usable(text)
+    """The keys at *place* that may verify tokens. Raises UnusableKeys, and whatever else reading and parsing raise."""
+    return usable(fetched(place) if place.startswith("https:") else read_file(Path(place), _MOST_BYTES))
 
 
 def usable(text: bytes) -> Sequence[Jwk]:
-    """The keys in a JWKS that may verify tokens. Raises UnusableKeys if there is none."""
+    """The keys in a JWKS that may verify tokens. None, if the issuer has withdrawn them all. Raises UnusableKeys."""
     try:
-        keys = json.loads(text)["keys"]
-        found = [key for key in keys[:_MOST_KEYS] if _is_usable(key)]
+        return [_public(key) for key in json.loads(text)["keys"][:_MOST_KEYS] if _is_usable(key)]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise UnusableKeys('it is not a JWKS: {"keys": [...]}') from None
-    if not found:
-        raise UnusableKeys("no key has a `kid` and can verify signatures: RSA from 2048 bits, EC or Ed25519")
-    return [{name: key[name] for name in _PUBLIC if name in key} for key in found]
+
+
+def _public(key: Jwk) -> dict[str, Any]:
+    return {name: key[name] for name in _PUBLIC if isinstance(key.get(name), str)}
 
 
 def _is_usable(key: Jwk) -> bool:
     if key.get("kty") not in _KINDS or key.get("use") not in _USES or not isinstance(key.get("kid"), str):
         return False
+    if key.get("alg") not in _ALGORITHMS:
+        return False
     try:
-        public = jwt.PyJWK({name: key[name] for name in _PUBLIC if name in key})
+        public = jwt.PyJWK(_public(key)).key
     except (jwt.PyJWTError, ValueError, TypeError):
         return False
-    return not public.algorithm_name.startswith("HS") and getattr(public.key, "key_size", _RSA_BITS) >= (
-        _RSA_BITS if key["kty"] == "RSA" else 0
-    )
+    if not isinstance(public, RSAPublicKey):
+        return True
+    return public.key_size in _RSA_BITS and public.public_numbers().e < _MOST_EXPONENT
 
 
 def fetched(url: str) -> bytes:
@@ -105,15 +112,21 @@ def _connected(host: str, port: int) -> Iterator[http.client.HTTPConnection]:
 
 
 def _socket(host: str, port: int) -> socket.socket:
-    """A connection to the first address of *host* that accepts one."""
+    """A connection to the first address of *host* that accepts one. It may have thousands of addresses."""
     failure: OSError = OSError(f"{host} has no address")
+    end_by = time.monotonic() + _SECONDS
     for *_, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
         if is_refused(str(address[0])):
             raise UnusableKeys("the host has a link-local, multicast or unspecified address")
+        if (seconds := end_by - time.monotonic()) <= 0:
+            break
         try:
-            return socket.create_connection((str(address[0]), port), timeout=_SECONDS)
+            connected = socket.create_connection((str(address[0]), port), timeout=seconds)
         except OSError as error:
             failure = error
+        else:
+            connected.settimeout(_SECONDS)
+            return connected
     raise failure
 
 

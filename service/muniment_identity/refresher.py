@@ -32,7 +32,8 @@ _FRESH_SECONDS = 300.0
 _RETRY_SECONDS = 30.0
 _FILE_SECONDS = 10.0
 """How long those of a file do."""
-_FETCHES_AT_ONCE = 8
+_FETCHES_AT_ONCE = 32
+_NO_KEYS = "no key has a `kid` and can verify signatures: RSA of 2048 to 8192 bits, EC or Ed25519"
 
 
 def main() -> None:
@@ -109,16 +110,16 @@ class Refresher:
             self._report(f"database {placed.name}".strip(), "")
 
     def _ask_issuer(self, place: str) -> Keys | None:
-        """The keys at *place*, or those from before. None if there are none."""
+        """The keys at *place*, or those from before if it cannot be asked. None if there are none."""
         before, now = self._known.keys.get(place), self._clock()
         try:
             found = self._keys_at(place)
-        except UnusableKeys as error:
+        except Exception as error:  # noqa: BLE001 - whatever one issuer sends, the others are to be asked
             self._due[place] = now + _RETRY_SECONDS
-            self._report(place, str(error))
+            self._report(place, str(error) if isinstance(error, UnusableKeys) else type(error).__name__)
             return before
         self._due[place] = now + (_FRESH_SECONDS if place.startswith("https:") else _FILE_SECONDS)
-        self._report(place, "")
+        self._report(place, "" if found else _NO_KEYS)
         is_new = before is None or found != before.keys or now - before.fetched >= _FRESH_SECONDS
         return Keys(found, now) if is_new else before
 

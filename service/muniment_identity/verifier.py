@@ -14,10 +14,12 @@ import time
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NoReturn
 
 import jwt
+from cryptography import x509
 from jwt.utils import base64url_decode
 
 from muniment_identity.file import CERTIFICATE, KEY_SECONDS, Identity, Keys, Known
@@ -55,10 +57,11 @@ class Verifier(Credential):
         self._verified: OrderedDict[bytes, _Verified] = OrderedDict()
         """The JWTs that were verified with what the file says now, by their hashes."""
 
-    def of_certificate(self, spiffe_id: str) -> Token | None:
-        """What stands for the SPIFFE id in the database. None if it is that of no identity, or of several."""
+    def of_certificate(self, certificate: bytes) -> Token | None:
+        """What stands for its SPIFFE id in the database. None if it is that of no identity, or of several."""
         self._read_again()
-        return self._issued.certified(spiffe_id)
+        spiffe_id = _spiffe_id(certificate)
+        return None if spiffe_id is None else self._issued.certified(spiffe_id)
 
     def of_text(self, text: str) -> Token | None:
         """What stands for the credential in the database. None if it is malformed, invalid or expired."""
@@ -83,6 +86,19 @@ class Verifier(Credential):
                 self._issued, self._stamp, self._verified = _Issued(Known.read(self._path)), stamp, OrderedDict()
         except (OSError, ValueError, jwt.PyJWTError):
             pass
+
+
+@lru_cache(_MOST_REMEMBERED)
+def _spiffe_id(certificate: bytes) -> str | None:
+    """The SPIFFE id in a certificate. None if it has no URI, or several."""
+    try:
+        names = x509.load_pem_x509_certificate(certificate).extensions.get_extension_for_class(
+            x509.SubjectAlternativeName
+        )
+        uris = names.value.get_values_for_type(x509.UniformResourceIdentifier)
+    except (ValueError, x509.ExtensionNotFound):
+        return None
+    return uris[0] if len(uris) == 1 else None
 
 
 class _Issued:

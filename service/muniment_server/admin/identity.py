@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
+from urllib.parse import urlsplit
 from uuid import UUID
 
 import click
@@ -19,6 +21,7 @@ from muniment_server.admin.database import (
     chosen_database,
     operator_of,
     server_option,
+    servers_of,
     with_database,
     with_operator,
 )
@@ -39,6 +42,7 @@ from muniment_server.domain.ids import RandomIds
 from muniment_server.runtime.configuration import DatabaseConfig
 
 _SPIFFE = "spiffe://"
+_SPIFFE_ID = re.compile(r"(?P<domain>spiffe://[a-z0-9._-]{1,255})(/(?!\.{1,2}(/|$))[A-Za-z0-9._-]+)+")
 _CERTIFICATE = "certificate"
 """Where the keys are: see muniment_identity.file."""
 _MOST_CHARACTERS = 512
@@ -137,8 +141,11 @@ def add(
     """
     named = _named(issuer, audience, subject, keys, certificate=certificate)
     taken = taken_elsewhere(config, server, tenant)
-    with operator_of(chosen_database(config, server)) as operator:
-        _require_new(operator, named)
+    chosen = chosen_database(config, server)
+    for database in [*servers_of(config).values()] or [chosen]:
+        with operator_of(database) as operator:
+            _require_new(operator, named)
+    with operator_of(chosen) as operator:
         identity_id, thrown_away = create_host_key(
             operator,
             tenant=tenant,
@@ -161,8 +168,11 @@ def add(
 def _named(issuer: str, audience: str | None, subject: str, keys: str | None, *, certificate: bool) -> Identity:
     """The identity. Raises Failure if none could ever call as it, or the keys cannot be had safely."""
     if issuer.startswith(_SPIFFE):
-        if issuer.count("/") != 2 or not subject.startswith(f"{issuer}/"):
-            raise Failure(f"{subject} is not in the trust domain {issuer}", f"give --subject {issuer}/NAME")
+        if (found := _SPIFFE_ID.fullmatch(subject)) is None or found["domain"] != issuer:
+            raise Failure(
+                f"{subject} is not in the trust domain {issuer}",
+                "give --issuer spiffe://DOMAIN --subject spiffe://DOMAIN/NAME",
+            )
     elif not issuer.startswith("https://"):
         raise Failure(
             f"{issuer} is not an issuer", "give an https URL, or a trust domain such as spiffe://prod.example"
@@ -173,9 +183,22 @@ def _named(issuer: str, audience: str | None, subject: str, keys: str | None, *,
         raise Failure(
             "tokens or certificates?", "give --audience and --keys, or a trust domain as --issuer and --certificate"
         )
-    if "://" in keys and not keys.startswith("https://"):
-        raise Failure(f"keys are not fetched from {keys}", "give an https URL or a file")
-    return Identity(issuer, audience, subject, keys if keys.startswith("https:") else str(Path(keys).absolute()))
+    if "://" not in keys and not keys.startswith("https:"):
+        return Identity(issuer, audience, subject, str(Path(keys).absolute()))
+    if not _is_fetchable(keys):
+        raise Failure(f"keys are not fetched from {keys}", "give an https URL, such as https://HOST/PATH, or a file")
+    return Identity(issuer, audience, subject, keys)
+
+
+def _is_fetchable(url: str) -> bool:
+    """Whether it has the form of an https URL. No credential: it would stand in lists and logs, and is not sent."""
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018 - raises ValueError
+    except ValueError:
+        return False
+    is_plain = url.isascii() and url.isprintable() and " " not in url and "@" not in parts.netloc
+    return is_plain and url.startswith("https://") and bool(parts.hostname)
 
 
 def _require_new(operator: Operator, named: Identity) -> None:

@@ -26,18 +26,18 @@ class Credential:
         """Of what a caller has sent."""
         return tokens.parse(text)
 
-    def of_certificate(self, spiffe_id: str) -> Token | None:
-        """Of the SPIFFE id in the certificate of a caller, which TLS has verified."""
+    def of_certificate(self, certificate: bytes) -> Token | None:
+        """Of the certificate of a caller, in PEM, which TLS has verified."""
         return None
 
 
 def bearer_token(
-    metadata: Iterable[tuple[str, str | bytes]], credential: Credential, spiffe_id: Callable[[], str | None]
+    metadata: Iterable[tuple[str, str | bytes]], credential: Credential, certificate: Callable[[], bytes | None]
 ) -> Token | None:
     """The token of a call. None unless the metadata has exactly one credential, or the certificate alone is one."""
     values = [value for name, value in metadata if name == "authorization"]
-    if not values and (certified := spiffe_id()) is not None:
-        return credential.of_certificate(certified)
+    if not values and (shown := certificate()) is not None:
+        return credential.of_certificate(shown)
     if len(values) != 1 or not isinstance(values[0], str) or values[0][: len(_SCHEME)].lower() != _SCHEME:
         return None
     return credential.of_text(values[0][len(_SCHEME) :])

@@ -22,7 +22,7 @@ from muniment_server.postgres.deadline import Deadline
 from muniment_server.transport.admission.admission import Admission, Route
 from muniment_server.transport.call_log import REQUEST_ID
 from muniment_server.transport.descriptions import SERVED, Descriptions
-from muniment_server.transport.incoming import Arrivals, Incoming, Rejection, in_its_turn, nothing, spiffe_id_in
+from muniment_server.transport.incoming import Arrivals, Incoming, Rejection, certificate_in, in_its_turn, nothing
 from muniment_server.transport.parsing import parsed
 from muniment_server.transport.reflection import REFLECT, Reflection
 
@@ -138,7 +138,7 @@ class Dispatcher(grpc.ServerInterceptor):
         is_waited_for = context.add_callback(deadline.expire)
         if incoming is None or incoming.record is None:
             token = self._admission.token_of(
-                context.invocation_metadata() or (), lambda: spiffe_id_in(context.auth_context())
+                context.invocation_metadata() or (), lambda: certificate_in(context.auth_context())
             )
             return proceed(Call(method, context, nothing, deadline, self._scopes, token, in_its_turn))
         record = incoming.record

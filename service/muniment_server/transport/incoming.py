@@ -83,9 +83,9 @@ class Incoming:
         """The metadata that the caller sent."""
         return self._event.invocation_metadata or ()
 
-    def spiffe_id(self) -> str | None:
-        """The SPIFFE id in the certificate that the caller has shown. None without one, or with several."""
-        return spiffe_id_in(cygrpc.auth_context(self._event.call))
+    def certificate(self) -> bytes | None:
+        """The certificate that the caller has shown, in PEM. None without one."""
+        return certificate_in(cygrpc.auth_context(self._event.call))
 
     def receive(self, arrived: Callable[[bytes | None], None]) -> None:
         """Start to receive the next message. Returns at once.
@@ -167,11 +167,11 @@ class Incoming:
             self.cancel()
 
 
-def spiffe_id_in(properties: Mapping[Any, Any] | None) -> str | None:
-    """The SPIFFE id among what grpc says of a peer. grpc names it if the certificate has one URI, and that is valid."""
-    names = ("peer_spiffe_id", b"peer_spiffe_id")
+def certificate_in(properties: Mapping[Any, Any] | None) -> bytes | None:
+    """The certificate among what grpc says of a peer. The names that grpc reads in it end at the first null."""
+    names = ("x509_pem_cert", b"x509_pem_cert")
     found = next((properties[name] for name in names if name in properties), None) if properties else None
-    return str(found[0], "utf-8") if found else None
+    return bytes(found[0]) if found else None
 
 
 def _address(call: Any) -> str:

@@ -60,7 +60,7 @@ class Reflection(ThreadPoolExecutor):
             else:  # in its own turn, like any call
                 self._admission.enter_within_rate(call, principal, refuse)
 
-        if (token := self._admission.token_of(call.metadata, call.spiffe_id)) is None:
+        if (token := self._admission.token_of(call.metadata, call.certificate)) is None:
             self._admission.verification.refuse(call)
         else:
             call.token = token

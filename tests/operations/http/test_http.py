@@ -9,13 +9,14 @@ import struct
 import subprocess
 import sys
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from muniment_http.command import http
 from tests.operations.http.gateways import JSON, Gateway
-from tests.support.commands import COMMAND, wait_until
+from tests.support.commands import COMMAND, run, wait_until
 from tests.support.ports import free_port
 
 GET = "/muniment.v1.MemoryService/GetMemory"
@@ -83,7 +84,15 @@ def test_a_query_in_the_url_is_refused(gateway, token):
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/muniment.v1.MemoryService", f"{GET}/", "/grpc.health.v1.Health/Check", "/%2e%2e/x"]
+    "path",
+    [
+        "/",
+        "/muniment.v1.MemoryService",
+        f"{GET}/",
+        "/grpc.health.v1.Health/Check",
+        "/%2e%2e/x",
+        GET.replace("G", "%47"),
+    ],
 )
 def test_an_unknown_path_gets_an_example_of_a_path(gateway, path):
     refused = gateway.send("POST", path, "{}", {"content-type": JSON})
@@ -156,9 +165,10 @@ def test_a_header_that_grpc_cannot_carry_is_none(gateway, host_key, value):
     assert (beside.status, as_credential.status) == (200, 401)
 
 
-def test_of_two_credentials_none_counts(gateway, host_key):
+@pytest.mark.parametrize("other", ["Bearer x", "", "é"])
+def test_of_two_credentials_none_counts(gateway, host_key, other):
     """Otherwise a proxy might have checked the other one."""
-    headers = f"host: x\r\nauthorization: Bearer {host_key}\r\nauthorization: Bearer x\r\ncontent-type: {JSON}"
+    headers = f"host: x\r\nauthorization: Bearer {host_key}\r\nauthorization: {other}\r\ncontent-type: {JSON}"
     with socket.create_connection(("127.0.0.1", gateway.port), timeout=60) as connection:
         path = "/muniment.v1.AgentService/ListAgents"
         connection.sendall(f"POST {path} HTTP/1.1\r\n{headers}\r\ncontent-length: 2\r\n\r\n{{}}".encode())
@@ -195,6 +205,56 @@ def test_headers_are_bounded(gateway):
         answer = connection.recv(1000)
 
     assert answer == b"" or answer.startswith((b"HTTP/1.1 400", b"HTTP/1.1 431"))
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "content_type"),
+    [
+        ("GET", "/", JSON),
+        ("GET", "/openapi.json", JSON),
+        ("OPTIONS", GET, JSON),
+        ("POST", GET, "text/plain"),
+        ("POST", GET, JSON),
+        ("POST", GET, "application/grpc-web+proto"),
+        ("POST", IMPORT, "application/connect+json"),
+    ],
+)
+def test_only_who_calls_with_success_keeps_a_connection(gateway, host_key, method, path, content_type):
+    """Otherwise a stranger could hold all of them, by a request each few seconds."""
+    headers = f"host: x\r\nauthorization: Bearer x\r\ncontent-type: {content_type}\r\ncontent-length: 0"
+    with socket.create_connection(("127.0.0.1", gateway.port), timeout=60) as connection:
+        connection.sendall(f"{method} {path} HTTP/1.1\r\n{headers}\r\n\r\n".encode())
+        assert b"\r\nconnection: close\r\n" in connection.makefile("rb").read()
+
+    assert "connection" not in gateway.call("AgentService/ListAgents", host_key).headers
+
+
+def test_a_response_that_is_not_read_is_no_longer_kept(dev, host_key):
+    """Otherwise who reads nothing would hold a connection forever."""
+    run(dev.folder, "memory", "save", "long", "x" * 60_000, "--agent", "alice", "--taint", "internal")
+    with ExitStack() as stack:
+        before = "from muniment_http import listening; listening._UNREAD_SECONDS = 1; "
+        gateway = stack.enter_context(Gateway(dev.address, before=before))
+        opening = {"agentId": "alice", "taint": "CLASSIFICATION_INTERNAL"}
+        token = gateway.call("SessionService/OpenSession", host_key, opening).json["token"]
+        connection = stack.enter_context(socket.socket())
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        connection.connect(("127.0.0.1", gateway.port))
+        body = '{"key": "long"}'
+        headers = f"host: x\r\nauthorization: Bearer {token}\r\ncontent-type: {JSON}\r\ncontent-length: {len(body)}"
+        connection.sendall(f"POST {GET} HTTP/1.1\r\n{headers}\r\n\r\n{body}".encode() * 60)
+        ours, theirs = connection.getsockname()[1], gateway.port
+
+        wait_until(lambda: _is_connected(theirs, ours), "it has sent what the caller takes")
+        wait_until(lambda: not _is_connected(theirs, ours), "it has given the connection up")
+
+
+def _is_connected(port, to):
+    """Whether this machine has a connection from *port* to another port of its own."""
+    return any(
+        f":{port:04X} " in line.split(maxsplit=1)[1][:15] and f":{to:04X} " in line
+        for line in Path("/proc/net/tcp").read_text().splitlines()[1:]
+    )
 
 
 def test_a_deadline_is_that_of_the_call(gateway, host_key):

@@ -18,6 +18,14 @@ from tests.support.services import Caller
 
 DOMAIN, SUBJECT = "spiffe://prod.example", "spiffe://prod.example/runtime"
 OK, REFUSED = grpc.StatusCode.OK, grpc.StatusCode.UNAUTHENTICATED
+
+
+def _general_name(uri: str) -> str:
+    """Alternative names with *uri* alone, as openssl takes them byte for byte."""
+    text = uri.encode()
+    return bytes([0x30, len(text) + 2, 0x86, len(text), *text]).hex(":")
+
+
 HOSTS = {
     "runtime": f"URI:{SUBJECT}",
     "another": f"URI:{DOMAIN}/another",
@@ -25,6 +33,9 @@ HOSTS = {
     "name": "DNS:prod.example",
     "beside": f"URI:{SUBJECT}/more",
     "upper": "URI:spiffe://prod.example/Runtime",
+    "null": f"DER:{_general_name(f'{SUBJECT}{chr(0)}/more')}",
+    "null at the end": f"DER:{_general_name(f'{SUBJECT}{chr(0)}')}",
+    "umlaut": f"DER:{_general_name(f'{DOMAIN}/rüntime')}",
 }
 
 

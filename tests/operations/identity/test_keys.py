@@ -10,6 +10,8 @@ import threading
 import time
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from jwt.algorithms import RSAAlgorithm
 
 from muniment_identity import keys
 from muniment_identity.file import Identity, Keys, Known
@@ -100,7 +102,7 @@ def test_a_server_with_another_certificate_is_not_trusted(url, folder, monkeypat
     make(folder, "other")
     monkeypatch.setenv("SSL_CERT_FILE", str(folder / "other.pem"))
 
-    with pytest.raises(UnusableKeys, match="SSLCertVerificationError"):
+    with pytest.raises(ssl.SSLCertVerificationError):
         keys_at(f"{url}/jwks")
 
 
@@ -123,12 +125,59 @@ def test_the_address_is_checked_before_anything_is_sent(monkeypatch):
         fetched("https://login.example/jwks")
 
 
-@pytest.mark.parametrize(
-    "text", [b"", b"[]", b"{}", b'{"keys": 7}', b'{"keys": [7]}', b'{"keys": []}', b"[" * 50_000, b"\xff"]
-)
+@pytest.mark.parametrize("text", [b"", b"[]", b"{}", b'{"keys": 7}', b'{"keys": [7]}', b"[" * 50_000, b"\xff"])
 def test_what_is_no_jwks_is_refused(text):
     with pytest.raises(UnusableKeys):
         usable(text)
+
+
+def _large(bits: int, exponent: int) -> dict[str, str]:
+    """A key that costs milliseconds to verify by."""
+    numbers = rsa.RSAPublicNumbers(exponent, (1 << bits) - 1)
+    return {**RSAAlgorithm.to_jwk(numbers.public_key(), as_dict=True), "kid": "large"}
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        forge.rsa_jwk(forge.RSA_KEY, kid="rsa", alg="none"),
+        forge.rsa_jwk(forge.RSA_KEY, kid="rsa", alg="HS256"),
+        forge.rsa_jwk(forge.RSA_KEY, kid="rsa", alg=[]),
+        _large(16384, 65537),
+        _large(2048, (1 << 2047) - 1),
+    ],
+    ids=["none", "HS256", "list", "16384 bits", "a long exponent"],
+)
+def test_a_key_that_verifies_nothing_does_not_hide_the_others(key):
+    assert [each["kid"] for each in usable(json.dumps({"keys": [key, *forge.jwks()["keys"][:1]]}).encode())] == ["rsa"]
+
+
+def test_members_that_are_no_text_are_not_kept():
+    """A worker could not read them again, if they are deep enough."""
+    key = json.dumps(forge.rsa_jwk(forge.RSA_KEY, kid="rsa"))[:-1] + ', "y": ' + "[" * 900 + "]" * 900 + "}"
+
+    (kept,) = usable(f'{{"keys": [{key}]}}'.encode())
+
+    assert set(kept) == {"kty", "kid", "n", "e"}
+
+
+def test_the_addresses_of_a_host_share_the_time(monkeypatch):
+    """Whoever answers for its name may name thousands that are silent."""
+    silent = [(2, 1, 6, "", ("192.0.2.1", 443))] * 1000
+    monkeypatch.setattr(keys, "_SECONDS", 0.3)
+    monkeypatch.setattr("socket.getaddrinfo", lambda *_, **__: silent)
+    monkeypatch.setattr("socket.create_connection", lambda *_, timeout: _is_silent(timeout))
+    since = time.monotonic()
+
+    with pytest.raises(TimeoutError):
+        fetched("https://login.example/jwks")
+
+    assert time.monotonic() - since < 10
+
+
+def _is_silent(seconds):
+    time.sleep(min(seconds, 0.1))
+    raise TimeoutError
 
 
 def test_a_private_key_is_not_copied():
@@ -239,6 +288,35 @@ def test_an_issuer_is_asked_at_its_own_pace(refresher, issuer):
         issuer.now += 2
         refresher.refresh()
     assert issuer.asked <= 1 + 300 // 30 + 1
+
+
+@pytest.mark.parametrize("left", [[], [{"kty": "oct", "kid": "shared", "k": "AA"}]])
+def test_an_issuer_that_withdraws_its_last_key_has_none(tmp_path, left):
+    """It is not away: it says that the key counts no longer."""
+    now, place = [1_000_000.0], str(tmp_path / "keys")
+    forge.write_keys(tmp_path / "keys")
+    made = Refresher(_NoDatabases(), tmp_path / "file", clock=lambda: now[0])  # type: ignore[arg-type]
+    made._of_server[""] = [Identity(1, "00", "i", "a", "s", place)]
+    made.refresh()
+    assert Known.read(tmp_path / "file").keys[place].keys
+
+    forge.write_keys(tmp_path / "keys", {"keys": left})
+    now[0] += 11
+    made.refresh()
+
+    assert Known.read(tmp_path / "file").keys == {place: Keys([], now[0])}
+
+
+@pytest.mark.parametrize("place", ["https://login.example:99999/jwks", "https://[bad/jwks", "https://a..b/", "/a\0b"])
+def test_a_place_that_is_none_does_not_end_the_refresher(tmp_path, place):
+    """Else a mistake of one tenant, or what its issuer sends, would keep new keys from the identities of all others."""
+    forge.write_keys(tmp_path / "keys")
+    made = Refresher(_NoDatabases(), tmp_path / "file")  # type: ignore[arg-type]
+    made._of_server[""] = [Identity(1, "00", "i", "a", "s", at) for at in (place, str(tmp_path / "keys"))]
+
+    made.refresh()
+
+    assert Known.read(tmp_path / "file").keys.keys() == {str(tmp_path / "keys")}
 
 
 def test_keys_of_an_identity_that_is_added_again_are_fetched_again(refresher, issuer, tmp_path):

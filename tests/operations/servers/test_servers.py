@@ -328,6 +328,21 @@ def test_a_key_is_created_where_its_tenant_is(servers: Servers) -> None:
         assert owner.execute("SELECT FROM vault.tenant").fetchall() == []
 
 
+def test_an_identity_is_one_of_all_servers(servers: Servers) -> None:
+    """Its tokens would stand for two hosts, and so for none: it would be revoked by the second."""
+    add = (
+        "identity", "add", "--issuer", "https://login.example", "--audience", "muniment", "--subject", "chatbot",
+        "--keys", "/keys.json", "--ceiling", "public",
+    )  # fmt: skip
+    assert servers.run(*add, "--tenant", "acme", "--server", "a").returncode == 0
+
+    done = servers.run(*add, "--tenant", "globex", "--server", "b")
+
+    assert (done.returncode, "is an identity of acme already" in done.stderr) == (1, True), done.stderr
+    with servers.databases["b"].as_owner() as owner:
+        assert owner.execute("SELECT FROM vault.host_key").fetchall() == []
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

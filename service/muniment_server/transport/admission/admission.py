@@ -130,7 +130,7 @@ class Admission:
             self._check_health(call, route)
         elif not self._gate.open:
             call.refuse(_UNAVAILABLE)
-        elif (token := self.token_of(call.metadata, call.spiffe_id)) is None:
+        elif (token := self.token_of(call.metadata, call.certificate)) is None:
             self.verification.refuse(call)
         else:
             call.token = token
@@ -145,10 +145,10 @@ class Admission:
                 self.verification.verify(call, token, partial(self.enter_within_rate, route=route))
 
     def token_of(
-        self, metadata: Iterable[tuple[str, str | bytes]], spiffe_id: Callable[[], str | None]
+        self, metadata: Iterable[tuple[str, str | bytes]], certificate: Callable[[], bytes | None]
     ) -> Token | None:
         """What stands for the credential of a call in the database. None without a well-formed one."""
-        return bearer_token(metadata, self._credentials.credential, spiffe_id)
+        return bearer_token(metadata, self._credentials.credential, certificate)
 
     def _check_health(self, call: Incoming, route: Route) -> None:
         """For everybody. All room is the connection's own: a check tells nothing of those of others."""
