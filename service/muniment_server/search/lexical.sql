@@ -119,8 +119,7 @@ SELECT 'stop_word', word.text, 0, 0, 0, 0
 -- that search_embeddings found adds all of its similarity to the one before it, whose text its embedding has too, and 3/10 to the
 -- one after it. bytes: as in list_items.
 -- Then a short passage of a thread, a turn, is weighed (turn_factor, in thousandths): less if it says little or asks, more if it is by
--- an author whom the query names (authors). At last the best score in its thread counts for three eighths of its own, and it loses
--- 20,000 for each of its neighbors among the matches that is better: what they have in common is found with that one.
+-- an author whom the query names (authors). At last the best score in its thread counts for a fifth as much as its own.
 -- names, threads, places, turn_factors and semantic_scores: the items that search_embeddings found. share: the lexical score of the
 -- best match by words, before it is weighed, if its score is at least least_best; the others follow in proportion. semantic_share:
 -- the same of the best match by embeddings. stems: a bit for each of the query's stems that the best chunk contains, null if the item
@@ -229,14 +228,14 @@ thread_hit AS ( -- the best short passages of a thread, and those that search_em
      GROUP BY each.thread, each.place
 ),
 thread_score AS MATERIALIZED (
-    SELECT neighbor.name, neighbor.label, neighbor.thread, neighbor.place, neighbor.turn_factor,
+    SELECT neighbor.name, neighbor.label, neighbor.thread, neighbor.turn_factor,
            sum(thread_hit.score * neighbor.lent * missing.share / 10000) AS score,
            sum(thread_hit.similarity * neighbor.similarity_lent / 10) AS similarity
       FROM thread_hit
            CROSS JOIN LATERAL (
                (
-                   SELECT thread_chunk.name, thread_chunk.label, thread_chunk.thread, thread_chunk.place, thread_chunk.turn_factor,
-                          thread_chunk.stems, thread_chunk.passes AND thread_chunk.is_whole AS is_eligible,
+                   SELECT thread_chunk.name, thread_chunk.label, thread_chunk.thread, thread_chunk.turn_factor, thread_chunk.stems,
+                          thread_chunk.passes AND thread_chunk.is_whole AS is_eligible,
                           CASE row_number() OVER (ORDER BY thread_chunk.place) WHEN 1 THEN thread_hit.lent_after ELSE 2 END AS lent,
                           CASE row_number() OVER (ORDER BY thread_chunk.place) WHEN 1 THEN 3 ELSE 0 END AS similarity_lent
                      FROM thread_chunk
@@ -247,8 +246,8 @@ thread_score AS MATERIALIZED (
                )
                 UNION ALL
                (
-                   SELECT thread_chunk.name, thread_chunk.label, thread_chunk.thread, thread_chunk.place, thread_chunk.turn_factor,
-                          thread_chunk.stems, thread_chunk.passes AND thread_chunk.is_whole,
+                   SELECT thread_chunk.name, thread_chunk.label, thread_chunk.thread, thread_chunk.turn_factor, thread_chunk.stems,
+                          thread_chunk.passes AND thread_chunk.is_whole,
                           CASE row_number() OVER (ORDER BY thread_chunk.place DESC) WHEN 1 THEN 3 ELSE 2 END,
                           CASE row_number() OVER (ORDER BY thread_chunk.place DESC) WHEN 1 THEN 10 ELSE 0 END
                      FROM thread_chunk
@@ -265,13 +264,12 @@ thread_score AS MATERIALIZED (
                 WHERE thread_hit.found & stem.bit <> 0
            ) AS missing
      WHERE neighbor.is_eligible
-     GROUP BY neighbor.name, neighbor.label, neighbor.thread, neighbor.place, neighbor.turn_factor
+     GROUP BY neighbor.name, neighbor.label, neighbor.thread, neighbor.turn_factor
     HAVING sum(thread_hit.score * neighbor.lent * missing.share) + sum(thread_hit.similarity * neighbor.similarity_lent) > 0
 ),
 lexical AS (
     SELECT name, hit.start, hit.size, hit.found, coalesce(hit.score, 0) + coalesce(thread_score.score, 0) AS score, thread_score.similarity,
            coalesce(thread_score.thread, CASE WHEN hit.is_whole THEN hit.thread END) AS thread,
-           coalesce(thread_score.place, hit.place) AS place,
            coalesce(thread_score.turn_factor, hit.turn_factor) AS turn_factor
       FROM (
                SELECT hit.*
@@ -284,7 +282,6 @@ lexical AS (
 ),
 matched AS (
     SELECT name, lexical.start, lexical.size, lexical.found, coalesce(lexical.thread, semantic.thread) AS thread,
-           coalesce(lexical.place, semantic.place) AS place,
            coalesce(lexical.score, 0) AS score, coalesce(lexical.similarity, 0) + coalesce(semantic.score, 0) AS similarity,
            coalesce(lexical.turn_factor, semantic.turn_factor) AS turn_factor
       FROM lexical
@@ -300,11 +297,8 @@ weighed AS (
 best AS (
     SELECT weighed.name, weighed.start, weighed.size, weighed.found,
            CASE WHEN weighed.thread IS NULL THEN weighed.total
-                ELSE round((5 * weighed.total + 3 * max(weighed.total) OVER (PARTITION BY weighed.thread)) / 8)
-                     - 20000 * (coalesce(lag(weighed.total) OVER turns > weighed.total, FALSE)::integer
-                                + coalesce(lead(weighed.total) OVER turns > weighed.total, FALSE)::integer) END AS score
+                ELSE round((5 * weighed.total + max(weighed.total) OVER (PARTITION BY weighed.thread)) / 6) END AS score
       FROM weighed
-    WINDOW turns AS (PARTITION BY weighed.thread ORDER BY weighed.place, weighed.name)
      ORDER BY score DESC, weighed.name
      LIMIT %(limit)s
 )

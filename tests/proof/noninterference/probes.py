@@ -345,6 +345,18 @@ def scores_depend_on_the_own_agent_only(world: World) -> None:
     assert probed.call(alice, "SearchMemories", query="whale budget").response == before
 
 
+def equal_scores_are_in_the_order_of_names(world: World) -> None:
+    """In whichever order they were stored."""
+    probed = Probed(world)
+    token, _ = probed.session(Classification.INTERNAL)
+    ids = sorted(str(uuid.uuid4()) for _ in range(4))
+    for passage_id in reversed(ids):
+        probed.call(token, "StorePassage", passage_id=passage_id, content="the whale")
+    response = probed.call(token, "SearchPassages", query="whale").response
+    found: Any = GetMessageClass(METHODS["SearchPassages"].output_type).FromString(response)
+    assert [result.passage.passage_id for result in found.results] == ids
+
+
 class _Thread:
     """Turns of a thread at INTERNAL."""
 
@@ -538,6 +550,7 @@ PROBES = (
     every_effect_is_audited,
     search_knows_what_there_is,
     scores_depend_on_the_own_agent_only,
+    equal_scores_are_in_the_order_of_names,
     what_is_shown_was_compared,
     what_has_expired_is_not_compared,
     what_expires_now_is_gone,

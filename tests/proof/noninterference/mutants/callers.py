@@ -333,7 +333,7 @@ _STATE = (
     Mutant("M69 the view does not ask for the taint", "model", damage=NO_TAINT),
     Mutant(
         "M69 the view does not ask for the taint, no egress filter",
-        "worlds",
+        "model",
         (setting(egress, "may_leave", lambda *_: True),),
         damage=NO_TAINT,
     ),

@@ -121,9 +121,9 @@ ORDER = (
     ),
     Mutant(
         "M13 ties are left to chance",
-        "model",
+        "equal scores are in the order of names",
         (edit(ITEMS, "search_items", " DESC, found.name", " DESC, found.name DESC"),),
-        about="passages",
+        probe=probes.equal_scores_are_in_the_order_of_names,
     ),
 )
 _NEWEST = "first_value(visible.label) OVER (ORDER BY visible.update_time DESC, visible.label DESC)"
