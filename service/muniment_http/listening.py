@@ -47,13 +47,14 @@ def serve(listener: Listener, make: Callable[[], Any], *, on_ready: Callable[[],
     Calls *make*, in the event loop, for the application, and *on_ready* once it listens. Raises OSError if the address
     is taken, or is not one of this machine.
     """
+    # Checked without SO_REUSEPORT: with it, as a renewed certificate needs, two gateways would share the port unnoticed.
     socket.create_server((listener.host, listener.port)).close()
     asyncio.run(_serve(listener, make, on_ready))
     _end_process()
 
 
 class _Server(Server):
-    """Listens on a socket of ours: what is set for it holds for each of its connections."""
+    """Listens on the socket that it is given: its connections inherit the options."""
 
     listening: socket.socket
 

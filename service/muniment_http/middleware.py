@@ -38,8 +38,8 @@ _EMPTY = {
 """What content types begin with, and the body of an empty message of each."""
 _UNARY = (b"application/json", b"application/proto")
 _CLOSE = (b"connection", b"close")
-"""Ends the connection. Only who calls with success keeps one: anybody could hold all of them by a refused request each
-few seconds."""
+"""Ends the connection. Only a call that succeeds keeps it open: otherwise a stranger could hold all connections with one
+refused request every few seconds."""
 
 
 class Middleware:
@@ -89,7 +89,7 @@ class Middleware:
 
     def _refusal(self, scope: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> tuple[int, Code, str] | None:
         """Status, code and message, if the request is refused before its body is read."""
-        if scope["path"] not in self._seconds or b"%" in scope["raw_path"]:  # a proxy may refuse some paths
+        if scope["path"] not in self._seconds or b"%" in scope["raw_path"]:  # a proxy that refuses paths may not decode
             example = "/muniment.v1.MemoryService/GetMemory"
             return 404, Code.UNIMPLEMENTED, f"there is no method at this path: POST to one such as {example}"
         if scope["method"] not in {"POST", "OPTIONS"}:
@@ -174,9 +174,10 @@ def _has_succeeded(start: _Message) -> bool:
 
 
 def _printable(headers: _Headers) -> _Headers:
-    """Them in printable ASCII, as gRPC requires. Others may be cookies of another server on this machine.
+    """The headers in printable ASCII, as gRPC requires.
 
-    They are emptied, not left out: a credential beside another, or beside a certificate, must not vanish.
+    Others, which may be cookies of another server on this machine, are emptied. They are not left out: a credential
+    beside another, or beside a certificate, must not vanish.
     """
     return [(name, value if _PRINTABLE.fullmatch(value) else b"") for name, value in headers]
 

@@ -32,7 +32,7 @@ _RSA_BITS = range(2048, 8192 + 1)
 _MOST_EXPONENT = 2**32
 """No RSA key has a public exponent beyond. To verify by a larger key, or exponent, would take milliseconds."""
 _PUBLIC = ("kty", "kid", "alg", "crv", "n", "e", "x", "y")
-"""The members that are kept if they are text: whoever publishes a private key by mistake does not have it copied."""
+"""The members that are kept, if they are text. A private key that an issuer publishes by mistake is not copied."""
 _KINDS = ("RSA", "EC", "OKP")
 """No `oct`: a secret that is shared proves nothing of who signed."""
 _ALGORITHMS = (
@@ -52,7 +52,7 @@ def keys_at(place: str) -> Sequence[Jwk]:
 
 
 def usable(text: bytes) -> Sequence[Jwk]:
-    """The keys in a JWKS that may verify tokens. None, if the issuer has withdrawn them all. Raises UnusableKeys."""
+    """The keys in a JWKS that may verify tokens. Empty if the issuer has withdrawn them all. Raises UnusableKeys."""
     try:
         return [_public(key) for key in json.loads(text)["keys"][:_MOST_KEYS] if _is_usable(key)]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):

@@ -35,8 +35,8 @@ class _WithTls(Gateway):
         return ssl.get_server_certificate(("127.0.0.1", self.port), timeout=10)
 
 
-def _write(folder: Path, *names: str) -> str:
-    """A new certificate and its key, or only those of *names*, in place of those of *folder*."""
+def _write(folder: Path) -> str:
+    """Write a new certificate and its key into *folder*; return the certificate."""
     folder.mkdir()
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
