@@ -47,7 +47,7 @@ def serve(listener: Listener, make: Callable[[], Any], *, on_ready: Callable[[],
     Calls *make*, in the event loop, for the application, and *on_ready* once it listens. Raises OSError if the address
     is taken, or is not one of this machine.
     """
-    # Checked without SO_REUSEPORT: with it, as a renewed certificate needs, two gateways would share the port unnoticed.
+    # Checked without SO_REUSEPORT. With it, which a renewed certificate needs, two gateways would share a port unseen.
     socket.create_server((listener.host, listener.port)).close()
     asyncio.run(_serve(listener, make, on_ready))
     _end_process()

@@ -38,7 +38,7 @@ _EMPTY = {
 """What content types begin with, and the body of an empty message of each."""
 _UNARY = (b"application/json", b"application/proto")
 _CLOSE = (b"connection", b"close")
-"""Ends the connection. Only a call that succeeds keeps it open: otherwise a stranger could hold all connections with one
+"""Ends the connection. Only a call that succeeds keeps it open: else a stranger could hold all connections with one
 refused request every few seconds."""
 
 
