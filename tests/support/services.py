@@ -262,7 +262,7 @@ def serving(
     scopes = Scopes(Databases.of_one(connections), ids, audit_reads_from=audit_reads_from)
     server = Server(
         scopes,
-        Searcher(lambda text, _: embed(text), embed_remotely, reranker),
+        Searcher(lambda text, _: lambda: embed(text), embed_remotely, reranker),
         disk=Disk(disk, clock),
         limits=limits,
         open_reflection=open_reflection,

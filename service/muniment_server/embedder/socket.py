@@ -52,33 +52,50 @@ class _Client:
     def __init__(self, method: str, path_of: Callable[[Label], str]) -> None:
         self._methods = {level: _method_at(path_of(level), method) for level in Label}
 
-    def ask(self, request: object, level: Label, seconds: float) -> Sequence[int]:
-        """The answer to a request of *level* within *seconds*. Empty if there is none."""
-        try:
-            answer: Sequence[int] = self._methods[level](request, timeout=seconds)
-        except grpc.RpcError:  # too late, refused, or no embedder is running
-            return ()
+    def ask(self, request: object, level: Label, seconds: float) -> Callable[[], Sequence[int]]:
+        """Send a request of *level*. What is returned waits for the answer: empty if there is none in *seconds*."""
+        call = self._methods[level].future(request, timeout=seconds)
+
+        def answer() -> Sequence[int]:
+            try:
+                found: Sequence[int] = call.result()
+            except grpc.RpcError:  # too late, refused, or no embedder is running
+                return ()
+            return found
+
         return answer
 
 
 def query_embedder(path: str) -> QueryEmbedder:
-    """A query embedder that uses the process at *path*. It returns None if that is down, slow or overloaded."""
+    """A query embedder that uses the process at *path*. There is no answer if that is down, slow or overloaded."""
     client = _Client(_EMBED, lambda level: query_socket(path, level))
 
-    def embed(text: str, level: Label) -> Vector | None:
-        vector = client.ask(text[:MAX_CHARS], level, _TIMEOUT_SECONDS)
-        return vector if len(vector) == DIMENSIONS else None
+    def embed(text: str, level: Label) -> Callable[[], Vector | None]:
+        answer = client.ask(text[:MAX_CHARS], level, _TIMEOUT_SECONDS)
+
+        def vector() -> Vector | None:
+            found = answer()
+            return found if len(found) == DIMENSIONS else None
+
+        return vector
 
     return embed
 
 
 def remote_query_embedder(path: str, model: str, ceiling: Classification) -> RemoteQueryEmbedder:
-    """The same for the model of that name at an address. None for every level above *ceiling*."""
+    """The same for the model of that name at an address, which no level above *ceiling* asks."""
     client = _Client(_EMBED, lambda level: remote_socket(path, level))
 
-    def embed(text: str, level: Label) -> RemoteVector | None:
-        vector = client.ask(text[:MAX_CHARS], level, _REMOTE_SECONDS) if level.level.can_flow_to(ceiling) else ()
-        return RemoteVector(model_number(model, len(vector)), vector) if vector else None
+    def embed(text: str, level: Label) -> Callable[[], RemoteVector | None] | None:
+        if not level.level.can_flow_to(ceiling):
+            return None
+        answer = client.ask(text[:MAX_CHARS], level, _REMOTE_SECONDS)
+
+        def vector() -> RemoteVector | None:
+            found = answer()
+            return RemoteVector(model_number(model, len(found)), found) if found else None
+
+        return vector
 
     return embed
 
@@ -89,7 +106,7 @@ def reranker(path: str, ceiling: Classification) -> Reranker:
 
     def order(query: str, texts: Sequence[LabeledText], level: Label) -> Sequence[int] | None:
         request = [query[:MAX_CHARS], *((one.level.value, one.text[:_MAX_TEXT_CHARS]) for one in texts)]
-        return client.ask(request, level, _RERANKING_SECONDS) or None
+        return client.ask(request, level, _RERANKING_SECONDS)() or None
 
     return Reranker(ceiling, order)
 

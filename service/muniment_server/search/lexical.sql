@@ -125,7 +125,7 @@ SELECT 'stop_word', word.text, 0, 0, 0, 0
 -- the same of the best match by embeddings. stems: a bit for each of the query's stems that the best chunk contains, null if the item
 -- was not found by words. matches: how many items were found by words, up to a bound.
 WITH posting AS MATERIALIZED (
-    SELECT ('''@' || session.agent || ':' || %(kind)s::smallint || '''')::tsquery AS scope
+    SELECT session.agent, ('''@' || session.agent || ':' || %(kind)s::smallint || '''')::tsquery AS scope
       FROM session
 ),
 seen AS NOT MATERIALIZED (
@@ -195,7 +195,8 @@ top AS MATERIALIZED ( -- shadowing is checked from the best match downward, unti
 thread_chunk AS NOT MATERIALIZED ( -- the first chunks of passages in threads, after the shadow
     SELECT seen.*
       FROM seen
-     WHERE seen.piece = 0
+     WHERE seen.agent = (SELECT posting.agent FROM posting) -- known already, but so the index of threads is read at one place
+       AND seen.piece = 0
        AND 0 = (
                SELECT count(*)
                  FROM visible AS above

@@ -52,10 +52,11 @@ from muniment_server.search.reranking import NO_RERANKER, LabeledText, Reranker
 from muniment_server.search.snippets import snippet
 from muniment_server.search.tsquery import any_of, quoted
 
-QueryEmbedder: TypeAlias = Callable[[str, Label], Vector | None]
-"""Embeds a query of a session at a level. Lower levels are served first. None if there is no answer in time."""
-RemoteQueryEmbedder: TypeAlias = Callable[[str, Label], RemoteVector | None]
-"""Embeds a query with a model at an address. None for a session above the ceiling, or without an answer in time."""
+QueryEmbedder: TypeAlias = Callable[[str, Label], Callable[[], Vector | None] | None]
+"""Asks for the embedding of a query of a session at a level, and returns what waits for it, so that the terms of the
+query are counted meanwhile. That returns None if there is no answer in time. None if no embedder is asked."""
+RemoteQueryEmbedder: TypeAlias = Callable[[str, Label], Callable[[], RemoteVector | None] | None]
+"""The same for a model at an address, which is not asked for a session above the ceiling."""
 
 _COMPARED_VECTORS, _FEW_COMPARED = 200, 50
 """How many vectors are compared: fewer of longer ones, whose signs say more, so that it takes no longer."""
@@ -180,10 +181,12 @@ class Searcher:
 
         Of the 100 best, those whose relevance is below *min_relevance* are left out.
         """
+        remote = self._embed_remotely(query, scope.taint)
+        built_in = None if remote else self._embed(query, scope.taint)
         terms = QueryTerms(query)
         lexical = _lexical(scope, kind, query, terms)
         filters = {"kind": kind, "tier": tier, "authors": lexical.authors, **filter_parameters(wanted)}
-        semantic = self._semantic(scope, query, filters)
+        semantic = self._semantic(scope, query, filters, remote, built_in)
         exactness = Exactness(query, lexical.names)
         enough = max(limit, _MOST_FITTING if min_relevance else 0, _LEADING if semantic.compared else 0)
         most = self._reranker.matches_for(scope.taint, enough) + (MORE_COMPARED if exactness.distinguishes else 0)
@@ -204,16 +207,25 @@ class Searcher:
         matches = [Match(row, row.score, snippet(_best_chunk(row, semantic), weights), fit) for row, fit in rows]
         return Found(matches, semantic.compared, order is not None)
 
-    def _semantic(self, scope: SessionScope, query: str, filters: Mapping[str, object]) -> _SemanticMatches:
+    def _semantic(
+        self,
+        scope: SessionScope,
+        query: str,
+        filters: Mapping[str, object],
+        remote: Callable[[], RemoteVector | None] | None,
+        built_in: Callable[[], Vector | None] | None,
+    ) -> _SemanticMatches:
         """The visible items most similar to *query*, by one model: that at the address, if it can, or the built-in one.
 
         That depends on the session's taint, on what it sees, and on what is made in time, and on nothing above.
         """
-        if (remote := self._embed_remotely(query, scope.taint)) is not None:
-            found = _similar(scope, remote.vector, {**filters, "embedder": None, "model": remote.model})
-            if found is not None:
-                return found
-        found, vector = None, self._embed(query, scope.taint)
+        if remote is not None:
+            if (answer := remote()) is not None:
+                found = _similar(scope, answer.vector, {**filters, "embedder": None, "model": answer.model})
+                if found is not None:
+                    return found
+            built_in = self._embed(query, scope.taint)
+        found, vector = None, built_in() if built_in else None
         if vector is not None:
             found = _similar(scope, vector, {**filters, "embedder": EMBEDDER, "model": None})
         return found or _nothing_compared()

@@ -82,8 +82,11 @@ similarity AS (
                 ON (remote.kind, remote.name, remote.change_id, remote.number, remote.model)
                    = (seen.kind, seen.name, seen.change_id, seen.piece, %(model)s)
            CROSS JOIN LATERAL (
-               SELECT sum(one * other) AS similarity
-                 FROM unnest(coalesce(built_in.vector, remote.vector), %(vector)s::integer[]) AS component (one, other)
+               SELECT sum(component.one * component.other) AS similarity
+                 FROM (
+                          SELECT unnest(coalesce(built_in.vector, remote.vector)) AS one,
+                                 unnest(%(vector)s::integer[]) AS other
+                      ) AS component
            ) AS pair
      ORDER BY seen.name, pair.similarity DESC, seen.piece
 )

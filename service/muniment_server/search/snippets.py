@@ -16,6 +16,8 @@ _TOKEN = re.compile(r"\S{1,24}\s*")
 
 def snippet(text: str, weights: Mapping[str, float]) -> str:
     """The part of *text* with the heaviest grams, each counted once; its beginning if it contains none."""
+    if len(text) <= SNIPPET_CHARS:
+        return text.strip()
     tokens = [
         (match.start(), match.end(), frozenset(grams(match[0])) & weights.keys()) for match in _TOKEN.finditer(text)
     ]

@@ -30,7 +30,8 @@ def test_a_worker_gives_no_query_above_the_ceiling_to_the_embedder(tmp_path):
     ):
         below, above = ask("low", Label.PUBLIC), ask("high", Label.INTERNAL)
 
-    assert below is not None
+        assert below is not None
+        assert below() is not None
     assert above is None
     assert received == ["low"]
 

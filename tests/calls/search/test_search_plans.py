@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import psycopg
@@ -134,6 +136,15 @@ def test_a_sample_of_the_chunks_is_read_from_its_index(loaded):
     plan = _plan(loaded, "search_terms")
 
     assert [line for line in plan if "Index Scan using chunk_sample" in line]
+
+
+def test_the_neighbors_of_a_turn_are_read_at_one_place_of_an_index(loaded):
+    """Without the agent, each lookup would look for the thread among those of every agent of the tenant."""
+    plan = _plan(loaded, "search_items")
+    lookups = [below for line, below in pairwise(plan) if "Index Scan" in line and "using chunk_thread" in line]
+
+    assert lookups
+    assert all({"tenant", "agent", "thread", "place"} <= set(re.findall(r"\w+", lookup)) for lookup in lookups)
 
 
 def _plan(database: Database, query: str) -> list[str]:

@@ -110,10 +110,22 @@ class Slow:
         return [1] * DIMENSIONS
 
 
+def answers(path):
+    """What a query embedder answers, once it has waited."""
+    ask = query_embedder(path)
+
+    def answer(text, level):
+        waiting = ask(text, level)
+        assert waiting is not None
+        return waiting()
+
+    return answer
+
+
 def test_queries_of_a_level_are_computed_one_at_a_time_and_few_wait(tmp_path, patient):
     path, slow = str(tmp_path / "s"), Slow()
     with serve_built_in(path, slow.embed), ThreadPoolExecutor(32) as pool:
-        ask = query_embedder(path)
+        ask = answers(path)
         high = [pool.submit(ask, f"high {number}", Label.RESTRICTED) for number in range(20)]
         wait_until(lambda: sum(each.done() for each in high) == 20 - 9, "those without a place are turned away")
         assert slow.begun.wait(60)
@@ -132,7 +144,7 @@ def test_no_level_waits_for_the_queries_of_another(tmp_path, patient, monkeypatc
         return slow.embed(text) if text == "high" else [1] * DIMENSIONS
 
     with serve_built_in(path, embed), ThreadPoolExecutor(1) as pool:
-        ask = query_embedder(path)
+        ask = answers(path)
         high = pool.submit(ask, "high", Label.RESTRICTED)
         assert slow.begun.wait(60)
         monkeypatch.setattr(embedder_socket, "_TIMEOUT_SECONDS", 20.0)  # less than what is slow takes
@@ -146,7 +158,7 @@ def test_no_level_waits_for_the_queries_of_another(tmp_path, patient, monkeypatc
 def test_a_query_for_which_no_one_waits_any_more_is_not_computed(tmp_path, patient, monkeypatch):
     path, slow = str(tmp_path / "s"), Slow()
     with serve_built_in(path, slow.embed), ThreadPoolExecutor(2) as pool:
-        ask = query_embedder(path)
+        ask = answers(path)
         busy = pool.submit(ask, "busy", Label.PUBLIC)
         assert slow.begun.wait(60)
         monkeypatch.setattr(embedder_socket, "_TIMEOUT_SECONDS", 0.4)
@@ -163,7 +175,7 @@ def test_a_query_with_too_little_time_for_an_answer_is_not_computed(tmp_path, pa
     path, slow = str(tmp_path / "s"), Slow()
     slow.go_on.set()
     with serve_built_in(path, slow.embed):
-        assert query_embedder(path)("q", Label.PUBLIC) is None
+        assert answers(path)("q", Label.PUBLIC) is None
     assert slow.computed == []
 
 
@@ -179,14 +191,14 @@ def test_what_an_embedder_of_another_version_answers_is_no_embedding(tmp_path, p
 
     path = str(tmp_path / "s")
     with serve_queries(query_socket(path, Label.PUBLIC), embed):
-        assert query_embedder(path)("q", Label.PUBLIC) is None
+        assert answers(path)("q", Label.PUBLIC) is None
     assert "secret" not in caplog.text
 
 
 def test_an_embedder_that_does_not_know_the_method_gives_no_embedding(tmp_path, patient):
     path = str(tmp_path / "s")
     with serve_rerankings(query_socket(path, Label.PUBLIC), lambda *_: [1] * DIMENSIONS, at_once=1):
-        assert query_embedder(path)("q", Label.PUBLIC) is None
+        assert answers(path)("q", Label.PUBLIC) is None
 
 
 def test_of_a_long_query_the_beginning_is_sent(tmp_path, patient):
@@ -198,7 +210,7 @@ def test_of_a_long_query_the_beginning_is_sent(tmp_path, patient):
         return [1] * DIMENSIONS
 
     with serve_built_in(path, embed):
-        query_embedder(path)("q" * (MAX_CHARS + 1), Label.PUBLIC)
+        answers(path)("q" * (MAX_CHARS + 1), Label.PUBLIC)
 
     assert received == ["q" * MAX_CHARS]
 
