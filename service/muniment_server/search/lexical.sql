@@ -114,13 +114,14 @@ SELECT 'stop_word', word.text, 0, 0, 0, 0
 -- name: search_items
 -- The best matches, each name at its highest visible level and by its best chunk; filters come after the shadow. Nulls: no match.
 -- Scores are integers, in millionths, so that no sum depends on the order of rows; ties are broken by name.
--- In a thread, a hit adds 3/10 of its score to its visible neighbors, and 1/5 to theirs; one that asks, 4/5 to the one after it,
--- which may answer. Only the part for words that the neighbor lacks is added, so that a word that is repeated counts once. An item
--- that search_embeddings found adds all of its similarity to the one before it, whose text its embedding has too, and 3/10 to the
--- one after it. bytes: as in list_items.
+-- In a thread, a hit adds 1/5 of its score to the two visible turns before it and the two after it; one that asks, 7/10 to the one
+-- after it, which may answer. Only the part for words that the neighbor lacks is added, so that a word that is repeated counts once.
+-- An item that search_embeddings found adds all of its similarity to the one before it, whose text its embedding has too, and 1/5 to
+-- the one after it. If the query names an author who goes on after a turn of somebody else, or if somebody else does after a turn of
+-- that author, the turn two places away gets 2/5 of both. bytes: as in list_items.
 -- Then a short passage of a thread, a turn, is weighed (turn_factor, in thousandths): less if it says little or asks, more if it is by
 -- an author whom the query names (authors). At last the best score in its thread counts for a fifth as much as its own.
--- names, threads, places, turn_factors and semantic_scores: the items that search_embeddings found. share: the lexical score of the
+-- names, threads, places, turn_factors, named and semantic_scores: the items that search_embeddings found. share: the lexical score of the
 -- best match by words, before it is weighed, if its score is at least least_best; the others follow in proportion. semantic_share:
 -- the same of the best match by embeddings. stems: a bit for each of the query's stems that the best chunk contains, null if the item
 -- was not found by words. matches: how many items were found by words, up to a bound.
@@ -140,7 +141,8 @@ seen AS NOT MATERIALIZED (
            CASE WHEN chunk.thread IS NOT NULL AND chunk.is_whole
                 THEN 20 * CASE WHEN chunk.stems @@ %(authors)s::tsquery THEN 6 ELSE 5 END
                      * CASE WHEN chunk.stems @@ '''@?'''::tsquery THEN 9 ELSE 10 END * chunk.size / (chunk.size + 30)
-                ELSE 1000 END AS turn_factor
+                ELSE 1000 END AS turn_factor,
+           coalesce(chunk.stems @@ %(authors)s::tsquery, FALSE) AS is_named
       FROM visible_chunk_by_term AS chunk
 ),
 stem AS MATERIALIZED (
@@ -153,8 +155,8 @@ gram AS MATERIALIZED (
       FROM unnest(%(grams)s::text[], %(gram_weights)s::float8[]) AS gram (text, weight)
 ),
 scored AS MATERIALIZED ( -- the query's terms are looked up in the chunk, which has many more
-    SELECT seen.name, seen.label, seen.piece, seen.start, seen.size, seen.is_whole, seen.thread, seen.place, seen.turn_factor,
-           CASE WHEN seen.stems @@ '''@?'''::tsquery THEN 8 ELSE 3 END AS lent_after,
+    SELECT seen.name, seen.label, seen.piece, seen.start, seen.size, seen.is_whole, seen.thread, seen.place, seen.turn_factor, seen.is_named,
+           seen.stems @@ '''@?'''::tsquery AS asks,
            by_stem.found, by_stem.score + (
                SELECT coalesce(sum((gram.weight / (1 + %(damping)s + seen.gram_count * %(gram_slope)s))::integer), 0)
                  FROM gram
@@ -206,15 +208,15 @@ thread_chunk AS NOT MATERIALIZED ( -- the first chunks of passages in threads, a
 ),
 semantic AS MATERIALIZED (
     SELECT semantic.*
-      FROM unnest(%(names)s::text[], %(threads)s::text[], %(places)s::text[], %(turn_factors)s::integer[], %(semantic_scores)s::integer[])
-           AS semantic (name, thread, place, turn_factor, score)
+      FROM unnest(%(names)s::text[], %(threads)s::text[], %(places)s::text[], %(turn_factors)s::integer[], %(named)s::boolean[], %(semantic_scores)s::integer[])
+           AS semantic (name, thread, place, turn_factor, is_named, score)
 ),
 thread_hit AS ( -- the best short passages of a thread, and those that search_embeddings found
-    SELECT each.thread, each.place, max(each.found) AS found, max(each.score) AS score, max(each.lent_after) AS lent_after,
-           max(each.similarity) AS similarity
+    SELECT each.thread, each.place, max(each.found) AS found, max(each.score) AS score, bool_or(each.asks) AS asks,
+           bool_or(each.is_named) AS is_named, max(each.similarity) AS similarity
       FROM (
                (
-                   SELECT top.thread, top.place, top.found, top.score, top.lent_after, 0 AS similarity
+                   SELECT top.thread, top.place, top.found, top.score, top.asks, top.is_named, 0 AS similarity
                      FROM top
                     WHERE top.thread IS NOT NULL
                       AND top.is_whole
@@ -222,7 +224,7 @@ thread_hit AS ( -- the best short passages of a thread, and those that search_em
                     LIMIT %(max_lenders)s
                )
                 UNION ALL
-               SELECT semantic.thread, semantic.place, 0, 0, 0, semantic.score
+               SELECT semantic.thread, semantic.place, 0, 0, FALSE, semantic.is_named, semantic.score
                  FROM semantic
                 WHERE semantic.thread IS NOT NULL
            ) AS each
@@ -230,15 +232,14 @@ thread_hit AS ( -- the best short passages of a thread, and those that search_em
 ),
 thread_score AS MATERIALIZED (
     SELECT neighbor.name, neighbor.label, neighbor.thread, neighbor.turn_factor,
-           sum(thread_hit.score * neighbor.lent * missing.share / 10000) AS score,
-           sum(thread_hit.similarity * neighbor.similarity_lent / 10) AS similarity
+           sum(thread_hit.score * lent.score * missing.share / 10000) AS score,
+           sum(thread_hit.similarity * lent.similarity / 10) AS similarity
       FROM thread_hit
            CROSS JOIN LATERAL (
                (
                    SELECT thread_chunk.name, thread_chunk.label, thread_chunk.thread, thread_chunk.turn_factor, thread_chunk.stems,
-                          thread_chunk.passes AND thread_chunk.is_whole AS is_eligible,
-                          CASE row_number() OVER (ORDER BY thread_chunk.place) WHEN 1 THEN thread_hit.lent_after ELSE 2 END AS lent,
-                          CASE row_number() OVER (ORDER BY thread_chunk.place) WHEN 1 THEN 3 ELSE 0 END AS similarity_lent
+                          thread_chunk.passes AND thread_chunk.is_whole AS is_eligible, TRUE AS is_after, row_number() OVER (ORDER BY thread_chunk.place) AS distance,
+                          thread_chunk.is_named, lag(thread_chunk.is_named) OVER (ORDER BY thread_chunk.place) AS between_is_named
                      FROM thread_chunk
                     WHERE thread_chunk.thread = thread_hit.thread
                       AND thread_chunk.place > thread_hit.place
@@ -248,9 +249,8 @@ thread_score AS MATERIALIZED (
                 UNION ALL
                (
                    SELECT thread_chunk.name, thread_chunk.label, thread_chunk.thread, thread_chunk.turn_factor, thread_chunk.stems,
-                          thread_chunk.passes AND thread_chunk.is_whole,
-                          CASE row_number() OVER (ORDER BY thread_chunk.place DESC) WHEN 1 THEN 3 ELSE 2 END,
-                          CASE row_number() OVER (ORDER BY thread_chunk.place DESC) WHEN 1 THEN 10 ELSE 0 END
+                          thread_chunk.passes AND thread_chunk.is_whole, FALSE, row_number() OVER (ORDER BY thread_chunk.place DESC),
+                          thread_chunk.is_named, lag(thread_chunk.is_named) OVER (ORDER BY thread_chunk.place DESC)
                      FROM thread_chunk
                     WHERE thread_chunk.thread = thread_hit.thread
                       AND thread_chunk.place < thread_hit.place
@@ -258,6 +258,13 @@ thread_score AS MATERIALIZED (
                     LIMIT 2
                )
            ) AS neighbor
+           CROSS JOIN LATERAL ( -- goes_on: null for the nearest
+               SELECT neighbor.is_named = thread_hit.is_named AND neighbor.between_is_named <> thread_hit.is_named AS goes_on
+           ) AS author
+           CROSS JOIN LATERAL ( -- in tenths
+               SELECT CASE WHEN author.goes_on THEN 4 WHEN thread_hit.asks AND neighbor.is_after AND neighbor.distance = 1 THEN 7 ELSE 2 END AS score,
+                      CASE WHEN author.goes_on THEN 4 WHEN neighbor.distance = 2 THEN 0 WHEN neighbor.is_after THEN 2 ELSE 10 END AS similarity
+           ) AS lent
            CROSS JOIN LATERAL ( -- the weight of the hit's stems that the neighbor lacks, in thousandths; of a hit without stems, all
                SELECT coalesce(1000 * sum(stem.weight::integer) FILTER (WHERE NOT neighbor.stems @@ stem.word)
                                / sum(stem.weight::integer), CASE WHEN count(*) = 0 THEN 1000 ELSE 0 END) AS share
@@ -266,7 +273,7 @@ thread_score AS MATERIALIZED (
            ) AS missing
      WHERE neighbor.is_eligible
      GROUP BY neighbor.name, neighbor.label, neighbor.thread, neighbor.turn_factor
-    HAVING sum(thread_hit.score * neighbor.lent * missing.share) + sum(thread_hit.similarity * neighbor.similarity_lent) > 0
+    HAVING sum(thread_hit.score * lent.score * missing.share) + sum(thread_hit.similarity * lent.similarity) > 0
 ),
 lexical AS (
     SELECT name, hit.start, hit.size, hit.found, coalesce(hit.score, 0) + coalesce(thread_score.score, 0) AS score, thread_score.similarity,

@@ -112,6 +112,7 @@ class _Similar:
     thread: str | None
     place: str | None
     turn_factor: int
+    is_named: bool
     similarity: int
 
 
@@ -330,6 +331,7 @@ def _ranked(
         "threads": [row.thread for row in semantic.similar.values()],
         "places": [row.place for row in semantic.similar.values()],
         "turn_factors": [row.turn_factor for row in semantic.similar.values()],
+        "named": [row.is_named for row in semantic.similar.values()],
         "semantic_scores": semantic.scores,
         "share": _MILLION - SEMANTIC_WEIGHT if semantic.compared else _MILLION,
         "semantic_share": SEMANTIC_WEIGHT,

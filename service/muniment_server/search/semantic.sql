@@ -8,8 +8,8 @@
 -- kept, or null for all. looked_at: how many were kept. skipped: whether lists were left out. With a bound or skipped
 -- lists, the shadow and the filters may leave too few: then run the query again without a bound, and with all lists.
 -- Only embeddings of one model are compared: embedder is the built-in one, model one at an address; one of the two is
--- null. turn_factor: as in search_items. growing: chunks that were found without an embedding of the model still wait,
--- so the built-in one is to be asked instead.
+-- null. turn_factor: as in search_items. is_named: whether the query names the author. growing: chunks that were found
+-- without an embedding of the model still wait, so the built-in one is to be asked instead.
 WITH list AS MATERIALIZED (
     SELECT list.number,
            list.signs IS NULL
@@ -47,7 +47,8 @@ seen AS MATERIALIZED (
            CASE WHEN chunk.thread IS NOT NULL AND chunk.is_whole
                 THEN 20 * CASE WHEN chunk.stems @@ %(authors)s::tsquery THEN 6 ELSE 5 END
                      * CASE WHEN chunk.stems @@ '''@?'''::tsquery THEN 9 ELSE 10 END * chunk.size / (chunk.size + 30)
-                ELSE 1000 END AS turn_factor
+                ELSE 1000 END AS turn_factor,
+           coalesce(chunk.stems @@ %(authors)s::tsquery, FALSE) AS is_named
       FROM nearest
            CROSS JOIN LATERAL ( -- the generic plan of a plain join assumes selective filters and reads all chunks
                SELECT chunk.*
@@ -73,7 +74,7 @@ seen AS MATERIALIZED (
 ),
 similarity AS (
     SELECT DISTINCT ON (seen.name) seen.name, seen.change_id, seen.start, seen.size, seen.thread, seen.place,
-           seen.turn_factor, pair.similarity
+           seen.turn_factor, seen.is_named, pair.similarity
       FROM seen
            LEFT JOIN visible_meaning AS built_in
                 ON (built_in.kind, built_in.name, built_in.change_id, built_in.piece, built_in.embedder)

@@ -423,10 +423,28 @@ def ids_found(session, query, **fields):
 
 
 def test_a_hit_raises_the_scores_of_its_neighbors_in_the_thread(at):
-    ids = passages(at(PUBLIC), "t", "far off", "quite near", "there is the whale", "in the bay", "far out", "farther")
+    ids = passages(at(PUBLIC), "t", "far off", "is near", "there is the whale", "the bay", "far out", "farther")
     passages(at(PUBLIC), "other", "elsewhere", start=1_000_000_002)
 
-    assert ids_found(at(PUBLIC), "whale") == [ids[2], *sorted([ids[1], ids[3]]), *sorted([ids[0], ids[4]])]
+    assert ids_found(at(PUBLIC), "whale") == [ids[2], *sorted([ids[0], ids[1], ids[3], ids[4]])]
+
+
+@pytest.mark.parametrize("authors", [("Bob", "Ann", "Bob", "Cid", "Bob"), ("Ann", "Bob", "Ann", "Ann", "Ann")])
+def test_the_turn_after_an_interruption_is_raised_twice_as_much(at, authors):
+    """If one of the two authors is named in the query: here before the hit, but not after it."""
+    at(PUBLIC).import_passages(*({"content": f"note {number}", "author": "Ann"} for number in range(60)))
+    texts = ("far away, out", "in the harbor", "a blue whale ", "in the street", "far from here")
+    ids = [
+        at(PUBLIC)
+        .store_passage(content=text, thread="t", author=author, event_time={"seconds": 1_000_000_000 + number})
+        .passage.passage_id
+        for number, (author, text) in enumerate(zip(authors, texts, strict=True))
+    ]
+
+    results = at(PUBLIC).search_passages(query="a whale of Ann", max_results=100).results
+    scores = {result.passage.passage_id: result.score for result in results}
+    own = [6 * scores[name] - max(scores.values()) for name in ids]
+    assert own[0] / own[4] == pytest.approx(2, abs=0.3)
 
 
 @pytest.mark.parametrize("attempt", range(3))
@@ -478,7 +496,7 @@ def test_a_shadowed_turn_is_no_neighbor(at, low, high):
 
     results = at(high).search_passages(query="whale").results
     assert [result.passage.passage_id for result in results] == ids
-    by_words = (1.0, 0.3, 0.2)
+    by_words = (1.0, 0.2, 0.2)
     alone = [score * weight(text) for score, text in zip(by_words, ("the whale", "between", "after"), strict=True)]
     expected = [(5 * score + alone[0]) / 6 for score in alone]
     assert [result.score for result in results] == pytest.approx(expected, abs=1e-5)

@@ -304,7 +304,7 @@ def test_the_turn_before_a_similar_one_is_found_with_it(service, at):
     embed_all(service.database, Quick())
 
     results = at(PUBLIC).search_passages(query="hound").results
-    assert [one.passage.passage_id for one in results] == [ids[2], ids[3], ids[1], ids[4]]
+    assert [one.passage.passage_id for one in results] == [ids[2], ids[1], ids[3], ids[4]]
 
 
 # Filters, and how many are looked at.
