@@ -25,8 +25,8 @@ _COMMAND = re.compile(r"\{QUERY :commandType (\d)")
 _SELECT = "1"
 FUNCTIONS = frozenset(
     {
-        "bit_count", "bool_or", "count", "first_value", "jsonb_to_recordset", "max", "min", "octet_length", "replace",
-        "round", "row_number", "sum", "to_tsvector", "ts_lexize", "unnest",
+        "bit_count", "bool_or", "count", "first_value", "jsonb_to_recordset", "lag", "max", "min", "octet_length",
+        "replace", "round", "row_number", "sum", "to_tsvector", "ts_lexize", "unnest",
     }
 )  # fmt: skip
 """The functions that the queries of nouns may call: none of them reads a relation that its arguments name."""

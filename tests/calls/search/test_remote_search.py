@@ -168,6 +168,20 @@ def test_no_text_above_the_ceiling_is_ever_sent(world):
         assert text in world.received()
 
 
+def test_the_query_of_a_session_that_another_server_raised_above_the_ceiling_is_not_sent(world):
+    """This server still knows the session as it was."""
+    fill(world)
+    session = world.at(INTERNAL)
+    session.search_memories(query="query while INTERNAL")
+    with serving(world.service.database) as other:
+        other.host().raise_taint(session_id=session.session_id, taint=CONFIDENTIAL)
+    answer = session.search_memories(query="query while CONFIDENTIAL")
+
+    assert answer.semantic
+    assert "query while INTERNAL" in world.received()
+    assert "query while CONFIDENTIAL" not in world.received()
+
+
 def test_nothing_above_the_ceiling_is_queued(world):
     fill(world)
 
