@@ -197,14 +197,14 @@ top AS MATERIALIZED ( -- shadowing is checked from the best match downward, unti
 thread_chunk AS NOT MATERIALIZED ( -- the first chunks of passages in threads, after the shadow
     SELECT seen.*
       FROM seen
-     WHERE seen.agent = (SELECT posting.agent FROM posting) -- known already, but so the index of threads is read at one place
-       AND seen.piece = 0
+     WHERE seen.piece = 0
        AND 0 = (
                SELECT count(*)
                  FROM visible AS above
                 WHERE (above.kind, above.name) = (%(kind)s, seen.name)
                   AND above.label > seen.label
            )
+       AND seen.agent = (SELECT posting.agent FROM posting) -- known already, but so the index of threads is read at one place
 ),
 semantic AS MATERIALIZED (
     SELECT semantic.*

@@ -183,7 +183,7 @@ class Searcher:
         Of the 100 best, those whose relevance is below *min_relevance* are left out.
         """
         if self._embed is not no_embedder:
-            scope.session()  # raises StaleSession if the taint rose: at its former level, the query goes to nobody
+            scope.session()  # raises StaleSession if the taint rose: no embedder of its former level gets the query
         remote = self._embed_remotely(query, scope.taint)
         built_in = None if remote else self._embed(query, scope.taint)
         terms = QueryTerms(query)
