@@ -20,7 +20,7 @@ from muniment_server.domain.classification import Classification, Label
 from muniment_server.embedder.remote.configuration import query_socket, remote_socket, reranker_socket
 from muniment_server.search.embeddings import DIMENSIONS, MAX_CHARS, RemoteVector, Vector, model_number
 from muniment_server.search.reranking import LabeledText, Reranker
-from muniment_server.search.search import QueryEmbedder, RemoteQueryEmbedder
+from muniment_server.search.search import BegunRemoteVector, BegunVector, QueryEmbedder, RemoteQueryEmbedder
 
 _LOG = logging.getLogger("muniment.embedder")
 _TIMEOUT_SECONDS = 0.5
@@ -53,7 +53,7 @@ class _Client:
         self._methods = {level: _method_at(path_of(level), method) for level in Label}
 
     def ask(self, request: object, level: Label, seconds: float) -> Callable[[], Sequence[int]]:
-        """Send a request of *level*. What is returned waits for the answer: empty if there is none in *seconds*."""
+        """Send a request of *level*. The function that it returns waits for the answer: empty if it is late."""
         call = self._methods[level].future(request, timeout=seconds)
 
         def answer() -> Sequence[int]:
@@ -70,14 +70,9 @@ def query_embedder(path: str) -> QueryEmbedder:
     """A query embedder that uses the process at *path*. There is no answer if that is down, slow or overloaded."""
     client = _Client(_EMBED, lambda level: query_socket(path, level))
 
-    def embed(text: str, level: Label) -> Callable[[], Vector | None]:
+    def embed(text: str, level: Label) -> BegunVector:
         answer = client.ask(text[:MAX_CHARS], level, _TIMEOUT_SECONDS)
-
-        def vector() -> Vector | None:
-            found = answer()
-            return found if len(found) == DIMENSIONS else None
-
-        return vector
+        return lambda: vector if len(vector := answer()) == DIMENSIONS else None
 
     return embed
 
@@ -86,16 +81,11 @@ def remote_query_embedder(path: str, model: str, ceiling: Classification) -> Rem
     """The same for the model of that name at an address, which no level above *ceiling* asks."""
     client = _Client(_EMBED, lambda level: remote_socket(path, level))
 
-    def embed(text: str, level: Label) -> Callable[[], RemoteVector | None] | None:
+    def embed(text: str, level: Label) -> BegunRemoteVector:
         if not level.level.can_flow_to(ceiling):
             return None
         answer = client.ask(text[:MAX_CHARS], level, _REMOTE_SECONDS)
-
-        def vector() -> RemoteVector | None:
-            found = answer()
-            return RemoteVector(model_number(model, len(found)), found) if found else None
-
-        return vector
+        return lambda: RemoteVector(model_number(model, len(vector)), vector) if (vector := answer()) else None
 
     return embed
 

@@ -204,7 +204,7 @@ thread_chunk AS NOT MATERIALIZED ( -- the first chunks of passages in threads, a
                 WHERE (above.kind, above.name) = (%(kind)s, seen.name)
                   AND above.label > seen.label
            )
-       AND seen.agent = (SELECT posting.agent FROM posting) -- known already, but so the index of threads is read at one place
+       AND seen.agent = (SELECT posting.agent FROM posting) -- no guard: so the index of threads is read at one place
 ),
 semantic AS MATERIALIZED (
     SELECT semantic.*
@@ -238,8 +238,9 @@ thread_score AS MATERIALIZED (
            CROSS JOIN LATERAL (
                (
                    SELECT thread_chunk.name, thread_chunk.label, thread_chunk.thread, thread_chunk.turn_factor, thread_chunk.stems,
-                          thread_chunk.passes AND thread_chunk.is_whole AS is_eligible, TRUE AS is_after, row_number() OVER (ORDER BY thread_chunk.place) AS distance,
-                          thread_chunk.is_named, lag(thread_chunk.is_named) OVER (ORDER BY thread_chunk.place) AS between_is_named
+                          thread_chunk.passes AND thread_chunk.is_whole AS is_eligible, TRUE AS is_after,
+                          row_number() OVER (ORDER BY thread_chunk.place) AS distance, thread_chunk.is_named,
+                          lag(thread_chunk.is_named) OVER (ORDER BY thread_chunk.place) AS between_is_named
                      FROM thread_chunk
                     WHERE thread_chunk.thread = thread_hit.thread
                       AND thread_chunk.place > thread_hit.place
@@ -258,7 +259,7 @@ thread_score AS MATERIALIZED (
                     LIMIT 2
                )
            ) AS neighbor
-           CROSS JOIN LATERAL ( -- goes_on: null for the nearest
+           CROSS JOIN LATERAL ( -- null for the nearest, which has no turn between
                SELECT neighbor.is_named = thread_hit.is_named AND neighbor.between_is_named <> thread_hit.is_named AS goes_on
            ) AS author
            CROSS JOIN LATERAL ( -- in tenths

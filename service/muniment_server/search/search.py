@@ -52,11 +52,14 @@ from muniment_server.search.reranking import NO_RERANKER, LabeledText, Reranker
 from muniment_server.search.snippets import snippet
 from muniment_server.search.tsquery import any_of, quoted
 
-QueryEmbedder: TypeAlias = Callable[[str, Label], Callable[[], Vector | None] | None]
-"""Asks for the embedding of a query of a session at a level, and returns what waits for it, so that the terms of the
-query are counted meanwhile. That returns None if there is no answer in time. None if no embedder is asked."""
-RemoteQueryEmbedder: TypeAlias = Callable[[str, Label], Callable[[], RemoteVector | None] | None]
-"""The same for a model at an address, which is not asked for a session above the ceiling."""
+BegunVector: TypeAlias = Callable[[], Vector | None] | None
+"""Waits for the vector of a query, which is None if it is late. None if no embedder was asked."""
+BegunRemoteVector: TypeAlias = Callable[[], RemoteVector | None] | None
+"""The same for a model at an address."""
+QueryEmbedder: TypeAlias = Callable[[str, Label], BegunVector]
+"""Begins to embed a query of a session at a level. Meanwhile, the search counts the terms of the query."""
+RemoteQueryEmbedder: TypeAlias = Callable[[str, Label], BegunRemoteVector]
+"""The same for a model at an address, which no session above the ceiling asks."""
 
 _COMPARED_VECTORS, _FEW_COMPARED = 200, 50
 """How many vectors are compared: fewer of longer ones, whose signs say more, so that it takes no longer."""
@@ -182,10 +185,7 @@ class Searcher:
 
         Of the 100 best, those whose relevance is below *min_relevance* are left out.
         """
-        if self._embed is not no_embedder:
-            scope.session()  # raises StaleSession if the taint rose: no embedder of its former level gets the query
-        remote = self._embed_remotely(query, scope.taint)
-        built_in = None if remote else self._embed(query, scope.taint)
+        remote, built_in = self._begin_to_embed(scope, query)
         terms = QueryTerms(query)
         lexical = _lexical(scope, kind, query, terms)
         filters = {"kind": kind, "tier": tier, "authors": lexical.authors, **filter_parameters(wanted)}
@@ -210,13 +210,24 @@ class Searcher:
         matches = [Match(row, row.score, snippet(_best_chunk(row, semantic), weights), fit) for row, fit in rows]
         return Found(matches, semantic.compared, order is not None)
 
+    def _begin_to_embed(self, scope: SessionScope, query: str) -> tuple[BegunRemoteVector, BegunVector]:
+        """Ask the model at the address or, if that is not for this session, the built-in one. Raises StaleSession.
+
+        This server may know the session as it was before another one raised its taint. So a statement confirms the
+        taint first: otherwise an embedder of the former level would get the query.
+        """
+        if self._embed is not no_embedder:
+            scope.session()
+        remote = self._embed_remotely(query, scope.taint)
+        return remote, None if remote else self._embed(query, scope.taint)
+
     def _semantic(
         self,
         scope: SessionScope,
         query: str,
         filters: Mapping[str, object],
-        remote: Callable[[], RemoteVector | None] | None,
-        built_in: Callable[[], Vector | None] | None,
+        remote: BegunRemoteVector,
+        built_in: BegunVector,
     ) -> _SemanticMatches:
         """The visible items most similar to *query*, by one model: that at the address, if it can, or the built-in one.
 

@@ -84,7 +84,7 @@ similarity AS (
                    = (seen.kind, seen.name, seen.change_id, seen.piece, %(model)s)
            CROSS JOIN LATERAL (
                SELECT sum(component.one * component.other) AS similarity
-                 FROM (
+                 FROM ( -- in a FROM clause, unnest would store both vectors first
                           SELECT unnest(coalesce(built_in.vector, remote.vector)) AS one,
                                  unnest(%(vector)s::integer[]) AS other
                       ) AS component

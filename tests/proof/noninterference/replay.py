@@ -9,7 +9,7 @@ import hmac
 import json
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -21,7 +21,7 @@ import pytest
 from muniment_server.domain.classification import Classification, Label
 from muniment_server.search.embeddings import RemoteVector, Vector
 from muniment_server.search.reranking import LabeledText, Reranker
-from muniment_server.search.search import Searcher
+from muniment_server.search.search import BegunRemoteVector, Searcher
 from muniment_server.transport.dispatch import Dispatcher
 from tests.support.databases import Database
 from tests.support.embedders import quick
@@ -79,7 +79,7 @@ def remote_embedding_of(text: str) -> Vector:
     return quick(text, _ALIKE_REMOTELY)
 
 
-def remote_query(text: str, label: Label, *, ceiling: int) -> Callable[[], RemoteVector | None] | None:
+def remote_query(text: str, label: Label, *, ceiling: int) -> BegunRemoteVector:
     """The embedding of a query by that model. A third of the queries get none: it is slow, wrong or away."""
     if label.level > ceiling:
         return None
