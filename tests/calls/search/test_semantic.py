@@ -307,6 +307,33 @@ def test_the_turn_before_a_similar_one_is_found_with_it(service, at):
     assert [one.passage.passage_id for one in results] == [ids[2], ids[1], ids[3], ids[4]]
 
 
+@pytest.mark.parametrize(
+    ("authors", "goes_on"),
+    [
+        (("Bob", "Ann", "Bob"), True),
+        (("Ann", "Bob", "Ann"), True),
+        (("Bob", "Cid", "Bob"), False),  # the query names neither
+    ],
+)
+def test_the_turn_before_an_interruption_is_found_with_a_similar_one(service, at, authors, goes_on):
+    """It then stands before the passages that have nothing but the name."""
+    at(PUBLIC).import_passages(*({"content": f"note {number}", "author": "Ann"} for number in range(60)))
+    at(PUBLIC).store_passage(content="nothing but a whale")
+    first, *_ = [
+        at(PUBLIC)
+        .store_passage(content=text, thread="t", author=author, event_time={"seconds": 1_000_000_000 + number})
+        .passage.passage_id
+        for number, (author, text) in enumerate(zip(authors, ("far away", "not near", "some dog"), strict=True))
+    ]
+    embed_all(service.database, Quick(lambda text: quick(text.replace("Ann", "she"))))  # alike by one word alone
+
+    results = at(PUBLIC).search_passages(query="whale hound Ann", max_results=100).results
+    whale, *turns, fourth = results[:4]
+    assert whale.passage.content == "nothing but a whale"
+    assert {one.passage.content for one in turns} == {"not near", "some dog"}
+    assert (fourth.passage.passage_id == first) is goes_on
+
+
 # Filters, and how many are looked at.
 
 
