@@ -29,6 +29,8 @@ _REMOTE_SECONDS = 1.0
 """How long a query waits for its embedding by a model at an address."""
 _RERANKING_SECONDS = 0.3
 """How long a search waits for its reranking."""
+_MAX_ASKING = 1000
+"""How many threads wait for embeddings: more than there are searches at once, so that none waits for another."""
 _MARGIN_SECONDS = 0.05
 """How long before the worker's deadline the embedder has its answer. What has waited until then is dropped."""
 _MAX_QUEUED = 8
@@ -51,19 +53,26 @@ class _Client:
 
     def __init__(self, method: str, path_of: Callable[[Label], str]) -> None:
         self._methods = {level: _method_at(path_of(level), method) for level in Label}
+        self._threads = ThreadPoolExecutor(_MAX_ASKING)
 
-    def ask(self, request: object, level: Label, seconds: float) -> Callable[[], Sequence[int]]:
-        """Send a request of *level*. The function that it returns waits for the answer: empty if it is late."""
-        call = self._methods[level].future(request, timeout=seconds)
-
-        def answer() -> Sequence[int]:
-            try:
-                found: Sequence[int] = call.result()
-            except grpc.RpcError:  # too late, refused, or no embedder is running
-                return ()
-            return found
-
+    def ask(self, request: object, level: Label, seconds: float) -> Sequence[int]:
+        """The answer to a request of *level* within *seconds*. Empty if there is none."""
+        try:
+            answer: Sequence[int] = self._methods[level](request, timeout=seconds)
+        except grpc.RpcError:  # too late, refused, or no embedder is running
+            return ()
         return answer
+
+    def begin(self, request: object, level: Label, seconds: float) -> Callable[[], Sequence[int]]:
+        """The same in another thread: the function that it returns waits for the answer.
+
+        gRPC's own futures are not used: where a process may start no thread for a moment, their channel is lost, and
+        whoever waits for it waits for ever.
+        """
+        try:
+            return self._threads.submit(self.ask, request, level, seconds).result
+        except RuntimeError:  # there is no thread for it
+            return tuple
 
 
 def query_embedder(path: str) -> QueryEmbedder:
@@ -71,7 +80,7 @@ def query_embedder(path: str) -> QueryEmbedder:
     client = _Client(_EMBED, lambda level: query_socket(path, level))
 
     def embed(text: str, level: Label) -> BegunVector:
-        answer = client.ask(text[:MAX_CHARS], level, _TIMEOUT_SECONDS)
+        answer = client.begin(text[:MAX_CHARS], level, _TIMEOUT_SECONDS)
         return lambda: vector if len(vector := answer()) == DIMENSIONS else None
 
     return embed
@@ -84,7 +93,7 @@ def remote_query_embedder(path: str, model: str, ceiling: Classification) -> Rem
     def embed(text: str, level: Label) -> BegunRemoteVector:
         if not level.level.can_flow_to(ceiling):
             return None
-        answer = client.ask(text[:MAX_CHARS], level, _REMOTE_SECONDS)
+        answer = client.begin(text[:MAX_CHARS], level, _REMOTE_SECONDS)
         return lambda: RemoteVector(model_number(model, len(vector)), vector) if (vector := answer()) else None
 
     return embed
@@ -96,7 +105,7 @@ def reranker(path: str, ceiling: Classification) -> Reranker:
 
     def order(query: str, texts: Sequence[LabeledText], level: Label) -> Sequence[int] | None:
         request = [query[:MAX_CHARS], *((one.level.value, one.text[:_MAX_TEXT_CHARS]) for one in texts)]
-        return client.ask(request, level, _RERANKING_SECONDS)() or None
+        return client.ask(request, level, _RERANKING_SECONDS) or None
 
     return Reranker(ceiling, order)
 

@@ -268,7 +268,7 @@ thread_score AS MATERIALIZED (
            ) AS lent
            CROSS JOIN LATERAL ( -- the weight of the hit's stems that the neighbor lacks, in thousandths; of a hit without stems, all
                SELECT coalesce(1000 * sum(stem.weight::integer) FILTER (WHERE NOT neighbor.stems @@ stem.word)
-                               / sum(stem.weight::integer), CASE WHEN count(*) = 0 THEN 1000 ELSE 0 END) AS share
+                               / nullif(sum(stem.weight::integer), 0), CASE WHEN count(*) = 0 THEN 1000 ELSE 0 END) AS share
                  FROM stem
                 WHERE thread_hit.found & stem.bit <> 0
            ) AS missing

@@ -13,6 +13,7 @@ from muniment_server.admin.connection import connect_operator
 from muniment_server.admin.inspection import broken_index
 from muniment_server.search import index
 from muniment_server.search.marks import author_mark
+from muniment_server.search.ranking import Term
 from muniment_server.search.reindex import reindex
 from tests.support.answers import CONFIDENTIAL, INTERNAL, LEVELS, PUBLIC, RESTRICTED, UP, invalid, keys
 from tests.support.erasing import erase_all
@@ -445,6 +446,14 @@ def test_the_turn_after_an_interruption_is_raised_twice_as_much(at, authors):
     scores = {result.passage.passage_id: result.score for result in results}
     own = [6 * scores[name] - max(scores.values()) for name in ids]
     assert own[0] / own[4] == pytest.approx(2, abs=0.3)
+
+
+def test_a_word_without_weight_is_found(at, monkeypatch):
+    """A word that nearly all of some millions of chunks contain weighs less than half a millionth."""
+    ids = passages(at(PUBLIC), "t", "the whale", "a harbor", "the whale")
+    monkeypatch.setattr(Term, "weight", lambda *_: 0.4)
+
+    assert sorted(ids_found(at(PUBLIC), "whale")) == sorted([ids[0], ids[2]])
 
 
 @pytest.mark.parametrize("attempt", range(3))

@@ -170,6 +170,25 @@ def test_a_query_for_which_no_one_waits_any_more_is_not_computed(tmp_path, patie
     assert slow.computed == ["busy"]
 
 
+def test_a_worker_that_may_start_no_thread_for_a_moment_gets_embeddings_afterwards(tmp_path, patient):
+    """A limit of tasks has this effect."""
+    path, slow = str(tmp_path / "s"), Slow()
+    slow.go_on.set()
+    with serve_built_in(path, slow.embed):
+        ask = answers(path)
+        with pytest.MonkeyPatch.context() as full:
+            full.setattr(threading.Thread, "start", _no_thread)
+            meanwhile = ask("meanwhile", Label.PUBLIC)
+        afterwards = ask("afterwards", Label.PUBLIC)
+
+    assert meanwhile is None
+    assert afterwards is not None
+
+
+def _no_thread(_self):
+    raise RuntimeError("can't start new thread")
+
+
 def test_a_query_with_too_little_time_for_an_answer_is_not_computed(tmp_path, patient, monkeypatch):
     monkeypatch.setattr(embedder_socket, "_MARGIN_SECONDS", 100.0)
     path, slow = str(tmp_path / "s"), Slow()
