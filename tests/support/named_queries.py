@@ -126,7 +126,7 @@ LITERALS = {
     "event_count": "1", "event_ids": "'{00000000-0000-0000-0000-000000000009}'", "events_hash": "'\\x00'::bytea",
     "hash": "'\\x00'::bytea", "login": "'operator'",
     "key": "7", "schema": "'muniment_public'",
-    "semantic_scores": "'{1}'", "places": "'{1}'::text[]", "turn_factors": "'{1000}'", "named": "'{f}'",
+    "semantic_scores": "'{1}'", "places": "'{1}'::text[]", "turn_factors": "'{1000}'", "by_named_author": "'{f}'",
     "share": "700000", "semantic_share": "300000",
     "agent_ids": "'{ada}'", "known_from": "1", "with_revisions": "TRUE", "smallest_first": "FALSE",
     "after_revisions": "array_fill(2147483647, '{4}')",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -20,7 +21,7 @@ from muniment_server.domain.classification import Classification, Label
 from muniment_server.embedder.remote.configuration import query_socket, remote_socket, reranker_socket
 from muniment_server.search.embeddings import DIMENSIONS, MAX_CHARS, RemoteVector, Vector, model_number
 from muniment_server.search.reranking import LabeledText, Reranker
-from muniment_server.search.search import BegunRemoteVector, BegunVector, QueryEmbedder, RemoteQueryEmbedder
+from muniment_server.search.search import PendingRemoteVector, PendingVector, QueryEmbedder, RemoteQueryEmbedder
 
 _LOG = logging.getLogger("muniment.embedder")
 _TIMEOUT_SECONDS = 0.5
@@ -29,8 +30,8 @@ _REMOTE_SECONDS = 1.0
 """How long a query waits for its embedding by a model at an address."""
 _RERANKING_SECONDS = 0.3
 """How long a search waits for its reranking."""
-_MAX_ASKING = 1000
-"""How many threads wait for embeddings: more than there are searches at once, so that none waits for another."""
+_MAX_WAITING = 64
+"""How many threads wait for embeddings of queries: far more than searches run at once."""
 _MARGIN_SECONDS = 0.05
 """How long before the worker's deadline the embedder has its answer. What has waited until then is dropped."""
 _MAX_QUEUED = 8
@@ -53,7 +54,7 @@ class _Client:
 
     def __init__(self, method: str, path_of: Callable[[Label], str]) -> None:
         self._methods = {level: _method_at(path_of(level), method) for level in Label}
-        self._threads = ThreadPoolExecutor(_MAX_ASKING)
+        self._threads = ThreadPoolExecutor(_MAX_WAITING)
 
     def ask(self, request: object, level: Label, seconds: float) -> Sequence[int]:
         """The answer to a request of *level* within *seconds*. Empty if there is none."""
@@ -63,24 +64,29 @@ class _Client:
             return ()
         return answer
 
-    def begin(self, request: object, level: Label, seconds: float) -> Callable[[], Sequence[int]]:
-        """The same in another thread: the function that it returns waits for the answer.
+    def start(self, request: object, level: Label, seconds: float) -> Callable[[], Sequence[int]]:
+        """Ask in another thread. The function that it returns waits for the answer.
 
-        gRPC's own futures are not used: where a process may start no thread for a moment, their channel is lost, and
-        whoever waits for it waits for ever.
+        gRPC's own futures need a thread, too: if it cannot start, the channel breaks and its callers wait forever.
         """
+        end = time.monotonic() + seconds
+
+        def ask_in_time() -> Sequence[int]:
+            left = end - time.monotonic()
+            return self.ask(request, level, left) if left > 0 else ()
+
         try:
-            return self._threads.submit(self.ask, request, level, seconds).result
-        except RuntimeError:  # there is no thread for it
-            return tuple
+            return self._threads.submit(ask_in_time).result
+        except RuntimeError:  # no thread could be started; the pool keeps the work, which sees whether it is late
+            return lambda: ()
 
 
 def query_embedder(path: str) -> QueryEmbedder:
     """A query embedder that uses the process at *path*. There is no answer if that is down, slow or overloaded."""
     client = _Client(_EMBED, lambda level: query_socket(path, level))
 
-    def embed(text: str, level: Label) -> BegunVector:
-        answer = client.begin(text[:MAX_CHARS], level, _TIMEOUT_SECONDS)
+    def embed(text: str, level: Label) -> PendingVector:
+        answer = client.start(text[:MAX_CHARS], level, _TIMEOUT_SECONDS)
         return lambda: vector if len(vector := answer()) == DIMENSIONS else None
 
     return embed
@@ -90,10 +96,10 @@ def remote_query_embedder(path: str, model: str, ceiling: Classification) -> Rem
     """The same for the model of that name at an address, which no level above *ceiling* asks."""
     client = _Client(_EMBED, lambda level: remote_socket(path, level))
 
-    def embed(text: str, level: Label) -> BegunRemoteVector:
+    def embed(text: str, level: Label) -> PendingRemoteVector | None:
         if not level.level.can_flow_to(ceiling):
             return None
-        answer = client.begin(text[:MAX_CHARS], level, _REMOTE_SECONDS)
+        answer = client.start(text[:MAX_CHARS], level, _REMOTE_SECONDS)
         return lambda: RemoteVector(model_number(model, len(vector)), vector) if (vector := answer()) else None
 
     return embed

@@ -114,14 +114,14 @@ SELECT 'stop_word', word.text, 0, 0, 0, 0
 -- name: search_items
 -- The best matches, each name at its highest visible level and by its best chunk; filters come after the shadow. Nulls: no match.
 -- Scores are integers, in millionths, so that no sum depends on the order of rows; ties are broken by name.
--- In a thread, a hit adds 1/5 of its score to the two visible turns before it and the two after it; one that asks, 7/10 to the one
--- after it, which may answer. Only the part for words that the neighbor lacks is added, so that a word that is repeated counts once.
--- An item that search_embeddings found adds all of its similarity to the one before it, whose text its embedding has too, and 1/5 to
--- the one after it. If the query names an author who goes on after a turn of somebody else, or if somebody else does after a turn of
--- that author, the turn two places away gets 2/5 of both. bytes: as in list_items.
+-- In a thread, a hit lends 1/5 of its score to each of the two visible turns before it and the two after; one that asks lends 7/10
+-- to the next turn, which may answer. Only the part for words that the neighbor lacks is lent, so that a repeated word counts once.
+-- An item that search_embeddings found lends all of its similarity to the turn before it, whose text its embedding has too, and 1/5
+-- to the next. The turn two places away gets 2/5 of score and similarity instead, if the query names the authors of both turns but
+-- not of the turn between, or only that one. bytes: as in list_items.
 -- Then a short passage of a thread, a turn, is weighed (turn_factor, in thousandths): less if it says little or asks, more if it is by
 -- an author whom the query names (authors). At last the best score in its thread counts for a fifth as much as its own.
--- names, threads, places, turn_factors, named and semantic_scores: the items that search_embeddings found. share: the lexical score of the
+-- names, threads, places, turn_factors, by_named_author and semantic_scores: the items that search_embeddings found. share: the lexical score of the
 -- best match by words, before it is weighed, if its score is at least least_best; the others follow in proportion. semantic_share:
 -- the same of the best match by embeddings. stems: a bit for each of the query's stems that the best chunk contains, null if the item
 -- was not found by words. matches: how many items were found by words, up to a bound.
@@ -139,11 +139,14 @@ seen AS NOT MATERIALIZED (
            AND (%(end_time)s::timestamptz IS NULL OR chunk.event_time < %(end_time)s)
            AND CASE WHEN %(any_tag)s THEN chunk.tags && %(tags)s::text[] ELSE chunk.tags @> %(tags)s::text[] END AS passes,
            CASE WHEN chunk.thread IS NOT NULL AND chunk.is_whole
-                THEN 20 * CASE WHEN chunk.stems @@ %(authors)s::tsquery THEN 6 ELSE 5 END
-                     * CASE WHEN chunk.stems @@ '''@?'''::tsquery THEN 9 ELSE 10 END * chunk.size / (chunk.size + 30)
+                THEN 20 * CASE WHEN turn.by_named_author THEN 6 ELSE 5 END * CASE WHEN turn.asks THEN 9 ELSE 10 END
+                     * chunk.size / (chunk.size + 30)
                 ELSE 1000 END AS turn_factor,
-           coalesce(chunk.stems @@ %(authors)s::tsquery, FALSE) AS is_named
+           turn.by_named_author, turn.asks
       FROM visible_chunk_by_term AS chunk
+           CROSS JOIN LATERAL (
+               SELECT coalesce(chunk.stems @@ %(authors)s::tsquery, FALSE) AS by_named_author, chunk.stems @@ '''@?'''::tsquery AS asks
+           ) AS turn
 ),
 stem AS MATERIALIZED (
     SELECT stem.text::tsquery AS word, (stem.text || ':C')::tsquery AS twice, (stem.text || ':B')::tsquery AS thrice,
@@ -155,9 +158,8 @@ gram AS MATERIALIZED (
       FROM unnest(%(grams)s::text[], %(gram_weights)s::float8[]) AS gram (text, weight)
 ),
 scored AS MATERIALIZED ( -- the query's terms are looked up in the chunk, which has many more
-    SELECT seen.name, seen.label, seen.piece, seen.start, seen.size, seen.is_whole, seen.thread, seen.place, seen.turn_factor, seen.is_named,
-           seen.stems @@ '''@?'''::tsquery AS asks,
-           by_stem.found, by_stem.score + (
+    SELECT seen.name, seen.label, seen.piece, seen.start, seen.size, seen.is_whole, seen.thread, seen.place, seen.turn_factor,
+           seen.by_named_author, seen.asks, by_stem.found, by_stem.score + (
                SELECT coalesce(sum((gram.weight / (1 + %(damping)s + seen.gram_count * %(gram_slope)s))::integer), 0)
                  FROM gram
                 WHERE seen.grams @@ gram.word
@@ -204,19 +206,20 @@ thread_chunk AS NOT MATERIALIZED ( -- the first chunks of passages in threads, a
                 WHERE (above.kind, above.name) = (%(kind)s, seen.name)
                   AND above.label > seen.label
            )
-       AND seen.agent = (SELECT posting.agent FROM posting) -- no guard: so the index of threads is read at one place
+       AND seen.agent = (SELECT posting.agent FROM posting) -- redundant: but only this reads one range of the index chunk_thread
 ),
 semantic AS MATERIALIZED (
     SELECT semantic.*
-      FROM unnest(%(names)s::text[], %(threads)s::text[], %(places)s::text[], %(turn_factors)s::integer[], %(named)s::boolean[], %(semantic_scores)s::integer[])
-           AS semantic (name, thread, place, turn_factor, is_named, score)
+      FROM unnest(%(names)s::text[], %(threads)s::text[], %(places)s::text[], %(turn_factors)s::integer[],
+                  %(by_named_author)s::boolean[], %(semantic_scores)s::integer[])
+           AS semantic (name, thread, place, turn_factor, by_named_author, score)
 ),
 thread_hit AS ( -- the best short passages of a thread, and those that search_embeddings found
     SELECT each.thread, each.place, max(each.found) AS found, max(each.score) AS score, bool_or(each.asks) AS asks,
-           bool_or(each.is_named) AS is_named, max(each.similarity) AS similarity
+           bool_or(each.by_named_author) AS by_named_author, max(each.similarity) AS similarity
       FROM (
                (
-                   SELECT top.thread, top.place, top.found, top.score, top.asks, top.is_named, 0 AS similarity
+                   SELECT top.thread, top.place, top.found, top.score, top.asks, top.by_named_author, 0 AS similarity
                      FROM top
                     WHERE top.thread IS NOT NULL
                       AND top.is_whole
@@ -224,7 +227,7 @@ thread_hit AS ( -- the best short passages of a thread, and those that search_em
                     LIMIT %(max_lenders)s
                )
                 UNION ALL
-               SELECT semantic.thread, semantic.place, 0, 0, FALSE, semantic.is_named, semantic.score
+               SELECT semantic.thread, semantic.place, 0, 0, FALSE, semantic.by_named_author, semantic.score
                  FROM semantic
                 WHERE semantic.thread IS NOT NULL
            ) AS each
@@ -232,15 +235,15 @@ thread_hit AS ( -- the best short passages of a thread, and those that search_em
 ),
 thread_score AS MATERIALIZED (
     SELECT neighbor.name, neighbor.label, neighbor.thread, neighbor.turn_factor,
-           sum(thread_hit.score * lent.score * missing.share / 10000) AS score,
-           sum(thread_hit.similarity * lent.similarity / 10) AS similarity
+           sum(thread_hit.score * lent.score_tenths * missing.share / 10000) AS score,
+           sum(thread_hit.similarity * lent.similarity_tenths / 10) AS similarity
       FROM thread_hit
            CROSS JOIN LATERAL (
                (
                    SELECT thread_chunk.name, thread_chunk.label, thread_chunk.thread, thread_chunk.turn_factor, thread_chunk.stems,
-                          thread_chunk.passes AND thread_chunk.is_whole AS is_eligible, TRUE AS is_after,
-                          row_number() OVER (ORDER BY thread_chunk.place) AS distance, thread_chunk.is_named,
-                          lag(thread_chunk.is_named) OVER (ORDER BY thread_chunk.place) AS between_is_named
+                          thread_chunk.passes AND thread_chunk.is_whole AS is_eligible,
+                          row_number() OVER (ORDER BY thread_chunk.place) AS distance, thread_chunk.by_named_author,
+                          lag(thread_chunk.by_named_author) OVER (ORDER BY thread_chunk.place) AS between_by_named_author
                      FROM thread_chunk
                     WHERE thread_chunk.thread = thread_hit.thread
                       AND thread_chunk.place > thread_hit.place
@@ -250,8 +253,9 @@ thread_score AS MATERIALIZED (
                 UNION ALL
                (
                    SELECT thread_chunk.name, thread_chunk.label, thread_chunk.thread, thread_chunk.turn_factor, thread_chunk.stems,
-                          thread_chunk.passes AND thread_chunk.is_whole, FALSE, row_number() OVER (ORDER BY thread_chunk.place DESC),
-                          thread_chunk.is_named, lag(thread_chunk.is_named) OVER (ORDER BY thread_chunk.place DESC)
+                          thread_chunk.passes AND thread_chunk.is_whole,
+                          -row_number() OVER (ORDER BY thread_chunk.place DESC), thread_chunk.by_named_author,
+                          lag(thread_chunk.by_named_author) OVER (ORDER BY thread_chunk.place DESC)
                      FROM thread_chunk
                     WHERE thread_chunk.thread = thread_hit.thread
                       AND thread_chunk.place < thread_hit.place
@@ -259,14 +263,16 @@ thread_score AS MATERIALIZED (
                     LIMIT 2
                )
            ) AS neighbor
-           CROSS JOIN LATERAL ( -- null for the nearest, which has no turn between
-               SELECT neighbor.is_named = thread_hit.is_named AND neighbor.between_is_named <> thread_hit.is_named AS goes_on
-           ) AS author
-           CROSS JOIN LATERAL ( -- in tenths
-               SELECT CASE WHEN author.goes_on THEN 4 WHEN thread_hit.asks AND neighbor.is_after AND neighbor.distance = 1 THEN 7 ELSE 2 END AS score,
-                      CASE WHEN author.goes_on THEN 4 WHEN neighbor.distance = 2 THEN 0 WHEN neighbor.is_after THEN 2 ELSE 10 END AS similarity
+           CROSS JOIN LATERAL ( -- as far as the query names authors, somebody else wrote the turn between; null if there is none between
+               SELECT neighbor.by_named_author = thread_hit.by_named_author
+                      AND neighbor.between_by_named_author <> thread_hit.by_named_author AS is_interrupted
+           ) AS pair
+           CROSS JOIN LATERAL (
+               SELECT CASE WHEN pair.is_interrupted THEN 4 WHEN thread_hit.asks AND neighbor.distance = 1 THEN 7 ELSE 2 END AS score_tenths,
+                      CASE WHEN pair.is_interrupted THEN 4 WHEN neighbor.distance = -1 THEN 10 WHEN neighbor.distance = 1 THEN 2
+                           ELSE 0 END AS similarity_tenths
            ) AS lent
-           CROSS JOIN LATERAL ( -- the weight of the hit's stems that the neighbor lacks, in thousandths; of a hit without stems, all
+           CROSS JOIN LATERAL ( -- the weight of the hit's stems that the neighbor lacks, in thousandths; of a hit without stems, all; of stems that weigh nothing, none
                SELECT coalesce(1000 * sum(stem.weight::integer) FILTER (WHERE NOT neighbor.stems @@ stem.word)
                                / nullif(sum(stem.weight::integer), 0), CASE WHEN count(*) = 0 THEN 1000 ELSE 0 END) AS share
                  FROM stem
@@ -274,7 +280,7 @@ thread_score AS MATERIALIZED (
            ) AS missing
      WHERE neighbor.is_eligible
      GROUP BY neighbor.name, neighbor.label, neighbor.thread, neighbor.turn_factor
-    HAVING sum(thread_hit.score * lent.score * missing.share) + sum(thread_hit.similarity * lent.similarity) > 0
+    HAVING sum(thread_hit.score * lent.score_tenths * missing.share) + sum(thread_hit.similarity * lent.similarity_tenths) > 0
 ),
 lexical AS (
     SELECT name, hit.start, hit.size, hit.found, coalesce(hit.score, 0) + coalesce(thread_score.score, 0) AS score, thread_score.similarity,

@@ -52,14 +52,14 @@ from muniment_server.search.reranking import NO_RERANKER, LabeledText, Reranker
 from muniment_server.search.snippets import snippet
 from muniment_server.search.tsquery import any_of, quoted
 
-BegunVector: TypeAlias = Callable[[], Vector | None] | None
-"""Waits for the vector of a query, which is None if it is late. None if no embedder was asked."""
-BegunRemoteVector: TypeAlias = Callable[[], RemoteVector | None] | None
+PendingVector: TypeAlias = Callable[[], Vector | None]
+"""Waits for the embedding of a query. None if it is late."""
+PendingRemoteVector: TypeAlias = Callable[[], RemoteVector | None]
 """The same for a model at an address."""
-QueryEmbedder: TypeAlias = Callable[[str, Label], BegunVector]
-"""Begins to embed a query of a session at a level. Meanwhile, the search counts the terms of the query."""
-RemoteQueryEmbedder: TypeAlias = Callable[[str, Label], BegunRemoteVector]
-"""The same for a model at an address, which no session above the ceiling asks."""
+QueryEmbedder: TypeAlias = Callable[[str, Label], PendingVector | None]
+"""Starts to embed a query of a session at a level, while the search counts its terms. None if there is no embedder."""
+RemoteQueryEmbedder: TypeAlias = Callable[[str, Label], PendingRemoteVector | None]
+"""The same for a model at an address. None for a session above its ceiling."""
 
 _COMPARED_VECTORS, _FEW_COMPARED = 200, 50
 """How many vectors are compared: fewer of longer ones, whose signs say more, so that it takes no longer."""
@@ -115,7 +115,7 @@ class _Similar:
     thread: str | None
     place: str | None
     turn_factor: int
-    is_named: bool
+    by_named_author: bool
     similarity: int
 
 
@@ -185,7 +185,7 @@ class Searcher:
 
         Of the 100 best, those whose relevance is below *min_relevance* are left out.
         """
-        remote, built_in = self._begin_to_embed(scope, query)
+        remote, built_in = self._start_embedding(scope, query)
         terms = QueryTerms(query)
         lexical = _lexical(scope, kind, query, terms)
         filters = {"kind": kind, "tier": tier, "authors": lexical.authors, **filter_parameters(wanted)}
@@ -210,24 +210,26 @@ class Searcher:
         matches = [Match(row, row.score, snippet(_best_chunk(row, semantic), weights), fit) for row, fit in rows]
         return Found(matches, semantic.compared, order is not None)
 
-    def _begin_to_embed(self, scope: SessionScope, query: str) -> tuple[BegunRemoteVector, BegunVector]:
-        """Ask the model at the address or, if that is not for this session, the built-in one. Raises StaleSession.
+    def _start_embedding(
+        self, scope: SessionScope, query: str
+    ) -> tuple[PendingRemoteVector | None, PendingVector | None]:
+        """Ask the model at the address or, if this session may not use it, the built-in one. Raises StaleSession.
 
-        This server may know the session as it was before another one raised its taint. So a statement confirms the
-        taint first: otherwise an embedder of the former level would get the query.
+        The taint is confirmed first. Another server may have raised it, and the query must not go to an embedder of
+        the old level.
         """
-        if self._embed is not no_embedder:
-            scope.session()
+        if self._embed is not no_embedder or self._embed_remotely is not no_embedder:
+            scope.session()  # for its exception
         remote = self._embed_remotely(query, scope.taint)
-        return remote, None if remote else self._embed(query, scope.taint)
+        return remote, None if remote is not None else self._embed(query, scope.taint)
 
     def _semantic(
         self,
         scope: SessionScope,
         query: str,
         filters: Mapping[str, object],
-        remote: BegunRemoteVector,
-        built_in: BegunVector,
+        remote: PendingRemoteVector | None,
+        built_in: PendingVector | None,
     ) -> _SemanticMatches:
         """The visible items most similar to *query*, by one model: that at the address, if it can, or the built-in one.
 
@@ -235,14 +237,14 @@ class Searcher:
         """
         if remote is not None:
             if (answer := remote()) is not None:
-                found = _similar(scope, answer.vector, {**filters, "embedder": None, "model": answer.model})
-                if found is not None:
+                model = {"embedder": None, "model": answer.model}
+                if (found := _similar(scope, answer.vector, {**filters, **model})) is not None:
                     return found
             built_in = self._embed(query, scope.taint)
-        found, vector = None, built_in() if built_in else None
-        if vector is not None:
-            found = _similar(scope, vector, {**filters, "embedder": EMBEDDER, "model": None})
-        return found or _nothing_compared()
+        vector = None if built_in is None else built_in()
+        if vector is None:
+            return _nothing_compared()
+        return _similar(scope, vector, {**filters, "embedder": EMBEDDER, "model": None}) or _nothing_compared()
 
 
 def filter_parameters(wanted: ItemFilter) -> dict[str, object]:
@@ -344,7 +346,7 @@ def _ranked(
         "threads": [row.thread for row in semantic.similar.values()],
         "places": [row.place for row in semantic.similar.values()],
         "turn_factors": [row.turn_factor for row in semantic.similar.values()],
-        "named": [row.is_named for row in semantic.similar.values()],
+        "by_named_author": [row.by_named_author for row in semantic.similar.values()],
         "semantic_scores": semantic.scores,
         "share": _MILLION - SEMANTIC_WEIGHT if semantic.compared else _MILLION,
         "semantic_share": SEMANTIC_WEIGHT,

@@ -8,8 +8,8 @@
 -- kept, or null for all. looked_at: how many were kept. skipped: whether lists were left out. With a bound or skipped
 -- lists, the shadow and the filters may leave too few: then run the query again without a bound, and with all lists.
 -- Only embeddings of one model are compared: embedder is the built-in one, model one at an address; one of the two is
--- null. turn_factor: as in search_items. is_named: whether the query names the author. growing: chunks that were found
--- without an embedding of the model still wait, so the built-in one is to be asked instead.
+-- null. turn_factor: as in search_items. by_named_author: whether a mark of its author matches (authors). growing: chunks
+-- that were found without an embedding of the model still wait, so the built-in one is to be asked instead.
 WITH list AS MATERIALIZED (
     SELECT list.number,
            list.signs IS NULL
@@ -45,10 +45,10 @@ seen AS MATERIALIZED (
     SELECT nearest.kind, nearest.name, nearest.change_id, nearest.piece, chunk.start, chunk.size,
            CASE WHEN chunk.is_whole THEN chunk.thread END AS thread, chunk.place,
            CASE WHEN chunk.thread IS NOT NULL AND chunk.is_whole
-                THEN 20 * CASE WHEN chunk.stems @@ %(authors)s::tsquery THEN 6 ELSE 5 END
+                THEN 20 * CASE WHEN turn.by_named_author THEN 6 ELSE 5 END
                      * CASE WHEN chunk.stems @@ '''@?'''::tsquery THEN 9 ELSE 10 END * chunk.size / (chunk.size + 30)
                 ELSE 1000 END AS turn_factor,
-           coalesce(chunk.stems @@ %(authors)s::tsquery, FALSE) AS is_named
+           turn.by_named_author
       FROM nearest
            CROSS JOIN LATERAL ( -- the generic plan of a plain join assumes selective filters and reads all chunks
                SELECT chunk.*
@@ -57,6 +57,7 @@ seen AS MATERIALIZED (
                       = (nearest.kind, nearest.name, nearest.change_id, nearest.piece)
                 LIMIT 1
            ) AS chunk
+           CROSS JOIN LATERAL (SELECT coalesce(chunk.stems @@ %(authors)s::tsquery, FALSE) AS by_named_author) AS turn
      WHERE chunk.tier = %(tier)s
        AND chunk.name >= %(name_prefix)s AND chunk.name < %(after_prefix)s
        AND (%(thread)s::text IS NULL OR chunk.thread = %(thread)s)
@@ -74,7 +75,7 @@ seen AS MATERIALIZED (
 ),
 similarity AS (
     SELECT DISTINCT ON (seen.name) seen.name, seen.change_id, seen.start, seen.size, seen.thread, seen.place,
-           seen.turn_factor, seen.is_named, pair.similarity
+           seen.turn_factor, seen.by_named_author, pair.similarity
       FROM seen
            LEFT JOIN visible_meaning AS built_in
                 ON (built_in.kind, built_in.name, built_in.change_id, built_in.piece, built_in.embedder)
@@ -84,7 +85,7 @@ similarity AS (
                    = (seen.kind, seen.name, seen.change_id, seen.piece, %(model)s)
            CROSS JOIN LATERAL (
                SELECT sum(component.one * component.other) AS similarity
-                 FROM ( -- in a FROM clause, unnest would store both vectors first
+                 FROM ( -- unnest itself in FROM would first store both vectors
                           SELECT unnest(coalesce(built_in.vector, remote.vector)) AS one,
                                  unnest(%(vector)s::integer[]) AS other
                       ) AS component

@@ -81,7 +81,7 @@ PARAMETERS: Mapping[str, object] = {
     "damping": 1.0, "stem_slope": 0.0, "gram_slope": 0.0, "most": 200, "bound": None, "percent": 15, "max_lenders": 3,
     "most_stems": 64, "max_sampled": 100, "few_sampled": 10, "max_stems_counted": 100, "max_grams_counted": 100,
     "semantic_scores": [1, 1, 1], "threads": [None] * 3, "places": [None] * 3, "turn_factors": [1000] * 3,
-    "named": [False] * 3,
+    "by_named_author": [False] * 3,
     "authors": None,
     "share": 1_000_000, "semantic_share": 1, "embedder": EMBEDDER, "model": None,
     "signs": "0" * 384, "vector": [1] * 384,

@@ -308,15 +308,15 @@ def test_the_turn_before_a_similar_one_is_found_with_it(service, at):
 
 
 @pytest.mark.parametrize(
-    ("authors", "goes_on"),
+    ("authors", "is_raised"),
     [
         (("Bob", "Ann", "Bob"), True),
         (("Ann", "Bob", "Ann"), True),
         (("Bob", "Cid", "Bob"), False),  # the query names neither
     ],
 )
-def test_the_turn_before_an_interruption_is_found_with_a_similar_one(service, at, authors, goes_on):
-    """It then stands before the passages that have nothing but the name."""
+def test_a_similar_turn_raises_the_turn_before_an_interruption(service, at, authors, is_raised):
+    """Above the notes, which match by their author's name alone."""
     at(PUBLIC).import_passages(*({"content": f"note {number}", "author": "Ann"} for number in range(60)))
     at(PUBLIC).store_passage(content="nothing but a whale")
     first, *_ = [
@@ -325,13 +325,13 @@ def test_the_turn_before_an_interruption_is_found_with_a_similar_one(service, at
         .passage.passage_id
         for number, (author, text) in enumerate(zip(authors, ("far away", "not near", "some dog"), strict=True))
     ]
-    embed_all(service.database, Quick(lambda text: quick(text.replace("Ann", "she"))))  # alike by one word alone
+    embed_all(service.database, Quick(lambda text: quick(text.replace("Ann", "she"))))  # only dog and hound are alike
 
     results = at(PUBLIC).search_passages(query="whale hound Ann", max_results=100).results
     whale, *turns, fourth = results[:4]
     assert whale.passage.content == "nothing but a whale"
     assert {one.passage.content for one in turns} == {"not near", "some dog"}
-    assert (fourth.passage.passage_id == first) is goes_on
+    assert (fourth.passage.passage_id == first) is is_raised
 
 
 # Filters, and how many are looked at.

@@ -110,14 +110,14 @@ class Slow:
         return [1] * DIMENSIONS
 
 
-def answers(path):
-    """What a query embedder answers, once it has waited."""
+def waiting_embedder(path):
+    """A query embedder that waits for its answer."""
     ask = query_embedder(path)
 
     def answer(text, level):
-        waiting = ask(text, level)
-        assert waiting is not None
-        return waiting()
+        pending = ask(text, level)
+        assert pending is not None
+        return pending()
 
     return answer
 
@@ -125,7 +125,7 @@ def answers(path):
 def test_queries_of_a_level_are_computed_one_at_a_time_and_few_wait(tmp_path, patient):
     path, slow = str(tmp_path / "s"), Slow()
     with serve_built_in(path, slow.embed), ThreadPoolExecutor(32) as pool:
-        ask = answers(path)
+        ask = waiting_embedder(path)
         high = [pool.submit(ask, f"high {number}", Label.RESTRICTED) for number in range(20)]
         wait_until(lambda: sum(each.done() for each in high) == 20 - 9, "those without a place are turned away")
         assert slow.begun.wait(60)
@@ -144,7 +144,7 @@ def test_no_level_waits_for_the_queries_of_another(tmp_path, patient, monkeypatc
         return slow.embed(text) if text == "high" else [1] * DIMENSIONS
 
     with serve_built_in(path, embed), ThreadPoolExecutor(1) as pool:
-        ask = answers(path)
+        ask = waiting_embedder(path)
         high = pool.submit(ask, "high", Label.RESTRICTED)
         assert slow.begun.wait(60)
         monkeypatch.setattr(embedder_socket, "_TIMEOUT_SECONDS", 20.0)  # less than what is slow takes
@@ -158,7 +158,7 @@ def test_no_level_waits_for_the_queries_of_another(tmp_path, patient, monkeypatc
 def test_a_query_for_which_no_one_waits_any_more_is_not_computed(tmp_path, patient, monkeypatch):
     path, slow = str(tmp_path / "s"), Slow()
     with serve_built_in(path, slow.embed), ThreadPoolExecutor(2) as pool:
-        ask = answers(path)
+        ask = waiting_embedder(path)
         busy = pool.submit(ask, "busy", Label.PUBLIC)
         assert slow.begun.wait(60)
         monkeypatch.setattr(embedder_socket, "_TIMEOUT_SECONDS", 0.4)
@@ -171,18 +171,20 @@ def test_a_query_for_which_no_one_waits_any_more_is_not_computed(tmp_path, patie
 
 
 def test_a_worker_that_may_start_no_thread_for_a_moment_gets_embeddings_afterwards(tmp_path, patient):
-    """A limit of tasks has this effect."""
+    """As under a limit of tasks. What it could not ask meanwhile is too late."""
     path, slow = str(tmp_path / "s"), Slow()
     slow.go_on.set()
     with serve_built_in(path, slow.embed):
-        ask = answers(path)
+        ask = waiting_embedder(path)
         with pytest.MonkeyPatch.context() as full:
             full.setattr(threading.Thread, "start", _no_thread)
+            full.setattr(embedder_socket, "_TIMEOUT_SECONDS", 0.0)
             meanwhile = ask("meanwhile", Label.PUBLIC)
         afterwards = ask("afterwards", Label.PUBLIC)
 
     assert meanwhile is None
     assert afterwards is not None
+    assert slow.computed == ["afterwards"]
 
 
 def _no_thread(_self):
@@ -194,7 +196,7 @@ def test_a_query_with_too_little_time_for_an_answer_is_not_computed(tmp_path, pa
     path, slow = str(tmp_path / "s"), Slow()
     slow.go_on.set()
     with serve_built_in(path, slow.embed):
-        assert answers(path)("q", Label.PUBLIC) is None
+        assert waiting_embedder(path)("q", Label.PUBLIC) is None
     assert slow.computed == []
 
 
@@ -210,14 +212,14 @@ def test_what_an_embedder_of_another_version_answers_is_no_embedding(tmp_path, p
 
     path = str(tmp_path / "s")
     with serve_queries(query_socket(path, Label.PUBLIC), embed):
-        assert answers(path)("q", Label.PUBLIC) is None
+        assert waiting_embedder(path)("q", Label.PUBLIC) is None
     assert "secret" not in caplog.text
 
 
 def test_an_embedder_that_does_not_know_the_method_gives_no_embedding(tmp_path, patient):
     path = str(tmp_path / "s")
     with serve_rerankings(query_socket(path, Label.PUBLIC), lambda *_: [1] * DIMENSIONS, at_once=1):
-        assert answers(path)("q", Label.PUBLIC) is None
+        assert waiting_embedder(path)("q", Label.PUBLIC) is None
 
 
 def test_of_a_long_query_the_beginning_is_sent(tmp_path, patient):
@@ -229,7 +231,7 @@ def test_of_a_long_query_the_beginning_is_sent(tmp_path, patient):
         return [1] * DIMENSIONS
 
     with serve_built_in(path, embed):
-        answers(path)("q" * (MAX_CHARS + 1), Label.PUBLIC)
+        waiting_embedder(path)("q" * (MAX_CHARS + 1), Label.PUBLIC)
 
     assert received == ["q" * MAX_CHARS]
 

@@ -21,7 +21,7 @@ import pytest
 from muniment_server.domain.classification import Classification, Label
 from muniment_server.search.embeddings import RemoteVector, Vector
 from muniment_server.search.reranking import LabeledText, Reranker
-from muniment_server.search.search import BegunRemoteVector, Searcher
+from muniment_server.search.search import PendingRemoteVector, Searcher
 from muniment_server.transport.dispatch import Dispatcher
 from tests.support.databases import Database
 from tests.support.embedders import quick
@@ -79,8 +79,8 @@ def remote_embedding_of(text: str) -> Vector:
     return quick(text, _ALIKE_REMOTELY)
 
 
-def remote_query(text: str, label: Label, *, ceiling: int) -> BegunRemoteVector:
-    """The embedding of a query by that model. A third of the queries get none: it is slow, wrong or away."""
+def remote_query(text: str, label: Label, *, ceiling: int) -> PendingRemoteVector | None:
+    """Starts the embedding of a query by that model. A third get none: it is slow, wrong or away."""
     if label.level > ceiling:
         return None
     found = None if derived(text)[0] % 3 == 0 else RemoteVector(REMOTE_MODEL, remote_embedding_of(text))
