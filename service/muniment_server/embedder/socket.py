@@ -31,7 +31,7 @@ _REMOTE_SECONDS = 1.0
 _RERANKING_SECONDS = 0.3
 """How long a search waits for its reranking."""
 _MAX_WAITING = 64
-"""How many threads wait for embeddings of queries: far more than searches run at once."""
+"""How many threads wait for embeddings of one level's queries."""
 _MARGIN_SECONDS = 0.05
 """How long before the worker's deadline the embedder has its answer. What has waited until then is dropped."""
 _MAX_QUEUED = 8
@@ -54,7 +54,7 @@ class _Client:
 
     def __init__(self, method: str, path_of: Callable[[Label], str]) -> None:
         self._methods = {level: _method_at(path_of(level), method) for level in Label}
-        self._threads = ThreadPoolExecutor(_MAX_WAITING)
+        self._threads = {level: ThreadPoolExecutor(_MAX_WAITING) for level in Label}
 
     def ask(self, request: object, level: Label, seconds: float) -> Sequence[int]:
         """The answer to a request of *level* within *seconds*. Empty if there is none."""
@@ -65,29 +65,28 @@ class _Client:
         return answer
 
     def start(self, request: object, level: Label, seconds: float) -> Callable[[], Sequence[int]]:
-        """Ask in another thread. The function that it returns waits for the answer.
+        """Ask in another thread. Returns a function that waits for the answer.
 
-        gRPC's own futures need a thread, too: if it cannot start, the channel breaks and its callers wait forever.
+        Not by gRPC's own futures: if their thread cannot start, the channel breaks and its callers wait forever.
         """
-        end = time.monotonic() + seconds
+        deadline = time.monotonic() + seconds
 
         def ask_in_time() -> Sequence[int]:
-            left = end - time.monotonic()
-            return self.ask(request, level, left) if left > 0 else ()
+            return self.ask(request, level, deadline - time.monotonic())
 
         try:
-            return self._threads.submit(ask_in_time).result
-        except RuntimeError:  # no thread could be started; the pool keeps the work, which sees whether it is late
+            return self._threads[level].submit(ask_in_time).result
+        except RuntimeError:  # no thread could be started; the request stays queued, and expires if it is late
             return lambda: ()
 
 
 def query_embedder(path: str) -> QueryEmbedder:
-    """A query embedder that uses the process at *path*. There is no answer if that is down, slow or overloaded."""
+    """A query embedder that uses the process at *path*. There is no embedding if that is down, slow or overloaded."""
     client = _Client(_EMBED, lambda level: query_socket(path, level))
 
     def embed(text: str, level: Label) -> PendingVector:
-        answer = client.start(text[:MAX_CHARS], level, _TIMEOUT_SECONDS)
-        return lambda: vector if len(vector := answer()) == DIMENSIONS else None
+        pending = client.start(text[:MAX_CHARS], level, _TIMEOUT_SECONDS)
+        return lambda: vector if len(vector := pending()) == DIMENSIONS else None
 
     return embed
 
@@ -99,8 +98,8 @@ def remote_query_embedder(path: str, model: str, ceiling: Classification) -> Rem
     def embed(text: str, level: Label) -> PendingRemoteVector | None:
         if not level.level.can_flow_to(ceiling):
             return None
-        answer = client.start(text[:MAX_CHARS], level, _REMOTE_SECONDS)
-        return lambda: RemoteVector(model_number(model, len(vector)), vector) if (vector := answer()) else None
+        pending = client.start(text[:MAX_CHARS], level, _REMOTE_SECONDS)
+        return lambda: RemoteVector(model_number(model, len(vector)), vector) if (vector := pending()) else None
 
     return embed
 

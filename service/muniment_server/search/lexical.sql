@@ -117,8 +117,8 @@ SELECT 'stop_word', word.text, 0, 0, 0, 0
 -- In a thread, a hit lends 1/5 of its score to each of the two visible turns before it and the two after; one that asks lends 7/10
 -- to the next turn, which may answer. Only the part for words that the neighbor lacks is lent, so that a repeated word counts once.
 -- An item that search_embeddings found lends all of its similarity to the turn before it, whose text its embedding has too, and 1/5
--- to the next. The turn two places away gets 2/5 of score and similarity instead, if the query names the authors of both turns but
--- not of the turn between, or only that one. bytes: as in list_items.
+-- to the next. The turn two places away gets 2/5 of both across an interruption, after which an author goes on: if the query names
+-- only the author between, or only the other two. bytes: as in list_items.
 -- Then a short passage of a thread, a turn, is weighed (turn_factor, in thousandths): less if it says little or asks, more if it is by
 -- an author whom the query names (authors). At last the best score in its thread counts for a fifth as much as its own.
 -- names, threads, places, turn_factors, by_named_author and semantic_scores: the items that search_embeddings found. share: the lexical score of the
@@ -206,7 +206,7 @@ thread_chunk AS NOT MATERIALIZED ( -- the first chunks of passages in threads, a
                 WHERE (above.kind, above.name) = (%(kind)s, seen.name)
                   AND above.label > seen.label
            )
-       AND seen.agent = (SELECT posting.agent FROM posting) -- redundant: but only this reads one range of the index chunk_thread
+       AND seen.agent = (SELECT posting.agent FROM posting) -- redundant, but without it each lookup searches the index chunk_thread under every agent
 ),
 semantic AS MATERIALIZED (
     SELECT semantic.*
@@ -263,7 +263,7 @@ thread_score AS MATERIALIZED (
                     LIMIT 2
                )
            ) AS neighbor
-           CROSS JOIN LATERAL ( -- as far as the query names authors, somebody else wrote the turn between; null if there is none between
+           CROSS JOIN LATERAL ( -- the query names only the author between, or only the other two; null for the next turn and the previous one
                SELECT neighbor.by_named_author = thread_hit.by_named_author
                       AND neighbor.between_by_named_author <> thread_hit.by_named_author AS is_interrupted
            ) AS pair

@@ -23,8 +23,8 @@ _MAX_NAMES = 8
 def marks(author: str | None, text: str, words: Collection[str]) -> list[str]:
     """The marks of a chunk of a passage with these folded *words*.
 
-    A text that names its author gets no mark for that: its words say so. With a mark as well, facts about an author are
-    found less often.
+    A text that names its author gets no mark for that: its words say so, and with both, searches find fewer facts about
+    authors.
     """
     names = folded_words(author)[:_MAX_NAMES] if author else []
     found = dict.fromkeys(author_mark(name) for name in names if name not in words)

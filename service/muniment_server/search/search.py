@@ -53,13 +53,13 @@ from muniment_server.search.snippets import snippet
 from muniment_server.search.tsquery import any_of, quoted
 
 PendingVector: TypeAlias = Callable[[], Vector | None]
-"""Waits for the embedding of a query. None if it is late."""
+"""Waits for the embedding of a query. None if there is none in time."""
 PendingRemoteVector: TypeAlias = Callable[[], RemoteVector | None]
 """The same for a model at an address."""
 QueryEmbedder: TypeAlias = Callable[[str, Label], PendingVector | None]
-"""Starts to embed a query of a session at a level, while the search counts its terms. None if there is no embedder."""
+"""Starts to embed a query at the level of its session, and does not wait. None if there is no embedder."""
 RemoteQueryEmbedder: TypeAlias = Callable[[str, Label], PendingRemoteVector | None]
-"""The same for a model at an address. None for a session above its ceiling."""
+"""The same for a model at an address. None also for a session above its ceiling."""
 
 _COMPARED_VECTORS, _FEW_COMPARED = 200, 50
 """How many vectors are compared: fewer of longer ones, whose signs say more, so that it takes no longer."""
@@ -213,15 +213,16 @@ class Searcher:
     def _start_embedding(
         self, scope: SessionScope, query: str
     ) -> tuple[PendingRemoteVector | None, PendingVector | None]:
-        """Ask the model at the address or, if this session may not use it, the built-in one. Raises StaleSession.
+        """Start the embedding by the model at the address or, if this session may not use that, the built-in one.
 
-        The taint is confirmed first. Another server may have raised it, and the query must not go to an embedder of
-        the old level.
+        Confirms the taint first: if another server has raised it, the query must not go to an embedder of the old
+        level. Raises StaleSession.
         """
         if self._embed is not no_embedder or self._embed_remotely is not no_embedder:
-            scope.session()  # for its exception
-        remote = self._embed_remotely(query, scope.taint)
-        return remote, None if remote is not None else self._embed(query, scope.taint)
+            scope.session()  # raises StaleSession if the taint is an old one
+        if (remote := self._embed_remotely(query, scope.taint)) is not None:
+            return remote, None
+        return None, self._embed(query, scope.taint)
 
     def _semantic(
         self,

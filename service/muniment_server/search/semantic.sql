@@ -8,8 +8,9 @@
 -- kept, or null for all. looked_at: how many were kept. skipped: whether lists were left out. With a bound or skipped
 -- lists, the shadow and the filters may leave too few: then run the query again without a bound, and with all lists.
 -- Only embeddings of one model are compared: embedder is the built-in one, model one at an address; one of the two is
--- null. turn_factor: as in search_items. by_named_author: whether a mark of its author matches (authors). growing: chunks
--- that were found without an embedding of the model still wait, so the built-in one is to be asked instead.
+-- null. turn_factor: as in search_items. by_named_author: whether the query names its author (authors); false if its
+-- own text does, too (marks.py). growing: chunks that were found without an embedding of the model still wait, so the
+-- built-in one is to be asked instead.
 WITH list AS MATERIALIZED (
     SELECT list.number,
            list.signs IS NULL

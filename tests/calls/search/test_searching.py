@@ -436,11 +436,11 @@ def test_a_hit_raises_the_scores_of_its_neighbors_in_the_thread(at):
     [
         ("Bob", "Ann", "Bob", "Cid", "Bob"),
         ("Ann", "Bob", "Ann", "Ann", "Ann"),
-        ("Cid", "Ann", "Bob", "Cid", "Bob"),  # of two whom it does not name, it cannot tell one from the other
+        ("Cid", "Ann", "Bob", "Cid", "Bob"),  # Cid and Bob count as one author: the query names neither
     ],
 )
 def test_a_turn_two_places_away_gets_twice_as_much_if_the_turn_between_interrupts(at, authors):
-    """As far as the query names authors: before the hit it does, after it not. Both turns have one length."""
+    """The turn before the hit is across an interruption, the one after is not. Both have the same length."""
     at(PUBLIC).import_passages(*({"content": f"note {number}", "author": "Ann"} for number in range(60)))
     texts = ("far away, out", "in the harbor", "a blue whale", "in the street", "far from here")
     ids = [

@@ -15,7 +15,7 @@ from tests.proof.fuzz.wire import Field, WireType, encode
 from tests.support.answers import PUBLIC
 from tests.support.methods import FOR_HOSTS
 
-# 77: a smaller number would also find items by the day of the month.
+# 77, because a number up to 31 would also match the day of an item.
 ATTACKS = [
     "x') OR '77'='77", "' OR 77=77 --", "'; DROP TABLE muniment_public.item; --", "%", "_", "*", "pl%", "{pl}", "$77",
     "%(tenant)s", "@> '{}'", "\\' OR TRUE --", "pl' | 'other", "${jndi:x}", "{\"$ne\": null}", "a:* | b:*", ".*",

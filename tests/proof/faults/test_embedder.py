@@ -170,15 +170,15 @@ def test_a_query_for_which_no_one_waits_any_more_is_not_computed(tmp_path, patie
     assert slow.computed == ["busy"]
 
 
-def test_a_worker_that_may_start_no_thread_for_a_moment_gets_embeddings_afterwards(tmp_path, patient):
-    """As under a limit of tasks. What it could not ask meanwhile is too late."""
+def test_a_worker_that_could_not_start_a_thread_gets_embeddings_afterwards(tmp_path, patient):
+    """As under a limit of tasks. The query that it could not send meanwhile is dropped, because it is late."""
     path, slow = str(tmp_path / "s"), Slow()
     slow.go_on.set()
     with serve_built_in(path, slow.embed):
         ask = waiting_embedder(path)
         with pytest.MonkeyPatch.context() as full:
             full.setattr(threading.Thread, "start", _no_thread)
-            full.setattr(embedder_socket, "_TIMEOUT_SECONDS", 0.0)
+            full.setattr(embedder_socket, "time", SimpleNamespace(monotonic=lambda: -1e9))  # long ago
             meanwhile = ask("meanwhile", Label.PUBLIC)
         afterwards = ask("afterwards", Label.PUBLIC)
 

@@ -80,7 +80,7 @@ def remote_embedding_of(text: str) -> Vector:
 
 
 def remote_query(text: str, label: Label, *, ceiling: int) -> PendingRemoteVector | None:
-    """Starts the embedding of a query by that model. A third get none: it is slow, wrong or away."""
+    """Starts to embed a query by that model, up to *ceiling*. A third get none: it is slow, wrong or away."""
     if label.level > ceiling:
         return None
     found = None if derived(text)[0] % 3 == 0 else RemoteVector(REMOTE_MODEL, remote_embedding_of(text))
