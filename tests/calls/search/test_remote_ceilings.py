@@ -5,11 +5,19 @@ A test through all of them notices only when the last one is missing, too.
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from muniment_server.domain.classification import Classification, Label
+from muniment_server.domain.errors import StaleSession
+from muniment_server.domain.items import ItemKind
 from muniment_server.embedder.remote.configuration import remote_socket, reranker_socket
 from muniment_server.embedder.remote.reranking_service import reranking
 from muniment_server.embedder.socket import remote_query_embedder, serve_queries
+from muniment_server.search.embeddings import no_embedder
 from muniment_server.search.reranking import LabeledText, Reranker
+from muniment_server.search.search import Searcher
 from tests.support.answers import CONFIDENTIAL, INTERNAL, PUBLIC
 from tests.support.labels import untrusted
 from tests.support.reranking_server import reranking_server
@@ -34,6 +42,26 @@ def test_a_worker_gives_no_query_above_the_ceiling_to_the_embedder(tmp_path):
         assert below() is not None
     assert above is None
     assert received == ["low"]
+
+
+class Stale:
+    """A scope whose taint another server has raised."""
+
+    taint = Label.PUBLIC
+
+    def session(self):
+        raise StaleSession
+
+
+def test_a_search_asks_no_model_before_the_taint_is_confirmed():
+    """Also where there is no built-in one."""
+    stale: Any = Stale()
+    asked = []
+    for embedders in ((no_embedder, lambda text, _: asked.append(text)), (lambda text, _: asked.append(text),)):
+        with pytest.raises(StaleSession):
+            Searcher(*embedders).search(stale, ItemKind.MEMORY, "query", limit=1)
+
+    assert asked == []
 
 
 class Orders:

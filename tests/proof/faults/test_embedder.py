@@ -138,6 +138,8 @@ def test_queries_of_a_level_are_computed_one_at_a_time_and_few_wait(tmp_path, pa
 
 
 def test_no_level_waits_for_the_queries_of_another(tmp_path, patient, monkeypatch):
+    """Nor for their threads."""
+    monkeypatch.setattr(embedder_socket, "_MAX_WAITING", 1)
     path, slow = str(tmp_path / "s"), Slow()
 
     def embed(text):
